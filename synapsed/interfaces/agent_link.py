@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from synapsed.model.agent import Testimony
-from synapsed.model.facts import ChannelFact, PermissionAsked
+from synapsed.model.facts import ChannelFact, PermissionAsked, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
@@ -62,14 +62,11 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTurn:
-    """What the program knows of a message that it was given before. `answer` is that of a turn that has `completed`,
-    `code` and `message` say why one has `failed`."""
+    """What the program knows of a message that it was given before. `over` is the end of its turn, as the channel tells
+    one; None while it runs."""
 
     turn: str
-    state: Literal["running", "completed", "failed", "interrupted"]
-    answer: str = ""
-    code: str = "MODEL_ERROR"
-    message: str = ""
+    over: TurnEnded | TurnFailed | TurnInterrupted | None = None
 
 
 @runtime_checkable

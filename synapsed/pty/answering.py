@@ -13,7 +13,7 @@ from synapsed.model.link import LinkRefused
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit, Keyboard, Rests, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
 from synapsed.pty.session import Session
-from synapsed.tasks.prompt_text import system_mark
+from synapsed.pty.turn_machine import marked
 from synapsed.terminal.look import GONE_S, Look
 from synapsed.terminal.menu_keys import Move, route
 from synapsed.terminal.prompts import Asked, holds_answer, keys_for, still_asks
@@ -112,9 +112,8 @@ class Answering:
         one before it."""
         tell(refuses)
         if (turn := self._session.turn) is not None:
-            note = self._profile.prompts.refusal_note
-            whole = system_mark(self._session.task_id) + note if note else None
-            yield Work(turn.refuse(whole) if refuses else turn.overrule())
+            note = marked(turn.task_id, self._profile.prompts.refusal_note)
+            yield Work(turn.refuse(note, self._session.now) if refuses else turn.overrule())
 
     def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[bool]:
         """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""

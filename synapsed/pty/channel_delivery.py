@@ -1,13 +1,8 @@
-"""Performs one turn at a time over a channel that delivers: what its machine wants, one command after the other.
-
-So nothing is given before the record that says so is durable, and facts that come meanwhile are heard in their order.
-"""
+"""Performs one turn at a time over a channel that delivers."""
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import structlog
 
@@ -15,14 +10,16 @@ from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, SynapsedError
 from synapsed.interfaces import Delivering, Delivery
 from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
-from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnRecord, LinkTurnSaid
+from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnSaid
 from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
-from synapsed.pty import channel_turn as turns
-from synapsed.pty.channel_turn import ChannelPhase, ChannelTurn, ChannelTurnState
+from synapsed.pty import turn_types as turns
+from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState
 from synapsed.pty.streaming import TurnStream
-from synapsed.tasks.prompt_text import system_mark
+from synapsed.pty.turn_machine import marked
+from synapsed.pty.turn_types import Phase
+from synapsed.pty.turn_worker import TurnPerformer
 
 TELL_EVERY_S = 0.05
 """How often it is looked whether there is a piece of the answer to tell, while one is said."""
@@ -42,8 +39,11 @@ WAIT_S = 1.0
 log = structlog.get_logger(__name__)
 
 
-class ChannelDelivery:
+class ChannelDelivery(TurnPerformer[ChannelTurn]):
     """`emit` is given what becomes of the turn."""
+
+    waits_s = WAIT_S
+    turn: ChannelTurn | None = None
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class ChannelDelivery:
     ) -> None:
         """`over` is called when a turn is; `press` stops what runs by keys, and says whether it has stopped; `screen`
         is what the terminal shows."""
+        super().__init__(emit)
         self._agent_id = agent_id
         self._profile = profile
         self._channel = channel
         self._clock = clock
         self._shift = clock.wall() - clock.monotonic()
-        self._emit = emit
         self._told_over = over
         self._press = press
         self._screen = screen
@@ -72,13 +72,8 @@ class ChannelDelivery:
         self._streams = profile.model_copy(
             update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
         )
-        self.turn: ChannelTurn | None = None
-        self._delivery: Delivery | None = None
         self._stream: TurnStream | None = None
-        self._work: deque[turns.ChannelCommand] = deque()
-        self._came = asyncio.Event()
         self._ended = asyncio.Event()
-        self._saved: asyncio.Future[None] | None = None
         self._teller: asyncio.TimerHandle | None = None
 
     # --- the way in ---
@@ -94,19 +89,12 @@ class ChannelDelivery:
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.turn.task_id)
         state = ChannelTurnState.model_validate(delivery.record.link)
-        note = self._profile.prompts.denial_note
-        denial = system_mark(delivery.task_id) + note if note else None
-        self.turn = ChannelTurn(delivery.task_id, delivery.text, state, denial=denial)
-        self._delivery = delivery
+        denial = marked(delivery.task_id, self._profile.prompts.denial_note)
+        self.turn = ChannelTurn(delivery, state, denial=denial)
         self._ended.clear()
         if self._profile.stream.enabled:
             self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
-        self._add(self.turn.begin(fresh=delivery.fresh))
-
-    def recorded(self) -> None:
-        """The record is durable."""
-        if self._saved is not None and not self._saved.done():
-            self._saved.set_result(None)
+        self.add(self.turn.begin(fresh=delivery.fresh))
 
     # --- what comes in ---
 
@@ -116,7 +104,7 @@ class ChannelDelivery:
             return
         if isinstance(fact, AssistantSaying):
             if fact.turn == self.turn.state.turn:
-                self._add(self.turn.overrule())  # it was not stopped
+                self.add(self.turn.overrule())  # it was not stopped
             if self._stream is not None and self.turn.state.turn in (None, fact.turn):
                 self._stream.told(fact)
                 self._tell_soon()
@@ -125,26 +113,25 @@ class ChannelDelivery:
             if fact.turn == self.turn.state.turn:  # not a subagent's, in the middle of a word
                 self._tell_rest()
             return
-        self._add(self.turn.told(fact))
+        self.add(self.turn.told(fact, self._now()))
 
     def changed(self) -> None:
         """The channel is reached in another way than before."""
         if self.turn is None:
             return
         if (why := self._channel.gone) is not None:
-            self._add(self.turn.gone(why))
+            self.add(self.turn.gone(why))
         elif self._channel.reach() == "away":
-            self._add(self.turn.lost(self._now()))
+            self.add(self.turn.lost(self._now()))
         else:
-            self._add(self.turn.reached(self._channel.reach()))
+            self.add(self.turn.reached(self._channel.reach()))
 
     def refuse(self, refuses: bool) -> None:
         """A person refuses in a dialog on the terminal, or a refusal of before counts no more."""
         if self.turn is None:
             return
-        note = self._profile.prompts.refusal_note
-        whole = system_mark(self.turn.task_id) + note if note else None
-        self._add(self.turn.refuse(whole, self._now()) if refuses else self.turn.overrule())
+        note = marked(self.turn.task_id, self._profile.prompts.refusal_note)
+        self.add(self.turn.refuse(note, self._now()) if refuses else self.turn.overrule())
 
     def drop(self) -> None:
         """The program has ended: what becomes of the turn is told by that."""
@@ -161,15 +148,15 @@ class ChannelDelivery:
         taken_by = loop.time() + TAKING_S
         until = loop.time() + within
         while self.turn is turn:
-            if turn.phase is ChannelPhase.SENDING and loop.time() < taken_by:
+            if turn.phase is Phase.SENDING and loop.time() < taken_by:
                 until = loop.time() + within
             if (left := until - loop.time()) <= 0:
                 break
-            self._add(turn.interrupt())
+            self.add(turn.interrupt())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), min(left, STOP_AGAIN_S))
         if self.turn is turn:
-            self._add(turn.go_on())
+            self.add(turn.go_on())
         return turn.over
 
     def _now(self) -> float:
@@ -179,32 +166,12 @@ class ChannelDelivery:
 
     # --- the worker ---
 
-    def _add(self, commands: Sequence[turns.ChannelCommand]) -> None:
-        if commands:
-            self._work.extend(commands)
-            self._came.set()
+    def rested(self) -> None:
+        if self.turn is not None:
+            self.add(self.turn.waited(self._now()))
 
-    async def run(self) -> None:
-        """The worker; ends by being cancelled."""
-        while True:
-            try:
-                await asyncio.wait_for(self._came.wait(), WAIT_S)
-            except TimeoutError:
-                if self.turn is not None:
-                    self._add(self.turn.waited(self._now()))
-            self._came.clear()
-            while self._work and self.turn is not None:
-                turn, command = self.turn, self._work.popleft()
-                more = await self._perform(turn, command)
-                if turn is self.turn:
-                    self._work.extendleft(reversed(more))
-            if self.turn is None:
-                self._work.clear()
-
-    async def _perform(self, turn: ChannelTurn, command: turns.ChannelCommand) -> Sequence[turns.ChannelCommand]:
+    async def perform(self, turn: ChannelTurn, command: turns.Command) -> Sequence[turns.Command]:
         match command:
-            case turns.SaveRecord():
-                await self._save(turn)
             case turns.GiveMessage(key, text):
                 return await self._submit(turn, key, text)
             case turns.LookUp(key):
@@ -213,28 +180,16 @@ class ChannelDelivery:
                 return turn.keyed(self._channel.key(turn.task_id, leg), self._now())
             case turns.StopTurn(what):
                 await self._stop(what)
-            case turns.TellNews(event):
+            case turns.Say(event):
                 if not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
                     self._end()
                 self._emit(event)
         return []
 
-    async def _save(self, turn: ChannelTurn) -> None:
-        if self._delivery is None or turn.over:
-            return
-        self._saved = asyncio.get_running_loop().create_future()
-        link = turn.state.model_dump(mode="json")
-        self._emit(LinkTurnRecord(self._delivery.record.model_copy(update={"link": link})))
-        ended = asyncio.ensure_future(self._ended.wait())
-        either: set[asyncio.Future[Any]] = {self._saved, ended}
+    async def _submit(self, turn: ChannelTurn, key: str, text: str) -> Sequence[turns.Command]:
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            ended.cancel()
-
-    async def _submit(self, turn: ChannelTurn, key: str, text: str) -> Sequence[turns.ChannelCommand]:
-        try:
-            return turn.submitted(await self._channel.submit(key, text, new=await self._shows_none()))
+            how = await self._channel.submit(key, text, new=await self._shows_none())
+            return turn.submitted(how, self._now())
         except ChannelAway as error:
             log.info("a message was not taken yet", agent_id=self._agent_id, error=error.message, sent=error.sent)
             return [*turn.unsent(error.message, sent=error.sent, now=self._now()), *self._reached(turn)]
@@ -252,16 +207,16 @@ class ChannelDelivery:
             return False
         return self._new_when.search(shown) is not None
 
-    async def _find(self, turn: ChannelTurn, key: str) -> Sequence[turns.ChannelCommand]:
+    async def _find(self, turn: ChannelTurn, key: str) -> Sequence[turns.Command]:
         try:
             found = await self._channel.find(key)
         except ChannelAway as error:
             return turn.unsent(error.message, sent=True, now=self._now())
         return turn.found(found, self._channel.reach(), self._now())
 
-    def _reached(self, turn: ChannelTurn) -> Sequence[turns.ChannelCommand]:
+    def _reached(self, turn: ChannelTurn) -> Sequence[turns.Command]:
         """A server that refused one connection, and is there, is asked again."""
-        return turn.reached(self._channel.reach()) if turn.phase is ChannelPhase.SENDING else []
+        return turn.reached(self._channel.reach()) if turn.phase is Phase.SENDING else []
 
     async def _stop(self, what: str) -> None:
         try:
@@ -271,7 +226,8 @@ class ChannelDelivery:
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
 
     def _end(self) -> None:
-        self.turn = self._delivery = self._stream = None
+        self.turn = self._stream = None
+        self.recorded()
         if self._teller is not None:
             self._teller.cancel()
             self._teller = None
@@ -289,7 +245,7 @@ class ChannelDelivery:
         turn, stream = self.turn, self._stream
         if turn is None or stream is None:
             return
-        if turn.phase is ChannelPhase.WORKING:
+        if turn.phase is Phase.WORKING:
             if (piece := stream.take(self._clock.monotonic())) is not None:
                 self._emit(LinkTurnSaid(turn.task_id, piece.text, piece.append))
             if stream.due is None:
@@ -299,7 +255,7 @@ class ChannelDelivery:
     def _tell_rest(self) -> None:
         """What was said before a tool call is told before it."""
         turn, stream = self.turn, self._stream
-        if turn is None or stream is None or turn.phase is not ChannelPhase.WORKING:
+        if turn is None or stream is None or turn.phase is not Phase.WORKING:
             return
         if (piece := stream.rest()) is not None:
             self._emit(LinkTurnSaid(turn.task_id, piece.text, piece.append))

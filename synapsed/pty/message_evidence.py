@@ -1,5 +1,5 @@
-"""Evidence of what became of the message of a turn: where it stands, in the composer or elsewhere, and whose what a side
-channel reports is. Pure.
+"""Evidence of what became of a turn's message: where it stands, in the composer or elsewhere, and whose what a channel
+reports is. Pure.
 
 A composer that was seen without the message says little: a program that has come to the end of its start-up draws it
 again, empty for a moment, and then with what stood in it. So what is in it, and was not proved to be taken, is ours.

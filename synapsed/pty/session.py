@@ -37,7 +37,6 @@ from synapsed.model.link import (
     LinkTurnSaid,
     LinkUndelivered,
 )
-from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
@@ -49,7 +48,7 @@ from synapsed.pty.session_commands import AnswerQuery, AtRest, LookSoon, SavePro
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
-from synapsed.tasks.prompt_text import system_mark
+from synapsed.pty.turn_machine import marked
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
@@ -131,7 +130,6 @@ class Session:
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
         """The one turn of the program; None between turns."""
-        self.delivery: Delivery | None = None
         self.speech = Speech(profile, self._said)
         self._tools = ToolScreen(profile, lambda fact: self._out.append(Emit(LinkTold(fact))))
         self._stood: list[str] = []
@@ -354,27 +352,13 @@ class Session:
 
     # --- the turn ---
 
-    @property
-    def task_id(self) -> str:
-        """Of the turn's task."""
-        assert self.delivery is not None
-        return self.delivery.task_id
-
-    @property
-    def record(self) -> TurnRecord:
-        """What is to be durable of the turn."""
-        assert self.delivery is not None
-        assert self.turn is not None
-        return self.delivery.record.model_copy(update={"link": self.turn.state.model_dump(mode="json")})
-
     def input_id(self, part: str) -> str:
         """By which the keeper knows that part of the turn's keys."""
-        assert self.delivery is not None
         assert self.turn is not None
         state = self.turn.state
         leg = f".{state.leg}" if state.leg else ""
         again = f".again{state.typings}" if state.typings else ""
-        return f"{self.delivery.task_id}.{self.delivery.record.attempt}.{part}{leg}{again}"
+        return f"{self.turn.task_id}.{self.turn.attempt}.{part}{leg}{again}"
 
     def _takes_pastes(self, look: Look) -> bool:
         """Bracketed paste is on, and not left on by a program that was killed: a terminal that gives whole lines has no
@@ -385,7 +369,7 @@ class Session:
     def begin(self, delivery: Delivery, now: float) -> list[SessionCommand]:
         """Begin the turn, or go on with it, at the screen that was looked at last. Raises NotReady while one runs."""
         if self.turn is not None:
-            raise NotReady("a turn runs already", task=self.task_id)
+            raise NotReady("a turn runs already", task=self.turn.task_id)
         look = self.last
         assert look is not None
         state = turns.TurnState.model_validate(delivery.record.link)
@@ -396,21 +380,11 @@ class Session:
             command=delivery.command,
             prompt=state.prompt or look.composer.prompt,
         )
-        note = self._profile.prompts.denial_note
-        denial = system_mark(delivery.task_id) + note if note else None
-        turn = PtyTurn(
-            self._profile,
-            delivery.text,
-            compose,
-            state,
-            task_id=delivery.task_id,
-            channels_tell=self._channels_tell,
-            command=delivery.command,
-            denial=denial,
-        )
-        self.turn, self.delivery = turn, delivery
+        denial = marked(delivery.task_id, self._profile.prompts.denial_note)
+        turn = PtyTurn(self._profile, delivery, compose, state, channels_tell=self._channels_tell, denial=denial)
+        self.turn = turn
         self.speech.begin(turn)
-        self._tools.begin(turn, delivery.task_id)
+        self._tools.begin(turn)
         # By the last daemon, which pressed the keys or was about to.
         self._out.append(Tell(StopAsked(now) if state.interrupting else StopOver()))
         self._work(turn.begin(now, fresh=delivery.fresh))
@@ -565,7 +539,7 @@ class Session:
         return self._drain()
 
     def _drop(self) -> None:
-        self.turn = self.delivery = None
+        self.turn = None
         self.given_back, self._computes = None, False
         self._stood = []
         self.speech.end()
@@ -573,7 +547,8 @@ class Session:
         self._out.append(LookSoon(at_once=True))  # the next message may be there: it finds one without this turn
 
     def _said(self, piece: Piece) -> None:
-        self._out.append(Emit(LinkTurnSaid(self.task_id, piece.text, piece.append)))
+        assert self.turn is not None
+        self._out.append(Emit(LinkTurnSaid(self.turn.task_id, piece.text, piece.append)))
 
 
 def _echoes(look: Look, message: str) -> bool:

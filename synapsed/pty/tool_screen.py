@@ -107,7 +107,6 @@ class ToolScreen:
         self.reads = profile.tools.known and not any(channel.tools for channel in profile.channels.values())
         self._tell = tell
         self._turn: PtyTurn | None = None
-        self._task = ""
         self._begun = False
         self._read: _Read | None = None
         self._told: _Read | None = None
@@ -116,10 +115,10 @@ class ToolScreen:
         self._due = 0.0
         self._open = False
 
-    def begin(self, turn: PtyTurn, task_id: str) -> None:
+    def begin(self, turn: PtyTurn) -> None:
         """A turn is delivered, or taken up again after a restart."""
         if self.reads:
-            self._turn, self._task, self._begun = turn, task_id, turn.state.submitted
+            self._turn, self._begun = turn, turn.state.submitted
 
     def end(self) -> None:
         self._turn = self._read = self._told = self._changed_at = None
@@ -154,12 +153,10 @@ class ToolScreen:
                 self._say(now)
 
     def _say(self, now: float) -> None:
-        if self._read is not None:
+        if self._read is not None and self._turn is not None:
             self._told, self._open = self._read, False
-            leg, whole, calls = self._read
-            self._tell(
-                ToolsShown(channel=CHANNEL, at_ns=int(now * 1e9), turn=self._task, leg=leg, whole=whole, calls=calls)
-            )
+            (leg, whole, calls), task = self._read, self._turn.task_id
+            self._tell(ToolsShown(channel=CHANNEL, at_ns=int(now * 1e9), turn=task, leg=leg, whole=whole, calls=calls))
 
     def _of(self, screen: str) -> _Read | None:
         """What `screen` shows; None before it has shown the message."""

@@ -23,31 +23,15 @@ finished drawing.
 
 from collections.abc import Callable
 
+from synapsed.interfaces import Delivery
 from synapsed.model.agent import Activity
-from synapsed.model.facts import AssistantSaid, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
-from synapsed.model.link import (
-    LinkTurnAccepted,
-    LinkTurnEnded,
-    LinkTurnFailed,
-    LinkTurnInterrupted,
-    LinkTurnOutcome,
-    LinkTurnProgress,
-    LinkUndelivered,
-)
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
+from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.profiles.profile import Profile
-from synapsed.pty import turn_patience as patience
+from synapsed.pty import turn_types as turns
 from synapsed.pty.message_evidence import MessageInComposer, TurnReports, is_line_oriented, masked
+from synapsed.pty.turn_machine import Turn
 from synapsed.pty.turn_types import (
-    MISREAD,
-    NEVER_AT_REST,
-    NEXT,
-    NOT_SHOWN,
-    NOT_SHOWN_IN_COMPOSER,
-    NOT_SUBMITTED,
-    NOT_TAKEN,
-    SIGNS,
-    UNKNOWN,
-    UNREAD,
     AnswerFound,
     Clear,
     Command,
@@ -60,44 +44,37 @@ from synapsed.pty.turn_types import (
     TakeOut,
     TurnState,
     Type,
-    works,
 )
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.verdict import STALE_S
 
 
-class PtyTurn:
-    """The machine of one turn. Every method returns the commands to perform, in order."""
+class PtyTurn(Turn[TurnState]):
+    """The machine of one turn."""
 
     def __init__(
         self,
         profile: Profile,
-        text: str,
+        delivery: Delivery,
         compose: Callable[[str], Typed],
         state: TurnState,
         *,
-        task_id: str,
         channels_tell: bool,
-        command: bool = False,
         denial: str | None = None,
     ) -> None:
-        """`text` is the message of `task_id`, or a `command` of the program's; `compose` makes keystrokes of a text,
-        `denial` tells the model that the program stopped since a rule refused a call. Raises what `compose` raises."""
-        self.task_id = task_id
+        """`compose` makes keystrokes of a text; what it raises is raised."""
+        super().__init__(delivery, state, denial)
         self._profile = profile
         self._compose = compose
-        self.text = text if state.leg == 0 or state.note is None else state.note
-        """What the present leg types."""
         self._typed = compose(self.text)
-        self._tells = channels_tell and not command
+        self._tells = channels_tell and not delivery.command
         self._composed = MessageInComposer(profile, self._typed.text, told=self._tells)
         self._line_oriented = is_line_oriented(profile)
         self._channels_tell = channels_tell
-        self._denial = denial
         self._untold = self._tells
         """A side channel should tell that the turn began or ended, and has not."""
-        self._shows = not (channels_tell or command or self._line_oriented)
+        self._shows = not (channels_tell or delivery.command or self._line_oriented)
         """Nothing but the screen of a full-screen program tells of the turn."""
         self._ready_without_answer = False
         self._read_to = 0
@@ -116,15 +93,10 @@ class PtyTurn:
         self._echoed_before = False
         """It stood elsewhere on the screen when that began: an earlier message was the same."""
         self._typed_not_before = 0.0
-        self.state = state
         self.asked_to_stop = False
         """Somebody has stopped it by synapsed, though the program may not have confirmed that in time."""
         self.deadline: float | None = None
         """When `seen` wants to be called again at the latest, monotonic seconds."""
-
-    @property
-    def over(self) -> bool:
-        return self.state.phase is Phase.OVER
 
     @property
     def message(self) -> str:
@@ -144,18 +116,9 @@ class PtyTurn:
         return (0, 0) if scrolled else self.state.marks
 
     def _go(self, phase: Phase, now: float | None = None) -> None:
-        if phase not in NEXT[self.state.phase]:
-            raise ValueError(f"a turn does not go from {self.state.phase} to {phase}")
-        self.state.phase = phase
+        super()._go(phase)
         self._at = now if now is not None else self._at
         self.deadline = None
-
-    def _over(self, event: LinkTurnOutcome, *, left: bool = False) -> list[Command]:
-        self._go(Phase.OVER)
-        return [Say(event, left)]
-
-    def _interrupted(self, reason: str, evidence: str, *, left: bool = False) -> list[Command]:
-        return self._over(LinkTurnInterrupted(self.task_id, reason, evidence), left=left)
 
     def _taken_back(self) -> list[Command]:
         return self._interrupted("interrupted", "not yet submitted", left=True)
@@ -209,7 +172,7 @@ class PtyTurn:
                 self._go(Phase.SETTLING, now)
                 self.deadline = now
                 return [Save()]
-            case Phase.SUBMITTED if now < self.state.submit_ns / 1e9 + patience.UNSEEN_S:
+            case Phase.SUBMITTED if now < self.state.submit_ns / 1e9 + turns.UNSEEN_S:
                 self._at, self.state.resubmitted = now, False  # it may not have come to the first key yet
                 self.deadline = now + self._profile.delivery.accept_ms / 1000
                 return [Save()]
@@ -218,7 +181,7 @@ class PtyTurn:
     def unread(self) -> list[Command]:
         """The program reads nothing, so that its terminal takes no more of the keys, which are half written."""
         if self.state.phase is Phase.PASTING:
-            return self._taken_back() if self.state.interrupting else self._undelivered(UNREAD)
+            return self._taken_back() if self.state.interrupting else self._undelivered(turns.UNREAD)
         return []
 
     def typed(self, part: str, offset: int, now: float) -> list[Command]:
@@ -275,9 +238,9 @@ class PtyTurn:
             return []
         latest = self._at + spec.settle_max_ms / 1000
         if self.state.at_prompt and not self.state.shown_there:
-            if seen.now >= self._at + patience.UNSHOWN_S:
-                return self._undelivered(NOT_SHOWN)
-            self.deadline = min(seen.now + patience.SLOW_AGAIN_S, self._at + patience.UNSHOWN_S)
+            if seen.now >= self._at + turns.UNSHOWN_S:
+                return self._undelivered(turns.NOT_SHOWN)
+            self.deadline = min(seen.now + turns.SLOW_AGAIN_S, self._at + turns.UNSHOWN_S)
             return []
         quiet_at = max(self._at, seen.changed_at) + spec.settle_ms / 1000
         unseen = seen.composer == "absent" and not self._profile.composer.needed
@@ -292,11 +255,11 @@ class PtyTurn:
         if seen.now >= latest:
             if self._profile.composer.line is None or self._line_oriented:
                 return self._submit(seen)  # a program that does not echo
-            if seen.computes and seen.now < self._at + patience.STARVED_S:
-                self.deadline = seen.now + patience.SLOW_AGAIN_S
+            if seen.computes and seen.now < self._at + turns.STARVED_S:
+                self.deadline = seen.now + turns.SLOW_AGAIN_S
                 return []
-            return self._undelivered(UNREAD) if seen.unread else self._withdraw(seen)
-        self.deadline = min(max(quiet_at, seen.now + patience.LOOK_AGAIN_S), latest)
+            return self._undelivered(turns.UNREAD) if seen.unread else self._withdraw(seen)
+        self.deadline = min(max(quiet_at, seen.now + turns.LOOK_AGAIN_S), latest)
         return []
 
     def _submit(self, seen: Seen) -> list[Command]:
@@ -330,9 +293,9 @@ class PtyTurn:
         if seen.unread or seen.starting:
             self._at = seen.now  # it has its time from when it has the key, and has started
         taken = seen.composer != "draft" and (seen.echoed or seen.replaced or self._profile.composer.line is None)
-        due = self._at + patience.to_accept(self._profile, seen, self.state, since=self._at, taken=taken)
+        due = self._at + turns.to_accept(self._profile, seen, self.state, since=self._at, taken=taken)
         if seen.now < due:
-            self.deadline = min(due, seen.now + patience.SLOW_AGAIN_S) if seen.computes else due
+            self.deadline = min(due, seen.now + turns.SLOW_AGAIN_S) if seen.computes else due
             return []
         if taken:
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
@@ -353,7 +316,7 @@ class PtyTurn:
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
         # It may have it: nobody should repeat it.
-        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, seen.verdict.evidence))
+        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNKNOWN, seen.verdict.evidence))
 
     def _withdraw(self, seen: Seen) -> list[Command]:
         """What was typed, and the submit key if it was pressed, a slow program may come to at any time: nothing else is
@@ -368,7 +331,7 @@ class PtyTurn:
             return False
         echoed = seen.echoed and not self._echoed_before
         left = self.state.phase is Phase.SUBMITTED and seen.composer != "draft" and echoed
-        return left or works(seen) or seen.verdict.activity is Activity.WAITING
+        return left or turns.works(seen) or seen.verdict.activity is Activity.WAITING
 
     def withdrawn(self, gone: bool, now: float, *, misread: bool = False) -> list[Command]:
         """The message is out of the composer and the program at rest (`gone`), or it could not be brought to that;
@@ -377,22 +340,20 @@ class PtyTurn:
             return []
         self.withdrawing = False
         if misread:
-            return self._undelivered(MISREAD.format(self._profile.name), left=False)
+            return self._undelivered(turns.MISREAD.format(self._profile.name), left=False)
         lost, typings = self.state.phase is Phase.SETTLING, self.state.typings
-        again = typings < (patience.PASTED_AGAIN if lost else len(patience.TYPED_AGAIN_AFTER_S))
+        again = typings < (turns.PASTED_AGAIN if lost else len(turns.TYPED_AGAIN_AFTER_S))
         if gone and again and needs_composer(self._profile.composer):
-            self._typed_not_before = now + patience.TYPED_AGAIN_AFTER_S[typings]
-            return self._type(self.text, now, typings=typings + 1)
+            self._typed_not_before = now + turns.TYPED_AGAIN_AFTER_S[typings]
+            return self._type(now, leg=self.state.leg, typings=typings + 1)
         if lost:
-            return self._undelivered(NOT_SHOWN_IN_COMPOSER, left=not gone)
+            return self._undelivered(turns.NOT_SHOWN_IN_COMPOSER, left=not gone)
         if gone or self.state.leg > 0:
-            return self._undelivered(NOT_TAKEN, left=False)
-        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", NEVER_AT_REST, "composer"))
+            return self._undelivered(turns.NOT_TAKEN, left=False)
+        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.NEVER_AT_REST, "composer"))
 
     def _undelivered(self, why: str, *, left: bool = True) -> list[Command]:
-        if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
-            return self._interrupted("refused", why, left=left)
-        return self._over(LinkUndelivered(self.task_id, why), left=left)
+        return super()._undelivered(why, left=left)
 
     def _accept(self, evidence: str, now: float) -> list[Command]:
         self._go(Phase.WORKING, now)
@@ -403,7 +364,7 @@ class PtyTurn:
             return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
         hidden = seen.composer == "absent" and needs_composer(self._profile.composer)
         if seen.verdict.activity is not Activity.READY or hidden:
-            self.state.busy_seen = self.state.busy_seen or works(seen)
+            self.state.busy_seen = self.state.busy_seen or turns.works(seen)
             self._ready_since = None
             self.deadline = None
             return self._goes_on(seen)
@@ -416,7 +377,7 @@ class PtyTurn:
         if (stopped := self._stopped_by_somebody(seen, since=self._ready_since)) is not None:
             return stopped
         lacks_answer = self._ready_without_answer and self._unproven
-        due = self._ready_since + patience.at_rest(
+        due = self._ready_since + turns.at_rest(
             self._profile,
             worked=self._line_oriented or self.state.busy_seen or self.state.refused,
             channels_tell=self._channels_tell,
@@ -424,7 +385,7 @@ class PtyTurn:
         )
         drawn = lacks_answer and self._shows and seen.offset > self._read_to  # it may be the answer
         if (seen.now < due and not drawn) or not seen.verdict.settled:
-            self.deadline = max(due, seen.now + patience.LOOK_AGAIN_S)
+            self.deadline = max(due, seen.now + turns.LOOK_AGAIN_S)
             return []
         if self.state.refused:
             return self._stopped_by_refusal(seen.verdict.evidence, seen.now)
@@ -450,12 +411,13 @@ class PtyTurn:
             self.deadline = seen.changed_at + still
             returned = seen.now >= self.deadline
             return self._stopped("composer: the message was given back", seen.now) if returned else []
-        if not self.state.refused or seen.verdict.activity is not Activity.BUSY or seen.verdict.source not in SIGNS:
+        works = seen.verdict.activity is Activity.BUSY and seen.verdict.source in turns.SIGNS
+        if not (self.state.refused and works):
             self._at_work_since = None
             return []
         if self._at_work_since is None:
             self._at_work_since = seen.now
-        due = self._at_work_since + patience.REFUSAL_STOPS_S
+        due = self._at_work_since + turns.REFUSAL_STOPS_S
         if seen.now >= due:
             return self.overrule()
         self.deadline = due
@@ -472,10 +434,10 @@ class PtyTurn:
         if self.state.interrupting:
             if seen.verdict.settled and self._fresh(seen) and not seen.unread:
                 return self._stopped(seen.verdict.evidence, seen.now)
-            self.deadline = seen.now + patience.LOOK_AGAIN_S  # it may be about to begin with what it had put off
+            self.deadline = seen.now + turns.LOOK_AGAIN_S  # it may be about to begin with what it had put off
             return []
         if self._composed.is_given_back(seen, self.state):
-            self.deadline = since + patience.given_back(self._profile, channels_tell=self._channels_tell)
+            self.deadline = since + turns.given_back(self._profile, channels_tell=self._channels_tell)
             stopped = seen.now >= self.deadline
             return self._stopped("composer: the message was given back", seen.now) if stopped else []
         return None
@@ -492,33 +454,21 @@ class PtyTurn:
         """What the chrome says is of this turn: the program has drawn since the submission."""
         return self.state.submit_offset is None or seen.offset > self.state.submit_offset
 
-    def _stopped(self, evidence: str, now: float, *, denied: bool = False) -> list[Command]:
-        """The program stopped the turn; `denied`: since something was refused, though not by a person."""
-        if self.state.interrupting:
-            return self._interrupted("interrupted", evidence)
-        if denied and self.state.note is None:
-            self.state.note = self._denial
-        if denied or self.state.refused:
-            return self._stopped_by_refusal(evidence, now)
-        return [Clear(), *self._interrupted("person", evidence)]
+    def _stopped_by_person(self, evidence: str) -> list[Command]:
+        return [Clear(), *super()._stopped_by_person(evidence)]
 
-    def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
-        """Tell the model so, in another leg, where the profile has words for it."""
-        if self.state.note is None or self.state.leg > 0:
-            return self._interrupted("refused", evidence)
-        return self._type(self.state.note, now, leg=1)
+    def _say_note(self, now: float) -> list[Command]:
+        return self._type(now, leg=1)
 
-    def _type(self, text: str, now: float, *, leg: int | None = None, typings: int = 0) -> list[Command]:
+    def _type(self, now: float, *, leg: int, typings: int = 0) -> list[Command]:
         """Begin another leg, or the present one once more, of which nothing is anywhere."""
         self._go(Phase.PREPARED, now)
         self._ready_since = None
         self._early.clear()
-        self.text = text
-        self._typed = self._compose(text)
+        self.state = self.state.model_copy(update={"leg": leg, "typings": typings, **turns.NOT_SUBMITTED})
+        self.state.submitted = leg > 0
+        self._typed = self._compose(self.text)
         self._composed = MessageInComposer(self._profile, self._typed.text, told=self._tells)
-        begun = {"leg": self.state.leg if leg is None else leg, "typings": typings, **NOT_SUBMITTED}
-        self.state = self.state.model_copy(update=begun)
-        self.state.submitted = self.state.leg > 0
         return [Save()]
 
     # --- what is reported ---
@@ -535,26 +485,7 @@ class PtyTurn:
         self._untold = self._untold and not isinstance(fact, PromptAccepted | TurnEnded)
         if not isinstance(fact, PromptAccepted) or self._typed.may_be(fact.prompt):
             self.withdrawing = False
-        match fact:
-            case PromptAccepted():
-                return self._prompted(fact, now)
-            case AssistantSaid():
-                return [Say(LinkTurnProgress(self.task_id, fact.message_id, fact.text))]
-            case TurnEnded():
-                return self._ended(fact, now)
-            case TurnFailed():
-                return self._failed(fact)
-            case TurnInterrupted():
-                return self._stopped(f"{fact.channel}: turn interrupted", now, denied=fact.refused)
-        return []
-
-    def _failed(self, fact: TurnFailed) -> list[Command]:
-        evidence = f"{fact.channel}: turn failed"
-        if self.state.interrupting:
-            return self._interrupted("interrupted", evidence)
-        if fact.code == "UNDELIVERED":
-            return self._undelivered(fact.message)
-        return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, evidence))
+        return self._prompted(fact, now) if isinstance(fact, PromptAccepted) else self._reported(fact, now)
 
     def is_younger(self, fact: ChannelFact) -> bool:
         """See `TurnReports.is_younger`."""
@@ -571,14 +502,7 @@ class PtyTurn:
         self.state.submitted = True
         return [*again, *self._accept(f"{fact.channel}: prompt accepted", now)]
 
-    def _ended(self, fact: TurnEnded, now: float) -> list[Command]:
-        evidence = f"{fact.channel}: turn ended"
-        if self.state.interrupting:
-            return self._interrupted("interrupted", evidence)
-        if fact.answer is not None:
-            if self.state.refused and not fact.answer.strip():
-                return self._stopped_by_refusal(evidence, now)
-            return self._over(LinkTurnEnded(self.task_id, fact.answer, True, evidence))
+    def _find_answer(self, now: float) -> list[Command]:
         self._untold = False
         if self.state.phase is Phase.READING:
             return []
@@ -604,8 +528,8 @@ class PtyTurn:
         if not self._unproven or answer.exact or answer.text.strip():
             found = (answer.text, answer.exact, answer.evidence, answer.truncated, answer.missing)
             return self._over(LinkTurnEnded(self.task_id, *found))
-        if self._ready_without_answer and now >= (self._ready_since or now) + patience.EMPTY_UNTOLD_S:
-            return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, answer.evidence))
+        if self._ready_without_answer and now >= (self._ready_since or now) + turns.EMPTY_UNTOLD_S:
+            return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNKNOWN, answer.evidence))
         self._ready_without_answer = True
         self._go(Phase.WORKING)
         return []
@@ -625,28 +549,13 @@ class PtyTurn:
         self.state.interrupting = self.asked_to_stop = True
         return [Save()]
 
-    def go_on(self) -> list[Command]:
-        """The program was not stopped: what it then answers is the turn's answer."""
-        self.state.interrupting = False
-        return [] if self.over else [Save()]
+    @property
+    def _runs(self) -> bool:
+        return self.state.submitted
 
-    def refuse(self, note: str | None = None) -> list[Command]:
-        """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the
-        model."""
-        if not self.state.submitted:
-            return []
-        self.state.refused = True
-        if self.state.leg == 0:
-            self.state.note = note
-        self._at_work_since = None
-        return [Save()]
+    @property
+    def _refused(self) -> bool:
+        return self.state.refused
 
-    def overrule(self) -> list[Command]:
-        """The refusal does not count: the program did not take it, a later answer was another one, or the program went
-        on working."""
-        if not self.state.refused or self.over:
-            return []
-        self.state.refused = False
-        if self.state.leg == 0:
-            self.state.note = None
-        return [Save()]
+    def _set_refused(self, at: float | None) -> None:
+        self.state.refused, self._at_work_since = at is not None, None

@@ -1,6 +1,8 @@
-"""The words of a turn: its phases, what of it survives the daemon, the facts its machine takes, the commands it gives.
+"""The words of a turn, whichever way its message goes: its phases, what of it survives the daemon, the facts that its
+machine takes, the commands that it gives, and how long it waits for what.
 
-`turn` decides with them; `turn_worker` performs the commands.
+`turn_machine` has what is the same of every turn, `turn` and `channel_turn` have the rest; a `TurnPerformer` performs
+the commands.
 """
 
 from dataclasses import dataclass
@@ -11,10 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews
+from synapsed.profiles.profile import Profile
 from synapsed.terminal.verdict import Verdict
 
 
 class Phase(StrEnum):
+    SENDING = "sending"
     PREPARED = "prepared"
     PASTING = "pasting"
     SETTLING = "settling"
@@ -26,12 +30,13 @@ class Phase(StrEnum):
 
 
 NEXT: dict[Phase, frozenset[Phase]] = {
+    Phase.SENDING: frozenset({Phase.WORKING, Phase.OVER}),
     Phase.PREPARED: frozenset({Phase.PASTING, Phase.WORKING, Phase.OVER}),
     Phase.PASTING: frozenset({Phase.PREPARED, Phase.SETTLING, Phase.OVER}),
     Phase.SETTLING: frozenset({Phase.PREPARED, Phase.SUBMITTING, Phase.WORKING, Phase.OVER}),
     Phase.SUBMITTING: frozenset({Phase.SETTLING, Phase.SUBMITTED, Phase.OVER}),
     Phase.SUBMITTED: frozenset({Phase.PREPARED, Phase.WORKING, Phase.READING, Phase.OVER}),
-    Phase.WORKING: frozenset({Phase.PREPARED, Phase.SUBMITTED, Phase.READING, Phase.OVER}),
+    Phase.WORKING: frozenset({Phase.SENDING, Phase.PREPARED, Phase.SUBMITTED, Phase.READING, Phase.OVER}),
     Phase.READING: frozenset({Phase.PREPARED, Phase.WORKING, Phase.OVER}),
     Phase.OVER: frozenset(),
 }
@@ -47,10 +52,27 @@ BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Ph
 """What a side channel reports then is of another turn, or of an earlier leg."""
 
 
-class TurnState(BaseModel):
-    """What survives the daemon (`TurnRecord.link`). Offsets are the spool's; `submit_ns` is CLOCK_MONOTONIC."""
+class KeptTurn(BaseModel):
+    """What survives the daemon of a turn (`TurnRecord.link`)."""
 
     model_config = ConfigDict(extra="ignore")
+
+    phase: Phase
+    submitted: bool
+    """The program may have the message."""
+    taken: bool = False
+    """The program has told, over a channel, that it has it."""
+    turn: str | None = None
+    """The program's own id of it."""
+    interrupting: bool = False
+    leg: int = 0
+    """How many notes were given after the message."""
+    note: str | None = None
+    """What is said if the program stops after a refusal; in a later leg, what is being said."""
+
+
+class TurnState(KeptTurn):
+    """The same of one whose message is typed. Offsets are the spool's; `submit_ns` is CLOCK_MONOTONIC."""
 
     phase: Phase = Phase.PREPARED
     submitted: bool = False
@@ -59,10 +81,6 @@ class TurnState(BaseModel):
     busy_seen: bool = False
     resubmitted: bool = False
     refused: bool = False
-    interrupting: bool = False
-    turn: str | None = None
-    leg: int = 0
-    """How many notes were typed after the message."""
     shown: str = ""
     """The composer's row when the submit key was pressed, its digits masked."""
     marks: tuple[int, int] = (0, 0)
@@ -71,8 +89,6 @@ class TurnState(BaseModel):
     """The message was seen on the screen since: what stands above it is older, and scrolls away before it."""
     left: bool = False
     """The composer was seen without the message since: what is in it later was given back, or drawn once more."""
-    taken: bool = False
-    """A side channel has told that the program took it."""
     worked_without: bool = False
     """The program was seen at work since, with nothing in its composer."""
     typings: int = 0
@@ -89,8 +105,6 @@ class TurnState(BaseModel):
     """The process group at whose prompt that was; None where it is not known, or the program is not line-oriented."""
     edited: bool = False
     """It had a line editor up."""
-    note: str | None = None
-    """What is typed if the program stops after a refusal; in a later leg, what is being typed."""
 
 
 NOT_SUBMITTED: dict[str, Any] = {
@@ -195,7 +209,16 @@ def works(seen: Seen) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Make the record durable, then call `PtyTurn.saved`."""
+    """Make the record durable, then call `Turn.saved`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Tell the agent how the turn goes. `left`: it is over, and its text may stand in the composer, or come to: that is
+    removed before anything else is typed."""
+
+    event: LinkTurnNews
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +261,101 @@ class FindAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
-    """Tell the agent how the turn goes. `left`: it is over, and its text may stand in the composer, or come to: that is
-    removed before anything else is typed."""
+class GiveMessage:
+    """Give the program `text` under `key`, then call `ChannelTurn.submitted` or `unsent`."""
 
-    event: LinkTurnNews
-    left: bool = False
+    key: str
+    text: str
 
 
-type Command = Save | Type | Recall | Clear | TakeOut | TakeBack | FindAnswer | Say
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Ask the program for the message, then call `ChannelTurn.found`, or `unsent` where it does not answer."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenewKey:
+    """Make another key, then call `ChannelTurn.keyed`."""
+
+    leg: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopTurn:
+    """Have the program stop the turn."""
+
+    turn: str
+
+
+type TypingCommand = Type | Recall | Clear | TakeOut | TakeBack | FindAnswer
+type ChannelCommand = GiveMessage | LookUp | RenewKey | StopTurn
+type Command = Save | Say | TypingCommand | ChannelCommand
+
+
+# --- how long a turn on a terminal waits, and for what ----------------------------------------------------------------
+
+WORKED_UNSEEN_S = 1.0
+"""A program without side channels that was never seen busy must be ready for so long before its turn is over."""
+
+UNTOLD_UNSEEN_S = 30.0
+"""The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
+
+EMPTY_UNTOLD_S = 120.0
+"""The same where there is no answer either: the program may have put the message off until it has started. So it is
+without side channels where the program was not seen at work."""
+
+UNSEEN_S = 20.0
+"""Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
+it is waited for so long before that is told."""
+
+STARVED_S = 60.0
+"""The same while it is on a processor, or waits for one: on a busy machine that may be most of the time."""
+
+UNSHOWN_S = 10.0
+"""How long a program may take to show what was typed at a prompt of which nothing else is known."""
+
+REFUSAL_STOPS_S = 3.0
+"""A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
+
+TYPED_AGAIN_AFTER_S = (0.0, 5.0, 20.0)
+"""How long a message that was not taken, and was taken out of the composer, is kept each time before it is typed again:
+what kept the program from it was its start-up, or passes. After these it is told to be undelivered."""
+
+PASTED_AGAIN = 1
+"""So often a paste is typed again that was never shown."""
+
+LOOK_AGAIN_S = 0.02
+"""While something is due but not settled yet."""
+
+SLOW_AGAIN_S = 0.25
+"""While a program that gets little of a busy machine's time is waited for."""
+
+
+def to_accept(profile: Profile, seen: Seen, state: TurnState, *, since: float, taken: bool) -> float:
+    """Seconds from `since` that the program has to show that it took the message. Where that has left its composer and
+    stands nowhere else, nothing can be done but wait, and a program that gets little of a busy machine's time works
+    before it shows it: the next message must not come upon it."""
+    accept = profile.delivery.accept_ms / 1000
+    if seen.computes and not taken and not state.interrupting:
+        return max(accept, state.submit_ns / 1e9 + STARVED_S - since)
+    waits = state.resubmitted and not taken and seen.composer != "draft" and not state.interrupting
+    return max(accept, UNSEEN_S) if waits else accept
+
+
+def given_back(profile: Profile, *, channels_tell: bool) -> float:
+    """How long a message must stand in the composer again before that says that a person stopped its turn, seconds: a
+    hook of theirs may have refused it, which a side channel tells a little later."""
+    return profile.answer.channel_wait_ms / 1000 if channels_tell else 0.0
+
+
+def at_rest(profile: Profile, *, worked: bool, channels_tell: bool, empty_untold: bool) -> float:
+    """How long a ready screen must stand before it ends the turn, seconds. `worked`: the program was seen at work, or
+    need not be; `empty_untold`: nothing has told of the turn, and there is no answer either."""
+    if empty_untold:
+        return EMPTY_UNTOLD_S
+    if channels_tell:
+        wait = profile.answer.channel_wait_ms / 1000
+        return wait if worked else max(wait, UNTOLD_UNSEEN_S)
+    return 0.0 if worked else WORKED_UNSEEN_S

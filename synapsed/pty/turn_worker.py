@@ -1,20 +1,22 @@
 """What a turn's machine wants done, performed one command after the other.
 
-So nothing is typed while something else is being typed, and nothing is typed before the record that says so is durable.
+So nothing is given, or typed, before the record that says so is durable, nor typed while something else is being typed;
+and facts that come meanwhile are heard in their order.
 """
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from synapsed import aio
 from synapsed.errors import KeeperLost
 from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
-from synapsed.model.link import LinkTurnNews, LinkTurnRecord, LinkUndelivered
+from synapsed.model.link import LinkEvent, LinkTurnNews, LinkTurnRecord, LinkUndelivered
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import LinkedTerminal
@@ -22,7 +24,7 @@ from synapsed.pty.screen_looks import KernelChecks, Looks
 from synapsed.pty.session_commands import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_patience import STARVED_S
+from synapsed.pty.turn_machine import Turn
 from synapsed.terminal.answer import from_screen, is_cut
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import squeezed
@@ -44,6 +46,68 @@ KEPT_ROWS = 1000
 """Rows above an agent's screen that are kept, about: one that shows fewer than half of them has lost none."""
 
 
+class TurnPerformer[T: Turn[Any]](ABC):
+    """Performs what the machine of the present turn wants. `run` is one task, of one turn after the other."""
+
+    waits_s: float | None = None
+    """How often `rested` is called while nothing is wanted."""
+
+    def __init__(self, emit: Callable[[LinkEvent], None]) -> None:
+        self._emit = emit
+        self._work: deque[tuple[T, turns.Command]] = deque()
+        self._came = asyncio.Event()
+        self._saved: asyncio.Future[None] | None = None
+        self.idle = asyncio.Event()
+        """Set while the turn wants nothing done."""
+        self.idle.set()
+
+    @property
+    @abstractmethod
+    def turn(self) -> T | None:
+        """The present turn."""
+
+    @abstractmethod
+    async def perform(self, turn: T, command: turns.Command) -> Sequence[turns.Command]:
+        """Do it; what the turn wants before anything else then."""
+
+    @abstractmethod
+    def rested(self) -> None:
+        """All that was wanted is done, or time has passed since it was."""
+
+    def add(self, commands: Sequence[turns.Command]) -> None:
+        """Perform what the machine of the present turn wants."""
+        if commands and (turn := self.turn) is not None:
+            self._work.extend((turn, command) for command in commands)
+            self.idle.clear()
+            self._came.set()
+
+    def recorded(self) -> None:
+        """The record is durable, or need not be any more."""
+        if self._saved is not None and not self._saved.done():
+            self._saved.set_result(None)
+
+    async def run(self) -> None:
+        """The worker; ends by being cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), self.waits_s)
+            while self._work:
+                turn, command = self._work.popleft()
+                if turn is not self.turn or (isinstance(command, turns.Save) and turn.over):
+                    continue  # what is told of its end is not on record: the next daemon goes on from before it
+                more = await self._save(turn) if isinstance(command, turns.Save) else await self.perform(turn, command)
+                self._work.extendleft((turn, each) for each in reversed(more))
+            self._came.clear()
+            self.idle.set()
+            self.rested()
+
+    async def _save(self, turn: T) -> Sequence[turns.Command]:
+        self._saved = asyncio.get_running_loop().create_future()
+        self._emit(LinkTurnRecord(turn.record))
+        await self._saved
+        return turn.saved()
+
+
 class Performer(Protocol):
     """What else there is to do on the way, done by the `Driver`."""
 
@@ -52,10 +116,11 @@ class Performer(Protocol):
     async def perform[T](self, steps: Steps[T]) -> T: ...
 
 
-class TurnWorker:
-    """`run` is one task, of one turn after the other."""
+class TurnWorker(TurnPerformer[PtyTurn]):
+    """The turns of a program whose messages are typed."""
 
     def __init__(self, terminal: LinkedTerminal, looks: Looks, kernel: KernelChecks, *, performer: Performer) -> None:
+        super().__init__(lambda event: terminal.program.emit(event))  # noqa: PLW0108 - it is another when the link is open
         self._profile = terminal.profile
         self._clock = terminal.clock
         self._session = terminal.session
@@ -66,20 +131,13 @@ class TurnWorker:
         self._unread = looks.unread
         self._kernel = kernel
         self._performer = performer
-        self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
-        self._work_came = asyncio.Event()
-        self._saved: asyncio.Future[None] | None = None
-        self.idle = asyncio.Event()
-        """Set while the turn wants nothing done."""
-        self.idle.set()
 
-    def add(self, commands: Sequence[turns.Command]) -> None:
-        """Perform what the machine of the present turn wants."""
-        if commands and self._session.turn is not None:
-            turn = self._session.turn
-            self._work.extend((turn, command) for command in commands)
-            self.idle.clear()
-            self._work_came.set()
+    @property
+    def turn(self) -> PtyTurn | None:
+        return self._session.turn
+
+    def rested(self) -> None:
+        self._looks.soon()  # the machine may wait for what stands on the screen already: nothing else would tell it
 
     async def catch_up(self) -> None:
         """Read the output of a turn that was under way before."""
@@ -91,43 +149,21 @@ class TurnWorker:
                 if session.turn is turn:
                     session.speech.printed(*output)
 
-    def recorded(self) -> None:
-        """The record is durable."""
-        if self._saved is not None and not self._saved.done():
-            self._saved.set_result(None)
-
-    async def run(self) -> None:
-        """The worker; ends by being cancelled."""
-        while True:
-            await self._work_came.wait()
-            while self._work:
-                turn, command = self._work.popleft()
-                if turn is not self._session.turn or (isinstance(command, turns.Save) and turn.over):
-                    continue  # what is told of its end is not on record: the next daemon goes on from before it
-                try:
-                    more = await self._perform(turn, command)
-                except KeeperLost:
-                    if self._program.keeper().lost is not None:
-                        continue  # the exit is told by the keeper's end
-                    more = [_again(command)]  # it was only silent for a while
-                except KeeperRefused as error:
-                    if error.reason == "exited":
-                        continue  # that is told too, and what was not submitted is given to the next program
-                    why = f"it could not be typed: {error.message}"
-                    more = [turns.Say(LinkUndelivered(turn.task_id, why))]
-                self._work.extendleft((turn, command) for command in reversed(more))
-            self._work_came.clear()
-            self.idle.set()
-            self._looks.soon()  # the machine may wait for what stands on the screen already: nothing else would tell it
+    async def perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
+        try:
+            return await self._perform(turn, command)
+        except KeeperLost:
+            if self._program.keeper().lost is not None:
+                return []  # the exit is told by the keeper's end
+            return [_again(command)]  # it was only silent for a while
+        except KeeperRefused as error:
+            if error.reason == "exited":
+                return []  # that is told too, and what was not submitted is given to the next program
+            return [turns.Say(LinkUndelivered(turn.task_id, f"it could not be typed: {error.message}"))]
 
     async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
         session = self._session
         match command:
-            case turns.Save():
-                self._saved = asyncio.get_running_loop().create_future()
-                self._program.emit(LinkTurnRecord(session.record))
-                await self._saved
-                return turn.saved()
             case turns.Type() if not await self._takes(turn, command.part):
                 self._looks.soon()
                 return turn.held(self._clock.monotonic())
@@ -158,12 +194,12 @@ class TurnWorker:
         def taken() -> bool:
             return not turn.withdrawing
 
-        rests = await self._kernel.comes_to_rest(STARVED_S, unless=taken)
+        rests = await self._kernel.comes_to_rest(turns.STARVED_S, unless=taken)
         if not rests and await self._unread.ask():
             return False
         keyboard, comes = self._session.keyboard, turn.state.phase is turns.Phase.SETTLING
         emptied = await self._performer.perform(keyboard.take_out(unless=taken, comes=comes))
-        rests = emptied and await self._kernel.comes_to_rest(STARVED_S, unless=taken)
+        rests = emptied and await self._kernel.comes_to_rest(turns.STARVED_S, unless=taken)
         for channel in self._channels:
             await channel.poll()  # what it has told is heard before more is typed
         return rests and (await self._looks.look()).composer.state != "absent"

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from synapsed.interfaces import Delivery
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.model.link import (
@@ -11,6 +12,7 @@ from synapsed.model.link import (
     LinkTurnInterrupted,
     LinkUndelivered,
 )
+from synapsed.model.records import TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer
@@ -35,7 +37,13 @@ def turn(
     denial: str | None = None,
 ) -> PtyTurn:
     state = state or TurnState()
-    return PtyTurn(profile, text, compose, state, task_id="t", channels_tell=channels, command=command, denial=denial)
+    told = delivery_of(text, command=command)
+    return PtyTurn(profile, told, compose, state, channels_tell=channels, denial=denial)
+
+
+def delivery_of(text: str = "hello", *, task: str = "t", command: bool = False) -> Delivery:
+    record = TurnRecord(task_id=task, launch_id="l")
+    return Delivery(task_id=task, text=text, command=command, record=record, fresh=True)
 
 
 def compose(text: str) -> Typed:

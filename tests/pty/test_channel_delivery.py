@@ -244,7 +244,8 @@ async def test_a_connection_that_breaks_while_it_is_given(played: Played) -> Non
     await until(lambda: len(played.channel.given) == 1)
     await until(lambda: not played.channel.fails)
     key = played.channel.given[0][0]
-    played.channel.knows[key] = FoundTurn(turn="turn-1", state="completed", answer="it had it")
+    over = TurnEnded(channel="server", at_ns=1, turn="turn-1", answer="it had it")
+    played.channel.knows[key] = FoundTurn(turn="turn-1", over=over)
     played.channel.now = "idle"
     played.turns.changed()
     assert (await played.until(LinkTurnEnded)).answer == "it had it"

@@ -23,52 +23,50 @@ from synapsed.model.link import (
     LinkTurnProgress,
     LinkUndelivered,
 )
-from synapsed.pty.channel_turn import (
-    KEY_KEEPS_S,
+from synapsed.pty.channel_turn import KEY_KEEPS_S, SENDING_S, ChannelTurn, ChannelTurnState
+from synapsed.pty.turn_types import (
     NEXT,
-    SENDING_S,
-    ChannelCommand,
-    ChannelPhase,
-    ChannelTurn,
-    ChannelTurnState,
+    Command,
     GiveMessage,
     LookUp,
+    Phase,
     RenewKey,
-    SaveRecord,
+    Save,
+    Say,
     StopTurn,
-    TellNews,
 )
+from tests.pty.playbook import delivery_of
 
 NOW = 1000.0
 
 
 def turn(**state: Any) -> ChannelTurn:
     fields = {"channel": "server", "key": "k1", "minted_at": NOW, **state}
-    return ChannelTurn("task", "the message", ChannelTurnState(**fields), denial="it was denied")
+    return ChannelTurn(delivery_of("the message", task="task"), ChannelTurnState(**fields), denial="it was denied")
 
 
 def working(**state: Any) -> ChannelTurn:
-    return turn(phase=ChannelPhase.WORKING, turn="t1", taken=True, **state)
+    return turn(phase=Phase.WORKING, turn="t1", taken=True, **state)
 
 
-def told(kind: type[ChannelFact], **fields: Any) -> ChannelFact:
+def told(kind: type[ChannelFact], **fields: Any) -> Any:
     return kind(**{"channel": "server", "at_ns": 1, "turn": "t1", **fields})
 
 
-def events(commands: list[ChannelCommand]) -> list[Any]:
-    return [command.event for command in commands if isinstance(command, TellNews)]
+def events(commands: list[Command]) -> list[Any]:
+    return [command.event for command in commands if isinstance(command, Say)]
 
 
 def test_a_message_is_given_and_its_answer_told() -> None:
     it = turn()
     assert it.begin(fresh=True) == [GiveMessage("k1", "the message")]
-    save, accepted = it.submitted(Submitted(turn="t1"))
-    assert save == SaveRecord()
+    save, accepted = it.submitted(Submitted(turn="t1"), NOW)
+    assert save == Save()
     assert events([accepted]) == [LinkTurnAccepted("task", "server: turn begun")]
-    assert events(it.told(told(AssistantSaid, message_id="m", text="first"))) == [
+    assert events(it.told(told(AssistantSaid, message_id="m", text="first"), NOW)) == [
         LinkTurnProgress("task", "m", "first")
     ]
-    assert events(it.told(told(TurnEnded, answer="done"))) == [
+    assert events(it.told(told(TurnEnded, answer="done"), NOW)) == [
         LinkTurnEnded("task", "done", True, "server: turn ended")
     ]
     assert it.over
@@ -77,9 +75,9 @@ def test_a_message_is_given_and_its_answer_told() -> None:
 def test_an_end_that_comes_before_the_answer_to_the_submission_is_kept() -> None:
     it = turn()
     it.begin(fresh=True)
-    assert it.told(told(TurnEnded, answer="of another", turn="t0")) == []
-    assert it.told(told(TurnEnded, answer="fast")) == []
-    commands = it.submitted(Submitted(turn="t1"))
+    assert it.told(told(TurnEnded, answer="of another", turn="t0"), NOW) == []
+    assert it.told(told(TurnEnded, answer="fast"), NOW) == []
+    commands = it.submitted(Submitted(turn="t1"), NOW)
     assert [type(event) for event in events(commands)] == [LinkTurnAccepted, LinkTurnEnded]
     assert events(commands)[1].answer == "fast"
 
@@ -87,24 +85,24 @@ def test_an_end_that_comes_before_the_answer_to_the_submission_is_kept() -> None
 def test_the_prompt_s_key_says_whose_turn_it_is() -> None:
     it = turn()
     it.begin(fresh=True)
-    assert it.told(told(PromptAccepted, key="other", turn="t0")) == []
-    assert events(it.told(told(PromptAccepted, key="k1"))) == [LinkTurnAccepted("task", "server: prompt accepted")]
-    assert it.submitted(Submitted(turn="t1")) == []
-    assert it.told(told(TurnEnded, answer="x", turn="t0")) == []
+    assert it.told(told(PromptAccepted, key="other", turn="t0"), NOW) == []
+    assert events(it.told(told(PromptAccepted, key="k1"), NOW)) == [LinkTurnAccepted("task", "server: prompt accepted")]
+    assert it.submitted(Submitted(turn="t1"), NOW) == []
+    assert it.told(told(TurnEnded, answer="x", turn="t0"), NOW) == []
     assert not it.over
 
 
 def test_one_that_joined_a_turn_of_the_person_says_so() -> None:
     it = turn()
     it.begin(fresh=True)
-    (said,) = events(it.submitted(Submitted(turn="t1", joined=True)))
+    (said,) = events(it.submitted(Submitted(turn="t1", joined=True), NOW))
     assert said.evidence == "server: joined a turn of the person's"
 
 
 # --- a daemon, or a connection, that ended ---------------------------------------------------------------------------
 
 
-def test_after_a_restart_the_program_is_asked_before_anything_is_given() -> None:
+def test_after_a_restart_the_program_is_asked_before_anything_is_delivery_of() -> None:
     assert turn().begin(fresh=False) == [LookUp("k1")]
     assert working().begin(fresh=False) == [LookUp("k1")]
 
@@ -112,7 +110,7 @@ def test_after_a_restart_the_program_is_asked_before_anything_is_given() -> None
 def test_what_the_program_has_is_not_given_again() -> None:
     it = turn()
     it.begin(fresh=False)
-    commands = it.found(FoundTurn(turn="t1", state="completed", answer="it is"), "idle", NOW)
+    commands = it.found(FoundTurn(turn="t1", over=told(TurnEnded, answer="it is")), "idle", NOW)
     assert GiveMessage not in map(type, commands)
     assert [type(event) for event in events(commands)] == [LinkTurnAccepted, LinkTurnEnded]
 
@@ -130,7 +128,7 @@ def test_a_key_that_is_old_is_replaced_durably_first() -> None:
     it.begin(fresh=False)
     late = NOW + KEY_KEEPS_S + 1
     assert it.found(None, "idle", late) == [RenewKey(0)]
-    assert it.keyed("k2", late) == [SaveRecord(), GiveMessage("k2", "the message")]
+    assert it.keyed("k2", late) == [Save(), GiveMessage("k2", "the message")]
     assert it.state.key == "k2"
 
 
@@ -141,7 +139,7 @@ def test_a_submission_that_was_cut_off_is_looked_up() -> None:
     assert it.reached("away") == []
     assert it.reached("idle") == [LookUp("k1")]
     assert it.reached("idle") == []  # it was asked already
-    assert events(it.found(FoundTurn(turn="t1", state="running"), "busy", NOW)) == [
+    assert events(it.found(FoundTurn(turn="t1"), "busy", NOW)) == [
         LinkTurnAccepted("task", "server: it has the message")
     ]
 
@@ -161,14 +159,14 @@ def test_an_end_that_was_missed_is_asked_for() -> None:
     it = working()
     assert it.lost(NOW) == []
     assert it.reached("idle") == [LookUp("k1")]
-    assert events(it.found(FoundTurn(turn="t1", state="completed", answer="meanwhile"), "idle", NOW)) == [
-        LinkTurnEnded("task", "meanwhile", True, "server: found completed")
+    assert events(it.found(FoundTurn(turn="t1", over=told(TurnEnded, answer="meanwhile")), "idle", NOW)) == [
+        LinkTurnEnded("task", "meanwhile", True, "server: turn ended")
     ]
 
 
 def test_an_end_without_its_answer_is_asked_for() -> None:
     it = working()
-    assert it.told(told(TurnEnded)) == [LookUp("k1")]
+    assert it.told(told(TurnEnded), NOW) == [LookUp("k1")]
 
 
 def test_a_conversation_that_has_it_no_more() -> None:
@@ -188,7 +186,7 @@ def test_a_refused_message_is_undelivered() -> None:
 
 
 def test_a_failure_has_its_code() -> None:
-    assert events(working().told(told(TurnFailed, code="RATE_LIMITED", message="slow down"))) == [
+    assert events(working().told(told(TurnFailed, code="RATE_LIMITED", message="slow down"), NOW)) == [
         LinkTurnFailed("task", "RATE_LIMITED", "slow down", "server: turn failed")
     ]
 
@@ -200,71 +198,71 @@ def test_a_server_that_is_gone_takes_the_turn_with_it() -> None:
 
 def test_who_stopped_it() -> None:
     stopped = told(TurnInterrupted)
-    assert events(working().told(stopped))[0].reason == "person"
+    assert events(working().told(stopped, NOW))[0].reason == "person"
     it = working()
-    assert it.interrupt() == [SaveRecord(), StopTurn("t1")]
-    (event,) = events(it.told(stopped))
+    assert it.interrupt() == [Save(), StopTurn("t1")]
+    (event,) = events(it.told(stopped, NOW))
     assert (type(event), event.reason) == (LinkTurnInterrupted, "interrupted")
 
 
 def test_one_that_is_stopped_before_it_is_taken_is_stopped_then() -> None:
     it = turn()
     it.begin(fresh=True)
-    assert it.interrupt() == [SaveRecord()]
-    assert it.submitted(Submitted(turn="t1"))[-1] == StopTurn("t1")
+    assert it.interrupt() == [Save()]
+    assert it.submitted(Submitted(turn="t1"), NOW)[-1] == StopTurn("t1")
 
 
 def test_one_that_was_not_stopped_goes_on() -> None:
     it = working()
     it.interrupt()
-    assert it.go_on() == [SaveRecord()]
-    assert events(it.told(told(TurnEnded, answer="all the same")))[0].answer == "all the same"
+    assert it.go_on() == [Save()]
+    assert events(it.told(told(TurnEnded, answer="all the same"), NOW))[0].answer == "all the same"
 
 
 def test_a_denial_that_stopped_it_is_told_to_the_model_once() -> None:
     it = working()
-    assert it.told(told(TurnInterrupted, refused=True)) == [RenewKey(1)]
-    assert it.keyed("k2", NOW) == [SaveRecord(), GiveMessage("k2", "it was denied")]
-    it.submitted(Submitted(turn="t2"))
-    (event,) = events(it.told(told(TurnInterrupted, refused=True, turn="t2")))
+    assert it.told(told(TurnInterrupted, refused=True), NOW) == [RenewKey(1)]
+    assert it.keyed("k2", NOW) == [Save(), GiveMessage("k2", "it was denied")]
+    it.submitted(Submitted(turn="t2"), NOW)
+    (event,) = events(it.told(told(TurnInterrupted, refused=True, turn="t2"), NOW))
     assert event.reason == "refused"
 
 
 def test_a_refusal_on_the_terminal_that_stopped_it_is_told_to_the_model_once() -> None:
     it = working()
-    assert it.refuse("it was refused", NOW) == [SaveRecord()]
-    assert it.told(told(TurnInterrupted)) == [RenewKey(1)]
-    assert it.keyed("k2", NOW) == [SaveRecord(), GiveMessage("k2", "it was refused")]
-    it.submitted(Submitted(turn="t2"))
-    assert it.refuse("it was refused", NOW) == [SaveRecord()]
-    (event,) = events(it.told(told(TurnInterrupted, turn="t2")))
+    assert it.refuse("it was refused", NOW) == [Save()]
+    assert it.told(told(TurnInterrupted), NOW) == [RenewKey(1)]
+    assert it.keyed("k2", NOW) == [Save(), GiveMessage("k2", "it was refused")]
+    it.submitted(Submitted(turn="t2"), NOW)
+    assert it.refuse("it was refused", NOW) == [Save()]
+    (event,) = events(it.told(told(TurnInterrupted, turn="t2"), NOW))
     assert event.reason == "refused"
 
 
 def test_a_refusal_on_the_terminal_survives_the_daemon() -> None:
     it = working()
     it.refuse("it was refused", NOW)
-    after = ChannelTurn("task", "the message", ChannelTurnState.model_validate(it.state.model_dump(mode="json")))
+    after = ChannelTurn(delivery_of("the message"), ChannelTurnState.model_validate(it.state.model_dump(mode="json")))
     after.begin(fresh=False)
     after.reached("idle")
-    assert after.found(FoundTurn(turn="t1", state="interrupted"), "idle", NOW) == [RenewKey(1)]
+    assert after.found(FoundTurn(turn="t1", over=told(TurnInterrupted)), "idle", NOW) == [RenewKey(1)]
 
 
 def test_a_refusal_that_does_not_stop_it_counts_no_more() -> None:
     """A person's Esc, later, is one."""
     answered, goes_on = working(), working()
     answered.refuse("it was refused", NOW)
-    assert answered.overrule() == [SaveRecord()]
+    assert answered.overrule() == [Save()]
     goes_on.refuse("it was refused", NOW)
     assert goes_on.waited(NOW + 10) == [], "a busy machine keeps it from reading the key"
-    assert goes_on.waited(NOW + 60) == [SaveRecord()]
+    assert goes_on.waited(NOW + 60) == [Save()]
     for it in (answered, goes_on):
-        (event,) = events(it.told(told(TurnInterrupted)))
+        (event,) = events(it.told(told(TurnInterrupted), NOW))
         assert event.reason == "person"
 
 
 def test_a_channel_s_facts_only() -> None:
-    assert working().told(told(TurnEnded, channel="hooks", answer="x")) == []
+    assert working().told(told(TurnEnded, channel="hooks", answer="x"), NOW) == []
 
 
 FACTS = st.sampled_from(
@@ -296,28 +294,28 @@ def test_in_any_order_it_is_given_only_where_the_program_said_that_it_has_it_not
         now += 1
         if step is not None:
             pending = list(_play(it, step, now))
-            allowed = allowed or (step == "none" and it.phase is ChannelPhase.SENDING)
+            allowed = allowed or (step == "none" and it.phase is Phase.SENDING)
         for command in pending:
             if isinstance(command, GiveMessage) and command.text == "the message":
                 assert allowed, (step, command)
                 allowed, given_ = False, given_ + 1
-            if isinstance(command, TellNews) and not isinstance(command.event, LinkTurnAccepted | LinkTurnProgress):
+            if isinstance(command, Say) and not isinstance(command.event, LinkTurnAccepted | LinkTurnProgress):
                 outcomes += 1
     assert outcomes == it.over
     assert given_ <= 1 + steps.count("none")
     assert it.phase in NEXT
 
 
-def _play(it: ChannelTurn, step: Any, now: float) -> list[ChannelCommand]:
+def _play(it: ChannelTurn, step: Any, now: float) -> list[Command]:
     if isinstance(step, ChannelFact):
-        return it.told(step)
+        return it.told(step, now)
     ways: dict[str, Any] = {
-        "submitted": lambda: it.submitted(Submitted(turn="t1")),
+        "submitted": lambda: it.submitted(Submitted(turn="t1"), NOW),
         "unsent": lambda: it.unsent("reset", sent=True, now=now),
         "lost": lambda: it.lost(now),
         "idle": lambda: it.reached("idle"),
         "busy": lambda: it.reached("busy"),
-        "found": lambda: it.found(FoundTurn(turn="t1", state="running"), "busy", now),
+        "found": lambda: it.found(FoundTurn(turn="t1"), "busy", now),
         "none": lambda: it.found(None, "idle", now),
         "stop": it.interrupt,
         "on": it.go_on,
@@ -327,8 +325,8 @@ def _play(it: ChannelTurn, step: Any, now: float) -> list[ChannelCommand]:
     return list(ways[step]())
 
 
-@pytest.mark.parametrize("phase", [ChannelPhase.WORKING, ChannelPhase.OVER])
-def test_an_illegal_step_changes_nothing(phase: ChannelPhase) -> None:
+@pytest.mark.parametrize("phase", [Phase.WORKING, Phase.OVER])
+def test_an_illegal_step_changes_nothing(phase: Phase) -> None:
     it = turn(phase=phase, turn="t1")
     with pytest.raises(ValueError, match="does not go from"):
         it._go(phase)

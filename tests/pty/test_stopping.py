@@ -18,11 +18,11 @@ from synapsed.pty.session import Session
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
-from synapsed.terminal.delivery import Typed
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.program import linked
 from tests.fakes.stage import LocalStage
+from tests.pty.playbook import compose, delivery_of
 
 PROFILE = Profile(
     name="p",
@@ -74,10 +74,7 @@ class Program:
 
     def begin(self, phase: Phase = Phase.WORKING, *, interrupting: bool = False) -> PtyTurn:
         state = TurnState(phase=phase, submitted=True, shown="hello", busy_seen=True, interrupting=interrupting)
-        turn = PtyTurn(
-            PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, task_id="t", channels_tell=True
-        )
-        self.turn = turn
+        self.turn = turn = PtyTurn(PROFILE, delivery_of(), compose, state, channels_tell=True)
         self.observer.turn.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
         return turn
 

@@ -16,6 +16,7 @@ from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
+from tests.pty.playbook import delivery_of
 from tests.support.secrets import planted
 
 LINES = Profile(name="p", command="p")
@@ -108,7 +109,7 @@ def test_a_channel_tells_it_to_the_turn_that_runs() -> None:
     speech.said(AssistantSaid(channel="hooks", at_ns=5, text="Hello."))  # no turn runs
     state = TurnState(phase=Phase.WORKING, submitted=True, submit_ns=10)
     compose = functools.partial(type_message, SERVER.delivery, bracketed=True)
-    speech.begin(PtyTurn(SERVER, "hi", compose, state, task_id="t", channels_tell=True))
+    speech.begin(PtyTurn(SERVER, delivery_of("hi"), compose, state, channels_tell=True))
     speech.told(saying("m1", "Hel", at_ns=20))
     speech.seen(TerminalObserver(SERVER, cols=80, rows=24, offset=0).look(1.0), 1.0)
     for at_ns in (5, 30):
@@ -138,7 +139,7 @@ def test_pieces_told_before_the_turn_is_known_count() -> None:
     speech.told(saying("m1", "Hel", at_ns=20))
     state = TurnState(phase=Phase.WORKING, submitted=True, submit_ns=10)
     compose = functools.partial(type_message, SERVER.delivery, bracketed=True)
-    speech.begin(PtyTurn(SERVER, "hi", compose, state, task_id="t", channels_tell=True))
+    speech.begin(PtyTurn(SERVER, delivery_of("hi"), compose, state, channels_tell=True))
     assert speech.missed_from is None, "nothing of it is read off the output"
     speech.told(saying("m1", "lo", at_ns=30))
     look = TerminalObserver(SERVER, cols=80, rows=24, offset=0).look(1.0)

@@ -16,6 +16,7 @@ from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
+from tests.pty.playbook import delivery_of
 
 pytestmark = pytest.mark.recorded
 
@@ -75,7 +76,8 @@ def told(recording: Path, profile: Profile) -> list[str]:
             screen.end()
             compose = partial(type_message, profile.delivery, bracketed=True)
             state = TurnState(phase=Phase.WORKING, submitted=True)
-            screen.begin(PtyTurn(profile, turns[number], compose, state, task_id="t", channels_tell=False), str(number))
+            told = delivery_of(turns[number], task=str(number))
+            screen.begin(PtyTurn(profile, told, compose, state, channels_tell=False))
         if not observer.mid_frame(now):
             screen.seen(observer.look(now), now)
     screen.last(observer.screen.snapshot().text(), now)

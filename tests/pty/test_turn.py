@@ -22,6 +22,7 @@ from tests.pty.playbook import (
     TAKEN_BACK,
     TUI,
     accepted,
+    delivery_of,
     ended,
     kind,
     ns,
@@ -267,7 +268,7 @@ def test_the_answer_to_lines_that_are_taken_one_by_one_begins_where_they_are_typ
     profile: Profile, text: str, bracketed: bool, typed_from: int | None
 ) -> None:
     compose = functools.partial(type_message, profile.delivery, bracketed=bracketed)
-    machine = PtyTurn(profile, text, compose, TurnState(), task_id="t", channels_tell=False)
+    machine = PtyTurn(profile, delivery_of(text), compose, TurnState(), channels_tell=False)
     machine.begin(0.0)
     machine.seen(seen(0.0))
     machine.saved()
@@ -412,7 +413,7 @@ def test_whatever_happens_a_leg_is_typed_once_or_again_when_it_is_out_and_a_turn
             case "interrupt" if not machine.over:
                 commands = list(machine.interrupt())
             case "refuse" if not machine.over:
-                commands = list(machine.refuse(note))
+                commands = list(machine.refuse(note, now))
             case "found":
                 commands = list(machine.found(AnswerFound("t", False, "screen"), 5.0))
             case "typed-paste" | "typed-submit" if pending is not None:

@@ -10,8 +10,18 @@ from synapsed.model.link import LinkTurnAccepted
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_patience import EMPTY_UNTOLD_S, UNTOLD_UNSEEN_S
-from synapsed.pty.turn_types import UNKNOWN, AnswerFound, FindAnswer, Phase, Recall, Save, TurnState, Type
+from synapsed.pty.turn_types import (
+    EMPTY_UNTOLD_S,
+    UNKNOWN,
+    UNTOLD_UNSEEN_S,
+    AnswerFound,
+    FindAnswer,
+    Phase,
+    Recall,
+    Save,
+    TurnState,
+    Type,
+)
 from tests.pty.playbook import (
     LINES,
     accepted,

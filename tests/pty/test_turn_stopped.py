@@ -33,7 +33,7 @@ def test_a_refusal_before_the_submission_is_no_word_on_the_turn() -> None:
     machine.saved()
     machine.typed("paste", 10, 0.1)
     machine.seen(seen(1.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40))
-    assert machine.refuse("It was refused.") == []
+    assert machine.refuse("It was refused.", 0.0) == []
     machine.seen(seen(2.0, composer="draft", offset=50))
     machine.saved()
     machine.typed("submit", 50, 2.1)
@@ -318,7 +318,7 @@ def test_a_status_record_of_a_stopped_turn_ends_it_as_stopped() -> None:
 def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    assert machine.refuse() == [Save()]
+    assert machine.refuse(None, 0.0) == [Save()]
     assert machine.seen(seen(2.0, offset=40)) == []
     (command,) = machine.seen(seen(3.6, offset=40))
     assert command == says_interrupted("refused", "test")
@@ -328,7 +328,7 @@ def test_a_refusal_that_a_later_answer_overrules_is_not_told_to_the_model() -> N
     """The program did not take its key; what the person then allowed was done, and the turn ended as any other."""
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    machine.refuse("It was refused.")
+    machine.refuse("It was refused.", 0.0)
     assert machine.overrule() == [Save()]
     assert (machine.state.refused, machine.state.note) == (False, None)
     assert machine.overrule() == []
@@ -341,7 +341,7 @@ def test_a_program_that_works_on_was_not_refused() -> None:
     """A person may have allowed it in the terminal at the same moment."""
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    machine.refuse("It was refused.")
+    machine.refuse("It was refused.", 0.0)
     works = {"activity": Activity.BUSY, "source": "title", "composer": "absent"}
     assert machine.seen(seen(2.0, offset=40, **works)) == []
     assert machine.deadline is not None
@@ -354,7 +354,7 @@ def test_an_open_turn_alone_is_no_work_after_a_refusal() -> None:
     """Its end may never be told."""
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    machine.refuse()
+    machine.refuse(None, 0.0)
     for at in (2.0, 9.0):
         assert machine.seen(seen(at, activity=Activity.BUSY, source="hooks", offset=40)) == []
     machine.seen(seen(10.0, offset=40))
@@ -365,7 +365,7 @@ def test_an_open_turn_alone_is_no_work_after_a_refusal() -> None:
 def test_a_refusal_after_which_the_model_goes_on_gives_its_answer() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    machine.refuse()
+    machine.refuse(None, 0.0)
     assert machine.told(ended(2.0, answer="As you wish."), 2.0) == [
         says_ended("As you wish.", True, "hooks: turn ended")
     ]
@@ -374,7 +374,7 @@ def test_a_refusal_after_which_the_model_goes_on_gives_its_answer() -> None:
 def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    assert machine.refuse("It was refused.") == [Save()]
+    assert machine.refuse("It was refused.", 0.0) == [Save()]
     machine.seen(seen(2.0, offset=40))
     assert machine.seen(seen(3.6, offset=40)) == [Save()]
     assert (machine.state.phase, machine.text) == (Phase.PREPARED, "It was refused.")
@@ -396,7 +396,7 @@ def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
 def test_a_refusal_is_told_to_the_model_although_an_answer_is_being_looked_for(late: ChannelFact) -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    machine.refuse("It was refused.")
+    machine.refuse("It was refused.", 0.0)
     assert machine.told(ended(2.0, answer=None), 2.0) == [FindAnswer(ns(1.0))]
     assert machine.told(late, 2.5) == [Save()]
     assert machine.found(AnswerFound("", False, "screen"), 5.0) == []
@@ -424,7 +424,7 @@ def test_a_denial_without_words_for_the_model_ends_the_turn_as_refused() -> None
 def test_a_person_who_refused_as_well_is_whom_the_model_hears_of() -> None:
     machine = submitted(denial="One was denied.")
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
-    machine.refuse("It was refused.")
+    machine.refuse("It was refused.", 0.0)
     assert machine.told(DENIED, 2.0) == [Save()]
     assert machine.text == "It was refused."
 

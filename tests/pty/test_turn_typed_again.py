@@ -9,8 +9,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnAccepted, LinkTurnRecord, LinkUndelivered
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_patience import TYPED_AGAIN_AFTER_S
-from synapsed.pty.turn_types import Clear, Phase, Save, TakeOut, TurnState, Type
+from synapsed.pty.turn_types import TYPED_AGAIN_AFTER_S, Clear, Phase, Save, TakeOut, TurnState, Type
 from tests.fakes.clock import until
 from tests.pty.playbook import (
     LINES,

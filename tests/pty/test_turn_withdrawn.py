@@ -17,8 +17,7 @@ from synapsed.model.link import (
 )
 from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_patience import TYPED_AGAIN_AFTER_S
-from synapsed.pty.turn_types import NEVER_AT_REST, NOT_TAKEN, Clear, Save, TakeOut
+from synapsed.pty.turn_types import NEVER_AT_REST, NOT_TAKEN, TYPED_AGAIN_AFTER_S, Clear, Save, TakeOut
 from tests.fakes.clock import until
 from tests.pty.playbook import accepted, ended, kind, says_accepted, says_failed, says_interrupted, seen, submitted
 from tests.pty.turn_terminal import Terminal

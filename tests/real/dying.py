@@ -28,7 +28,7 @@ from synapsed.pipes.acp_link import AcpLink
 from synapsed.pipes.acp_session import AcpSession
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_link import StructuredLink
-from synapsed.pty.channel_turn import TellNews
+from synapsed.pty.turn_types import Say
 
 BEFORE_WRITE = "before the write"
 WRITTEN = "between write and reply"
@@ -98,9 +98,9 @@ def wrap_all() -> None:
         wrap(channel, "answer", ANSWERED, after=True)
     wrap(
         ChannelDelivery,
-        "_perform",
+        "perform",
         ENDED,
-        when=lambda _turn, command: isinstance(command, TellNews) and isinstance(command.event, LinkTurnEnded),
+        when=lambda _turn, command: isinstance(command, Say) and isinstance(command.event, LinkTurnEnded),
     )
     wrap(AcpLink, "_write", BEFORE_WRITE, when=lambda command: command.message.get("method") == "session/prompt")
     wrap(KeeperConnection, "send", WRITTEN, when=_has(b'"session/prompt"'), after=True)

@@ -14,6 +14,7 @@ from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
+from tests.pty.playbook import delivery_of
 from tests.support.daemon import eventually
 from tests.synapsectl.pty_tool import PtyTool
 from tests.tui.conftest import Tui
@@ -128,15 +129,9 @@ def test_a_program_whose_channel_tells_its_calls_is_not_read() -> None:
         profile = Profile.model_validate({"name": "p", "command": "p", "tools": shown, "channels": channels})
         told: list[ToolsShown] = []
         screen = ToolScreen(profile, told.append)
-        turn = PtyTurn(
-            profile,
-            "hi",
-            partial(type_message, profile.delivery, bracketed=False),
-            TurnState(phase=Phase.WORKING, submitted=True),
-            task_id="t",
-            channels_tell=bool(channels),
-        )
-        screen.begin(turn, "t")
+        compose = partial(type_message, profile.delivery, bracketed=False)
+        state = TurnState(phase=Phase.WORKING, submitted=True)
+        screen.begin(PtyTurn(profile, delivery_of("hi"), compose, state, channels_tell=bool(channels)))
         observer = TerminalObserver(profile, cols=40, rows=5, offset=0)
         observer.feed(0, "✓ ls".encode(), 0.0)
         screen.last(observer.screen.snapshot().text(), 1.0)

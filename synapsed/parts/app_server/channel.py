@@ -24,7 +24,7 @@ from synapsed.channels import Adapter, Channel, LaunchContext, at_path
 from synapsed.clock import PastDates, SystemClock
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
-from synapsed.model.facts import ChannelFact, LimitsTold, SessionStarted
+from synapsed.model.facts import ChannelFact, LimitsTold, SessionStarted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.parts.app_server.companion_log import keep_small
 from synapsed.parts.app_server.connection import REQUEST_S, AppConnection
 from synapsed.parts.app_server.items import answer_in, answered, code_of, key_of, limits_in, user_key, words_of
@@ -189,15 +189,15 @@ class AppServerChannel:
 
     def _became(self, turn: _Json, key: str, *, newest: bool) -> FoundTurn:
         id_, status = str(turn.get("id")), turn.get("status")
-        if (answer := answered(turn, key)) is not None:
-            return FoundTurn(turn=id_, state="completed", answer=answer)
-        if status == "completed":
-            return FoundTurn(turn=id_, state="completed", answer=answer_in(turn, after=key))
+        common: dict[str, Any] = {"channel": self.name, "at_ns": time.monotonic_ns(), "turn": id_}
+        if (answer := answered(turn, key)) is not None or status == "completed":
+            answer = answer_in(turn, after=key) if answer is None else answer
+            return FoundTurn(turn=id_, over=TurnEnded(**common, answer=answer))
         if status == "failed":
             code, message = code_of(self._channel, turn.get("error"))
-            return FoundTurn(turn=id_, state="failed", code=code, message=message)
+            return FoundTurn(turn=id_, over=TurnFailed(**common, code=code, message=message))
         runs = newest and self._busy and id_ not in self._turns.over  # the pages call it interrupted until it has ended
-        return FoundTurn(turn=id_, state="running" if runs else "interrupted")
+        return FoundTurn(turn=id_, over=None if runs else TurnInterrupted(**common))
 
     async def interrupt(self, turn: str | None) -> bool:
         turn = turn or next(reversed(self._turns.open), None)

@@ -20,7 +20,7 @@ import structlog
 from synapsed.channels import Adapter, Channel, LaunchContext, at_path, reply_of
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
-from synapsed.model.facts import PermissionOver
+from synapsed.model.facts import PermissionOver, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.parts.session_server.channel import SessionServerChannel
 from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
 
@@ -98,19 +98,17 @@ class SessionDelivery(SessionServerChannel):
         if not any(id_of(message) == key for message in messages):
             return None
         if at_path(status, "type") not in (None, "idle"):
-            return FoundTurn(turn=key, state="running")
-        return self._became(key, replies_to(messages, key, *self._continued.get(key, ())))
+            return FoundTurn(turn=key)
+        replies = replies_to(messages, key, *self._continued.get(key, ()))
+        return FoundTurn(turn=key, over=self._end_by(key, replies[-1]) if replies else None)
 
-    def _became(self, key: str, replies: list[dict[str, Any]]) -> FoundTurn:
-        if not replies:
-            return FoundTurn(turn=key, state="running")  # about to begin: an event tells its end
-        last = replies[-1]
+    def _end_by(self, key: str, last: dict[str, Any]) -> TurnEnded | TurnFailed | TurnInterrupted:
+        common: dict[str, Any] = {"channel": self.name, "at_ns": time.monotonic_ns(), "turn": key}
         if how_it_ended(last) == "answered":
-            return FoundTurn(turn=key, state="completed", answer=text_of(last))
-        error = at_path(last, "info.error")
-        if (failure := self._failure(error)) is not None:
-            return FoundTurn(turn=key, state="failed", code=failure[0], message=failure[1])
-        return FoundTurn(turn=key, state="interrupted")
+            return TurnEnded(**common, answer=text_of(last))
+        if (failure := self._failure(at_path(last, "info.error"))) is not None:
+            return TurnFailed(**common, code=failure[0], message=failure[1])
+        return TurnInterrupted(**common)
 
     async def interrupt(self, turn: str | None) -> bool:
         session = self._session if turn is None else self._of(turn)

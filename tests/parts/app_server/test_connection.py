@@ -220,7 +220,7 @@ async def test_the_next_daemon_goes_on_with_the_same_thread(launch: Launch, serv
     try:
         await reached(second, "busy")
         assert (await facts.until(PromptAccepted)).key == key
-        assert await second.find(key) == FoundTurn(turn="turn-1", state="running")
+        assert await second.find(key) == FoundTurn(turn="turn-1")
     finally:
         await second.close()
 

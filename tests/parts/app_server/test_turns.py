@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from synapsed.interfaces import Delivering, FoundTurn
+from synapsed.interfaces import Delivering
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
+    ChannelFact,
     DiffTold,
     LimitsTold,
     LimitWindow,
@@ -92,6 +93,17 @@ async def test_what_was_said_before_ours_is_no_answer(
     assert (await facts.until(TurnEnded)).answer == "of ours"
 
 
+async def became(it: AppServerChannel, key: str) -> ChannelFact | None:
+    """How the turn of that message has ended, without when that was found out."""
+    found = await it.find(key)
+    assert found is not None
+    return replace(found.over, at_ns=0) if found.over is not None else None
+
+
+def end(kind: type[ChannelFact], **fields: Any) -> ChannelFact:
+    return kind(**{"channel": "server", "at_ns": 0, "turn": "turn-1", **fields})
+
+
 def typed(text: str = "and this", id_: str = "u9") -> dict[str, Any]:
     """What a person has typed."""
     content = [{"type": "text", "text": text}]
@@ -127,7 +139,7 @@ async def test_what_a_person_types_into_a_turn_that_has_no_answer_yet_is_of_that
     await facts.until(TurnEnded)
     assert [fact.answer for fact in facts if isinstance(fact, TurnEnded)] == ["to both"]
     assert [fact.own for fact in facts if isinstance(fact, PromptAccepted)] == [True]
-    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="to both")
+    assert await became(it, key) == end(TurnEnded, answer="to both")
 
 
 async def test_what_a_person_types_behind_the_answer_is_a_turn_of_theirs(
@@ -143,14 +155,14 @@ async def test_what_a_person_types_behind_the_answer_is_a_turn_of_theirs(
     user = {"type": "userMessage", "id": "u1", "clientId": key}
     said = [{"type": "agentMessage", "id": f"m{n}", "text": text} for n, text in enumerate(("to ours", "to theirs"), 1)]
     server.turns = [{"id": "turn-1", "status": "inProgress", "items": [user, said[0], typed()]}]
-    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="to ours")
+    assert await became(it, key) == end(TurnEnded, answer="to ours")
     await server.says("to theirs", "m2")
     await server.ends()
     await reached(it, "idle")
     assert [fact.answer for fact in facts if isinstance(fact, TurnEnded)] == ["to ours", "to theirs"]
     assert [fact.own for fact in facts if isinstance(fact, PromptAccepted)] == [True, False]
     server.turns = [{"id": "turn-1", "status": "completed", "items": [user, said[0], typed(), said[1]]}]
-    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="to ours")
+    assert await became(it, key) == end(TurnEnded, answer="to ours")
 
 
 async def test_a_plan_behind_a_message_shows_that_it_was_no_answer(
@@ -209,13 +221,13 @@ async def test_what_became_of_a_message_is_found(channel: tuple[AppServerChannel
     after = {"type": "agentMessage", "id": "m1", "text": "after"}
     turn: dict[str, Any] = {"id": "turn-1", "status": "completed", "items": [before, user, after]}
     server.turns = [{"id": "turn-0", "status": "completed", "items": []}, turn]
-    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="after")
+    assert await became(it, key) == end(TurnEnded, answer="after")
     turn |= {"items": [before, user]}
-    assert await it.find(key) == FoundTurn(turn="turn-1", state="completed", answer="")
+    assert await became(it, key) == end(TurnEnded, answer="")
     turn |= {"status": "failed", "error": {"message": "no", "codexErrorInfo": "usageLimitExceeded"}}
-    assert await it.find(key) == FoundTurn(turn="turn-1", state="failed", code="RATE_LIMITED", message="no")
+    assert await became(it, key) == end(TurnFailed, code="RATE_LIMITED", message="no")
     turn |= {"status": "interrupted", "error": None}
-    assert await it.find(key) == FoundTurn(turn="turn-1", state="interrupted")
+    assert await became(it, key) == end(TurnInterrupted)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,15 @@ from aiohttp import web
 
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import Delivering, FoundTurn
-from synapsed.model.facts import PermissionAsked, PermissionOver, PromptAccepted, TurnEnded, TurnFailed
+from synapsed.model.facts import (
+    ChannelFact,
+    PermissionAsked,
+    PermissionOver,
+    PromptAccepted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
 from synapsed.parts.session_server import channel as session_server
 from synapsed.parts.session_server import delivery
 from synapsed.parts.session_server.delivery import SessionDelivery
@@ -305,18 +313,25 @@ async def test_what_became_of_a_message_is_found(channel: tuple[SessionDelivery,
     it, _ = channel
     await reached(it, "idle")
     key = it.key("t", 0)
+
+    async def over() -> ChannelFact:
+        found = await it.find(key)
+        assert found is not None
+        assert found.over is not None
+        return replace(found.over, at_ns=0)
+
     assert await it.find(key) is None
     await server.prompt("x", key)
     server.status = {"ses_1": {"type": "busy"}}
-    assert await it.find(key) == FoundTurn(turn=key, state="running")
+    assert await it.find(key) == FoundTurn(turn=key)
     await server.reply("the answer", "msg_a1", parent=key)
     server.status = {}
-    assert await it.find(key) == FoundTurn(turn=key, state="completed", answer="the answer")
+    assert await over() == TurnEnded(channel=it.name, at_ns=0, turn=key, answer="the answer")
     error = {"name": "APIError", "data": {"message": "slow down", "statusCode": 429}}
     await server.reply("", "msg_a2", finish=None, parent=key, error=error)
-    assert await it.find(key) == FoundTurn(turn=key, state="failed", code="RATE_LIMITED", message="slow down")
+    assert await over() == TurnFailed(channel=it.name, at_ns=0, turn=key, code="RATE_LIMITED", message="slow down")
     await server.reply("", "msg_a3", finish=None, parent=key, error={"name": "MessageAbortedError", "data": {}})
-    assert await it.find(key) == FoundTurn(turn=key, state="interrupted")
+    assert await over() == TurnInterrupted(channel=it.name, at_ns=0, turn=key)
 
 
 async def test_a_question_is_told_whole_and_answered_once(

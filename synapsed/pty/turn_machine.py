@@ -1,0 +1,177 @@
+"""What is the same of every turn, whichever way its message goes: how it ends, how it is stopped, and the second leg in
+which the model is told of a refusal after which its program stopped. Pure: it knows no I/O and no clock.
+
+A machine takes facts and returns the commands to perform, in order.
+"""
+
+from abc import ABC, abstractmethod
+
+from synapsed.interfaces import Delivery
+from synapsed.model.facts import AssistantSaid, ChannelFact, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.link import (
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnOutcome,
+    LinkTurnProgress,
+    LinkUndelivered,
+)
+from synapsed.model.records import TurnRecord
+from synapsed.pty.turn_types import NEXT, Command, KeptTurn, Phase, Save, Say
+from synapsed.tasks.prompt_text import system_mark
+
+
+def marked(task_id: str, note: str | None) -> str | None:
+    """A note of a profile's as the model is told it."""
+    return system_mark(task_id) + note if note else None
+
+
+class Turn[Kept: KeptTurn](ABC):
+    """The machine of one turn."""
+
+    def __init__(self, delivery: Delivery, state: Kept, denial: str | None) -> None:
+        """`denial` tells the model that the program stopped since a rule refused a call."""
+        self.task_id = delivery.task_id
+        self.attempt = delivery.record.attempt
+        self.state = state
+        self._delivery = delivery
+        self._denial = denial
+
+    @property
+    def record(self) -> TurnRecord:
+        """What is to be durable of it."""
+        return self._delivery.record.model_copy(update={"link": self.state.model_dump(mode="json")})
+
+    @property
+    def phase(self) -> Phase:
+        return self.state.phase
+
+    @property
+    def over(self) -> bool:
+        return self.state.phase is Phase.OVER
+
+    @property
+    def text(self) -> str:
+        """What the present leg says."""
+        return self._delivery.text if self.state.leg == 0 or self.state.note is None else self.state.note
+
+    def saved(self) -> list[Command]:
+        """The record is durable."""
+        return []
+
+    # --- how it goes ---
+
+    def _go(self, phase: Phase) -> None:
+        if phase not in NEXT[self.state.phase]:
+            raise ValueError(f"a turn does not go from {self.state.phase} to {phase}")
+        self.state.phase = phase
+
+    def _over(self, event: LinkTurnOutcome, *, left: bool = False) -> list[Command]:
+        self._go(Phase.OVER)
+        return [Say(event, left)]
+
+    def _interrupted(self, reason: str, evidence: str, *, left: bool = False) -> list[Command]:
+        return self._over(LinkTurnInterrupted(self.task_id, reason, evidence), left=left)
+
+    def _undelivered(self, why: str, *, left: bool = False) -> list[Command]:
+        if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
+            return self._interrupted("refused", why, left=left)
+        return self._over(LinkUndelivered(self.task_id, why), left=left)
+
+    def _reported(self, fact: ChannelFact, now: float) -> list[Command]:
+        """A channel reported that of this turn."""
+        match fact:
+            case AssistantSaid():
+                return [Say(LinkTurnProgress(self.task_id, fact.message_id, fact.text))]
+            case TurnEnded():
+                return self._ended(fact.answer, f"{fact.channel}: turn ended", now)
+            case TurnFailed():
+                return self._failed(fact, f"{fact.channel}: turn failed")
+            case TurnInterrupted():
+                return self._stopped(f"{fact.channel}: turn interrupted", now, denied=fact.refused)
+        return []
+
+    def _ended(self, answer: str | None, evidence: str, now: float) -> list[Command]:
+        if self.state.interrupting:
+            return self._interrupted("interrupted", evidence)
+        if answer is None:
+            return self._find_answer(now)
+        if self._refused and not answer.strip():
+            return self._stopped_by_refusal(evidence, now)
+        return self._over(LinkTurnEnded(self.task_id, answer, True, evidence))
+
+    def _failed(self, fact: TurnFailed, evidence: str) -> list[Command]:
+        if self.state.interrupting:
+            return self._interrupted("interrupted", evidence)
+        if fact.code == "UNDELIVERED":
+            return self._undelivered(fact.message)
+        return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, evidence))
+
+    def _stopped(self, evidence: str, now: float, *, denied: bool = False) -> list[Command]:
+        """The program stopped the turn; `denied`: since something was refused, though not by a person."""
+        if self.state.interrupting:
+            return self._interrupted("interrupted", evidence)
+        if denied and self.state.note is None:
+            self.state.note = self._denial
+        if denied or self._refused:
+            return self._stopped_by_refusal(evidence, now)
+        return self._stopped_by_person(evidence)
+
+    def _stopped_by_person(self, evidence: str) -> list[Command]:
+        return self._interrupted("person", evidence)
+
+    def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
+        """Tell the model so, in another leg, where the profile has words for it."""
+        if self.state.note is None or self.state.leg > 0:
+            return self._interrupted("refused", evidence)
+        return self._say_note(now)
+
+    @abstractmethod
+    def _find_answer(self, now: float) -> list[Command]:
+        """The turn has ended; what it answered is not known."""
+
+    @abstractmethod
+    def _say_note(self, now: float) -> list[Command]:
+        """Begin the second leg."""
+
+    # --- what is asked ---
+
+    def refuse(self, note: str | None, now: float) -> list[Command]:
+        """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the
+        model."""
+        if not self._runs:
+            return []
+        self._set_refused(now)
+        if self.state.leg == 0:
+            self.state.note = note
+        return [Save()]
+
+    def overrule(self) -> list[Command]:
+        """The refusal does not count: the program did not take it, a later answer was another one, or the program went
+        on working."""
+        if not self._refused or self.over:
+            return []
+        self._set_refused(None)
+        if self.state.leg == 0:
+            self.state.note = None
+        return [Save()]
+
+    def go_on(self) -> list[Command]:
+        """The program was not stopped: what it then answers is the turn's answer."""
+        if self.over or not self.state.interrupting:
+            return []
+        self.state.interrupting = False
+        return [Save()]
+
+    @property
+    @abstractmethod
+    def _runs(self) -> bool:
+        """The program works on it, as far as is known: it may be stopped by a refusal."""
+
+    @property
+    @abstractmethod
+    def _refused(self) -> bool:
+        """A person has refused something, after which the program stops."""
+
+    @abstractmethod
+    def _set_refused(self, at: float | None) -> None: ...
