@@ -60,7 +60,7 @@ class Answering:
         self.asking = session.observations.asking
 
     def answer(self, text: str, prompt_id: str | None, tell: Callable[[bool], None]) -> Steps[bool]:
-        """See `PtyLink.answer`; `tell` is its `refuses`."""
+        """See `AgentLink.answer`; `tell` hears whether the answer stops what runs, whoever began it."""
         # What was typed before may have answered it already: another answer would go into what comes next.
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")

@@ -1,8 +1,8 @@
 """The link to a program in a terminal that also takes messages over a channel of its own (`interfaces.Delivering`).
 
 Messages, answers to what is asked over the channel, and the stopping of turns go over the channel while the program is
-reached that way; whatever else an agent's link does, the terminal's does (`PtyLink`), and all of it where the channel
-is away. A turn that was begun one way ends that way: the record says which (`channel_turn`).
+reached that way; whatever else an agent's link does is the terminal's (`PtyLink`), and all of it where the channel is
+away. A turn that was begun one way ends that way: the record says which (`channel_turn`).
 """
 
 import asyncio
@@ -15,10 +15,8 @@ from typing import Any
 import structlog
 
 from synapsed import aio
-from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, NotTaken
-from synapsed.interfaces import Delivering, Delivery, LinkTerminal, SideChannel
-from synapsed.model.agent import Testimony
+from synapsed.interfaces import Delivering, Delivery
 from synapsed.model.facts import (
     ChannelFact,
     PermissionAsked,
@@ -29,12 +27,11 @@ from synapsed.model.facts import (
     TurnInterrupted,
 )
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnInterrupted
-from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles.profile import Profile
+from synapsed.model.records import TurnRecord
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_turn import BY
 from synapsed.pty.channel_view import Beside, ChannelView, chosen
-from synapsed.pty.pty_link import FactSink, PtyLink
+from synapsed.pty.pty_link import PtyLink
 
 STOP_S = 10.0
 """How long a program may take to stop a turn that it was told to stop; then it has not confirmed it."""
@@ -48,39 +45,27 @@ CHANNEL_AWAY = "CHANNEL_AWAY"
 log = structlog.get_logger(__name__)
 
 
-class StructuredLink:
-    """`interfaces.AgentLink`, around the link of the terminal, which has the channels; `channel` is one of them."""
+class StructuredLink(PtyLink):
+    """`interfaces.AgentLink`; `channel` is one of the terminal's."""
 
-    def __init__(
-        self,
-        *,
-        agent_id: str,
-        profile: Profile,
-        channel: Delivering,
-        clock: Clock,
-        terminal: PtyLink,
-        adopted: bool,
-    ) -> None:
-        """`adopted`: the program ran before, and its channel can be reached at once."""
-        self._agent_id = agent_id
+    def __init__(self, *, channel: Delivering, adopted: bool, **terminal: Any) -> None:
+        """`adopted`: the program ran before, and its channel can be reached at once; `terminal`: as of `PtyLink`."""
+        super().__init__(**terminal)
         self._channel = channel
-        self._clock = clock
-        self._view = ChannelView(profile, coming=not adopted)
+        self._view = ChannelView(self._profile, coming=not adopted)
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
-        self._terminal = terminal
-        self.terminal: LinkTerminal = terminal
         self._turns = ChannelDelivery(
-            agent_id,
-            profile,
+            self._agent_id,
+            self._profile,
             channel,
-            clock=clock,
+            clock=self._clock,
             emit=self._say,
             over=self._observe,
-            press=terminal.interrupt,
-            screen=terminal.screen_text,
+            press=super().interrupt,
+            screen=self.screen_text,
         )
-        self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=agent_id, exc_info=error))
-        self._seen: LinkObserved | None = None
+        self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=self._agent_id, exc_info=error))
+        self._shown: LinkObserved | None = None
         """What the terminal showed last."""
         self._begun_at = 0.0
         """When the turn was given, where this daemon has done that: since then a person may have pressed a key."""
@@ -98,53 +83,36 @@ class StructuredLink:
 
     # --- life ---
 
-    @property
-    def launch(self) -> LaunchRecord:
-        return self._terminal.launch
-
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
         self._tasks.spawn(self._turns.run())
-        await self._terminal.open(self._on_event, tap=self._tap)
+        await super().open(self._on_terminal)
         if self._opening and not self._exited:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._reached.wait(), REACHED_S)
         self._opening = False
         self._observe()
 
-    def give_up(self) -> None:
-        self._terminal.give_up()
-
-    def leave_unreached(self) -> None:
-        self._terminal.leave_unreached()
-
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         await self._tasks.cancel()
-        await self._terminal.close()
+        await super().close()
 
     # --- what comes in ---
 
-    def _tap(self, channel: SideChannel, emit: FactSink) -> FactSink:
-        """Hears what the channel tells the terminal's link, too."""
-        if channel is not self._channel:
-            return emit
+    def _on_fact(self, fact: ChannelFact) -> None:
+        own = fact.channel == self._channel.name
+        if own and isinstance(fact, ToolBegan):
+            self._hear(fact)  # first: what was said before a tool call is told before it
+        super()._on_fact(fact)
+        if own and not isinstance(fact, ToolBegan):
+            self._hear(fact)  # behind it: what a turn's end is told with is told before that
 
-        def both(fact: ChannelFact) -> None:
-            if isinstance(fact, ToolBegan):
-                self._hear(fact)  # first: what was said before a tool call is told before it
-                emit(fact)
-            else:
-                emit(fact)  # first: what a turn's end is told with is told before it
-                self._hear(fact)
-
-        return both
-
-    def _on_event(self, event: LinkEvent) -> None:
+    def _on_terminal(self, event: LinkEvent) -> None:
         match event:
             case LinkObserved():
-                self._seen = event
+                self._shown = event
                 self._observe()
                 return
             case LinkExited():
@@ -173,7 +141,7 @@ class StructuredLink:
         if (why := self._channel.gone) is not None and not self._exited:
             self._exited = True
             self._alert(f"{why}: its program is ended, as it can do nothing without it", "happened")
-            self._tasks.spawn(self._terminal.signal(signal.SIGKILL))  # as a failure: its restart policy counts
+            self._tasks.spawn(self.signal(signal.SIGKILL))  # as a failure: its restart policy counts
         if self._typed_instead and self._channel.reach() != "away":
             self._typed_instead = False
             self._alert("messages go over its channel again", "over")
@@ -181,13 +149,12 @@ class StructuredLink:
 
     def _say(self, event: LinkEvent) -> None:
         if isinstance(event, LinkTurnInterrupted) and event.reason == "person":
-            touched = self._terminal.hands_at >= self._begun_at
+            touched = self.hands_at >= self._begun_at
             event = event if touched else replace(event, reason="program")
         self._emit(event)
 
     def _alert(self, message: str, state: Any) -> None:
-        log.warning("link alert", agent_id=self._agent_id, code=CHANNEL_AWAY, state=state, message=message)
-        self._emit(LinkAlert(CHANNEL_AWAY, message, state))
+        self._program.alert(LinkAlert(CHANNEL_AWAY, message, state))
 
     # --- what it does ---
 
@@ -199,16 +166,16 @@ class StructuredLink:
             coming=self._channel.coming,
             channel=self._channel.name,
             in_turn=self._turns.turn is not None,
-            draft=self._terminal.has_draft,
-            hands_at=self._terminal.hands_at,
+            draft=self._session.last is not None and self._session.last.composer.state == "draft",
+            hands_at=self.hands_at,
         )
         return self._view.seen(seen, beside)
 
     def _observe(self) -> None:
         """Tell what there is to tell by now."""
-        if self._seen is None or self._exited or self._opening:
+        if self._shown is None or self._exited or self._opening:
             return
-        told = self._view_of(self._seen)
+        told = self._view_of(self._shown)
         self._look_again()
         if told != self._told:
             self._told = told
@@ -223,13 +190,10 @@ class StructuredLink:
             self._timer = asyncio.get_running_loop().call_later(wait, self._observe)
 
     async def observe(self) -> LinkObserved:
-        self._seen = await self._terminal.observe()
-        told = self._view_of(self._seen)
+        self._shown = await super().observe()
+        told = self._view_of(self._shown)
         self._look_again()
         return told
-
-    async def explain(self) -> list[Testimony]:
-        return await self._terminal.explain()
 
     # --- the turn ---
 
@@ -240,7 +204,7 @@ class StructuredLink:
         if reach == "away" and not self._typed_instead:
             self._typed_instead = True
             self._alert("its program does not answer over its channel: messages are typed at its terminal", "begins")
-        return self._terminal.prepare(record, command=command)
+        return super().prepare(record, command=command)
 
     async def deliver(self, delivery: Delivery) -> None:
         if delivery.record.link.get("by") == BY:
@@ -248,25 +212,19 @@ class StructuredLink:
             self._turns.begin(delivery)
             self._observe()
         else:
-            await self._terminal.deliver(delivery)
+            await super().deliver(delivery)
 
     def recorded(self, record: TurnRecord) -> None:
         if record.link.get("by") == BY:
             self._turns.recorded()
         else:
-            self._terminal.recorded(record)
-
-    def taken(self, fact: ChannelFact) -> None:
-        self._terminal.taken(fact)
-
-    def settled(self) -> None:
-        self._terminal.settled()
+            super().recorded(record)
 
     async def interrupt(self) -> bool:
         if self._turns.turn is not None:
             return await self._turns.interrupt(STOP_S)
-        if self._terminal.in_turn or self._channel.reach() == "away":
-            return await self._terminal.interrupt()
+        if self._session.turn is not None or self._channel.reach() == "away":
+            return await super().interrupt()
         return await self._interrupt_others()
 
     async def _interrupt_others(self) -> bool:
@@ -275,7 +233,7 @@ class StructuredLink:
             return False
         try:
             if not await self._channel.interrupt(None):
-                return await self._terminal.interrupt()
+                return await super().interrupt()
         except ChannelAway as error:
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
             return False
@@ -291,7 +249,7 @@ class StructuredLink:
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         asks = self._view.find(prompt_id)
         if asks is None:
-            return await self._terminal.answer(text, prompt_id, refuses=self._turns.refuse)
+            return await super().answer(text, prompt_id)
         request = asks.asked.request
         assert request is not None, "what has options has it"
         try:
@@ -304,16 +262,5 @@ class StructuredLink:
             raise NotTaken("somebody else has answered it just now", prompt_id=asks.prompt.prompt_id)
         return False
 
-    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
-        return await self._terminal.reply(asked, answer)
-
-    async def stop(self, grace: float) -> LinkExited:
-        return await self._terminal.stop(grace)
-
-    async def signal(self, signum: int) -> None:
-        await self._terminal.signal(signum)
-
-    # --- the screen ---
-
-    async def poke(self) -> None:
-        await self._terminal.poke()
+    def _on_refusal(self, refuses: bool) -> None:
+        self._turns.refuse(refuses)

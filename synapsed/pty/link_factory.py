@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -267,7 +268,10 @@ class PtyLinkFactory:
         channels = side_channels(profile, context, self.adapters) if context is not None else []
         command = (record.profile, profile.command or "", *profile.args, *record.args)
         kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, told=record.prompt, cwd=record.cwd)
-        terminal = PtyLink(
+        made: Callable[..., AgentLink] = PtyLink
+        if (channel := delivering(channels)) is not None:
+            made = partial(StructuredLink, channel=channel, adopted=adopted)
+        return made(
             agent_id=record.id,
             profile=profile,
             launch=launched,
@@ -281,11 +285,6 @@ class PtyLinkFactory:
             kept_prompts=kept,
             prompts=await asyncio.to_thread(kept.load) if profile.composer.usual else (),
             channels=channels,
-        )
-        if (channel := delivering(channels)) is None:
-            return terminal
-        return StructuredLink(
-            agent_id=record.id, profile=profile, channel=channel, clock=self.clock, terminal=terminal, adopted=adopted
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:

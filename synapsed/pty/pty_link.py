@@ -86,10 +86,6 @@ FIRST_LOOK_S = 30.0
 
 log = structlog.get_logger(__name__)
 
-type FactSink = Callable[[ChannelFact], None]
-type ChannelTap = Callable[[SideChannel, FactSink], FactSink]
-"""Gives what a channel's facts go to in the place of the link's own sink."""
-
 
 class PtyLink:
     """`interfaces.AgentLink` over a keeper."""
@@ -187,18 +183,7 @@ class PtyLink:
     def output(self) -> int:
         return self._session.offset
 
-    @property
-    def in_turn(self) -> bool:
-        """Whether it has a message, whose turn is not over."""
-        return self._session.turn is not None
-
-    @property
-    def has_draft(self) -> bool:
-        """Whether the composer held something when it was looked at last."""
-        return self._session.last is not None and self._session.last.composer.state == "draft"
-
-    async def open(self, emit: Callable[[LinkEvent], None], *, tap: ChannelTap = lambda _channel, emit: emit) -> None:
-        """As `AgentLink.open`; `tap` is asked for each channel."""
+    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._program.emit = emit
         self._stage.open(self._on_stage)
         self._stage.note(self._seen.outer)
@@ -216,7 +201,7 @@ class PtyLink:
         self._program.tasks.spawn(driver.turn.run())
         self._rounds.join(self)
         for channel in self._channels:
-            await channel.open(tap(channel, self._on_fact))
+            await channel.open(self._on_fact)
         await self._program.subscribe(start.offset)
         self._program.has(start.offset)
         if start.size is None and start.offset == self.launch.spool_start:  # there is no turn to be read off the screen
@@ -468,11 +453,11 @@ class PtyLink:
                 raise KeeperLost("its screen is not drawn: nothing could tell whether it stops") from None
             return await self._driver.perform(self._stopping.stop())
 
-    async def answer(
-        self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
-    ) -> bool:
-        """`refuses` hears of an answer that stops a turn which was not begun here, and of one that overrules it."""
-        return await self._driver.perform(self._answering.answer(text, prompt_id, refuses))
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
+        return await self._driver.perform(self._answering.answer(text, prompt_id, self._on_refusal))
+
+    def _on_refusal(self, refuses: bool) -> None:
+        """A person's answer stops the turn, or overrules one that would."""
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)

@@ -160,11 +160,7 @@ class FakeLink:
             self.emit(LinkTurnInterrupted(self.deliveries[-1].task_id, "interrupted", "fake"))
         return self.confirms_interrupt
 
-    async def answer(
-        self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
-    ) -> bool:
-        """`refuses` is as `PtyLink.answer` has it; an answer `no` is a refusal."""
-        refuses(text == "no")
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
         if self.answer_error is not None:
             raise self.answer_error
         self.answers.append((text, prompt_id))

@@ -1,8 +1,9 @@
-"""The link of a program that takes messages over a channel, around a fake link of its terminal."""
+"""The link of a program that takes messages over a channel; what it does at its terminal is a fake's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -32,9 +33,14 @@ from synapsed.model.link import (
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_link import CHANNEL_AWAY, StructuredLink
-from synapsed.pty.pty_link import ChannelTap, PtyLink
+from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.pty_link import PtyLink
+from synapsed.pty.shared_timer import Rounds
+from synapsed.pty.window import LastSeen
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.link import FakeLink
+from tests.fakes.stage import LocalStage
+from tests.fakes.store import MemoryStore
 from tests.pty.test_channel_delivery import FakeChannel
 
 READY = LinkObserved(Activity.READY, "composer", None, can_receive=True)
@@ -49,46 +55,62 @@ ASKED = PermissionAsked(
 
 
 class FakeTerminal(FakeLink):
-    """The terminal's link, as far as it is asked for more than any link."""
+    """What the link does at its terminal, as far as it is asked for that."""
 
-    has_draft = False
-    in_turn = False
-
-    def __init__(self, channels: Sequence[SideChannel]) -> None:
-        fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
-        super().__init__(LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields))
-        self.channels = channels
+    def __init__(self, launch: LaunchRecord) -> None:
+        super().__init__(launch)
         self.seen = READY
         self.told: list[Any] = []
         self.order: list[Any] = []
-        """What the channels told it, and what the link around it has told."""
+        """What the channels told it, and what the link has told."""
 
-    async def open(self, emit: Callable[[LinkEvent], None], *, tap: ChannelTap = lambda _channel, emit: emit) -> None:
-        await super().open(emit)
-        for channel in self.channels:
-            await channel.open(tap(channel, self._hear))
+    async def open_for(self, link: PtyLink, emit: Callable[[LinkEvent], None]) -> None:
+        link._program.emit = emit
+        await self.open(emit)
+        for channel in link._channels:
+            await channel.open(link._on_fact)
         self.emit(self.seen)
-
-    def _hear(self, fact: Any) -> None:
-        self.told.append(fact)
-        self.order.append(fact)
 
     async def close(self) -> None:
         self.closed = True
 
+    def hear(self, fact: Any) -> None:
+        self.told.append(fact)
+        self.order.append(fact)
+
+    async def answer_for(self, link: PtyLink, text: str, prompt_id: str | None) -> bool:
+        """An answer `no` is a refusal."""
+        link._on_refusal(text == "no")
+        return await self.answer(text, prompt_id)
+
 
 class Linked:
-    def __init__(self, *, adopted: bool = False) -> None:
+    def __init__(self, tmp_path: Path, patch: pytest.MonkeyPatch, *, adopted: bool = False) -> None:
         self.channel = FakeChannel()
         self.events: list[LinkEvent] = []
-        self.terminal = FakeTerminal([cast("SideChannel", self.channel)])
+        fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
+        launch = LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields)
+        self.terminal = FakeTerminal(launch)
+        for name in ("close", "observe", "prepare", "deliver", "recorded", "interrupt", "signal", "screen_text"):
+            patch.setattr(PtyLink, name, _without_link(getattr(self.terminal, name)))
+        patch.setattr(PtyLink, "_on_fact", _without_link(self.terminal.hear))
+        patch.setattr(PtyLink, "open", _plain(self.terminal.open_for))
+        patch.setattr(PtyLink, "answer", _plain(self.terminal.answer_for))
+        clock, profile = FakeClock(), Profile(name="x", command="x")
         self.link = StructuredLink(
-            agent_id="agent",
-            profile=Profile(name="x", command="x"),
             channel=cast("Delivering", self.channel),
-            clock=FakeClock(),
-            terminal=cast("PtyLink", self.terminal),
             adopted=adopted,
+            agent_id="agent",
+            profile=profile,
+            launch=launch,
+            stage=LocalStage(profile, launch, (80, 24), None, 0.0),
+            channels=[cast("SideChannel", self.channel)],
+            times=OutputTimes(tmp_path / "times"),
+            store=MemoryStore(clock),
+            clock=clock,
+            seen=LastSeen(),
+            rounds=Rounds(clock),
+            own_size=(80, 24),
         )
 
     def emit(self, event: LinkEvent) -> None:
@@ -113,9 +135,22 @@ class Linked:
         return record
 
 
+def _plain(done: Callable[..., Any]) -> Callable[..., Any]:
+    """A function, which as a class's attribute is given the link."""
+
+    def plain(*given: Any, **more: Any) -> Any:
+        return done(*given, **more)
+
+    return plain
+
+
+def _without_link(done: Callable[..., Any]) -> Callable[..., Any]:
+    return _plain(lambda _link, *given, **more: done(*given, **more))
+
+
 @pytest.fixture
-async def linked() -> AsyncIterator[Linked]:
-    it = Linked()
+async def linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Linked]:
+    it = Linked(tmp_path, monkeypatch)
     await it.link.open(it.emit)
     yield it
     await it.link.close()
@@ -126,7 +161,7 @@ async def test_a_person_stopped_the_turn_only_where_one_pressed_a_key(linked: Li
     await linked.begin()
     await until(lambda: any(isinstance(event, LinkTurnAccepted) for event in linked.events))
     if pressed:
-        linked.terminal.hands_at = 1e9
+        linked.link._session.pressed(1e9)
     linked.channel._emit(TurnInterrupted(channel="server", at_ns=1, turn="turn-1"))
     await until(lambda: any(isinstance(event, LinkTurnInterrupted) for event in linked.events))
     (stopped,) = [event for event in linked.events if isinstance(event, LinkTurnInterrupted)]
@@ -260,7 +295,7 @@ async def test_a_person_s_turn_is_stopped_without_a_key(linked: Linked) -> None:
 
 
 async def test_what_was_typed_is_stopped_by_keys(linked: Linked) -> None:
-    linked.terminal.in_turn = True
+    linked.link._session.turn = cast("Any", object())
     await linked.link.interrupt()
     assert linked.terminal.interrupts == 1
 
@@ -281,8 +316,10 @@ async def test_a_program_that_ends_drops_its_turn(linked: Linked) -> None:
     assert linked.link._turns.turn is None
 
 
-async def test_an_adopted_program_is_told_of_when_its_channel_is_reached() -> None:
-    it = Linked(adopted=True)
+async def test_an_adopted_program_is_told_of_when_its_channel_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = Linked(tmp_path, monkeypatch, adopted=True)
     it.channel.now = "away"
     opening = asyncio.create_task(it.link.open(it.emit))
     await until(lambda: it.terminal.opened)
