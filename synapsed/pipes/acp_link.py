@@ -16,35 +16,34 @@ from typing import Any
 
 import structlog
 
-from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
-from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, Store
+from synapsed.interfaces import Delivery, LinkTerminal
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap
-from synapsed.keepers.kept_program import KeptProgram, gap_alert
+from synapsed.keepers.kept_program import gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkRefused, LinkTurnRecord
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.model.records import TurnRecord
 from synapsed.pipes.acp_session import (
     PERSON,
     AcpSession,
     AcpStage,
     SessionOpening,
 )
-from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
+from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
-from synapsed.profiles.profile import Profile
+from synapsed.pty.keyboard import Emit
+from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.readiness import SILENT_KEEPER
-from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.viewers import Viewers, are_reports
 from synapsed.shared.files import write_whole
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.keynames import encode as encode_keys
-from synapsed.terminal.screen_messages import Stage, StageEvent
+from synapsed.terminal.screen_messages import StageEvent
 
 STATE_FILE = "acp.json"
 """In the agent's directory: the session that was opened in a launch."""
@@ -63,41 +62,29 @@ SAVE_S = 10.0
 log = structlog.get_logger(__name__)
 
 
-class AcpLink:
+class AcpLink(ProgramLink):
     """`interfaces.AgentLink` for a program that speaks ACP on pipes."""
 
     def __init__(
         self,
         *,
-        agent_id: str,
         folder: Path,
         cwd: str,
-        profile: Profile,
-        launch: LaunchRecord,
         conversation: str | None,
         opening: SessionOpening,
         transcript: TranscriptSpool,
-        screen: Stage,
         size: tuple[int, int],
-        store: Store,
-        clock: Clock,
-        rounds: Rounds,
+        **program: Any,
     ) -> None:
-        self._agent_id = agent_id
-        self._profile = profile
+        """`program`: as of `ProgramLink`."""
+        super().__init__(**program)
         self._folder = folder
-        self._program = KeptProgram(agent_id, launch, self)
-        self._tasks = self._program.tasks
         self._spool = transcript
-        self._screen = screen
         self._size = size
-        self._store = store
-        self._clock = clock
-        self._rounds = rounds
-        self._told_to = transcript.told_to(launch.launch_id)
+        self._told_to = transcript.told_to(self.launch.launch_id)
         known, known_at = self._known()
         self._session = AcpSession(
-            profile,
+            self._profile,
             cwd=cwd,
             conversation=conversation,
             known=known,
@@ -106,18 +93,16 @@ class AcpLink:
             opening=opening,
         )
         self._transcript = TranscriptView()
-        self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._lines = LineReader()
         self._live = False
-        self._output = launch.spool_start
-        self._read_from = launch.spool_start
+        self._output = self._read_from = self.launch.spool_start
         """Nothing of the launch's output is missing from there on."""
         self._hands_at = 0.0
         self._persons = 0
         self._record: TurnRecord | None = None
         self._turn_over = asyncio.Event()
         self._turn_over.set()
-        self._viewers = Viewers(screen, self, self, now=clock.monotonic, outer=OuterTerminal())
+        self._viewers = Viewers(self._stage, self, self, now=self._clock.monotonic, outer=OuterTerminal())
 
     def _known(self) -> tuple[str | None, int]:
         """The session that an earlier daemon opened in this launch, and where in the program's output it was ready."""
@@ -133,24 +118,8 @@ class AcpLink:
     # --- life ---
 
     @property
-    def launch(self) -> LaunchRecord:
-        return self._program.launch
-
-    @property
     def terminal(self) -> LinkTerminal:
         return self
-
-    @property
-    def attached(self) -> int:
-        return len(self._viewers)
-
-    @property
-    def writers(self) -> int:
-        return self._viewers.writers
-
-    @property
-    def has_person(self) -> bool:
-        return self._viewers.has_person
 
     @property
     def hands_at(self) -> float:
@@ -165,12 +134,12 @@ class AcpLink:
         return self._output
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
-        self._emit = self._program.emit = emit
-        self._screen.open(self._on_screen)
-        self._screen.resize(*self._size)
+        self._program.emit = emit
+        self._stage.open(self._on_screen)
+        self._stage.resize(*self._size)
         begin, data = self._spool.earlier()
         if data:
-            self._screen.feed(begin, data, self._clock.monotonic())
+            self._stage.feed(begin, data, self._clock.monotonic())
         client = await self._program.reach(self._on_event)
         self._viewers.resize(*self._size)
         start = max(self.launch.spool_start, client.hello.spool_start, client.hello.spool_end - READ_BACK)
@@ -191,19 +160,8 @@ class AcpLink:
         self._session.observed = None
         self._perform(self._session.begin())
 
-    def give_up(self) -> None:
-        self._program.give_up()
-
-    def leave_unreached(self) -> None:
-        self._program.leave_unreached()
-
     async def close(self) -> None:
-        self._program.closing = True
-        self._rounds.leave(self)
-        self._viewers.end()
-        await self._program.let_go()
-        await self._tasks.cancel()
-        await self._screen.close()
+        await super().close()
         self._spool.close()
 
     # --- what comes in ---
@@ -244,7 +202,7 @@ class AcpLink:
         """What is drawn is ours: nothing is asked in it, and nothing has to be answered."""
 
     def silenced(self, *, silent: bool) -> None:
-        self._emit(self._observed())
+        self._program.emit(self._observed())
 
     def _observed(self) -> LinkObserved:
         if self._program.silent:
@@ -255,9 +213,6 @@ class AcpLink:
         if self._live:
             self._perform(self._session.waited(self._clock.monotonic()))
 
-    def pulse(self) -> None:
-        self._program.pulse()
-
     # --- what is to be done ---
 
     def _perform(self, commands: Iterable[PipesCommand]) -> None:
@@ -265,8 +220,8 @@ class AcpLink:
         for command in commands:
             match command:
                 case Write():
-                    self._tasks.spawn(self._write(command))
-                case TellLink(event):
+                    self._program.tasks.spawn(self._write(command))
+                case Emit(event):
                     self._tell(event)
                 case ShowText(text):
                     self._show(self._transcript.said(text))
@@ -286,7 +241,7 @@ class AcpLink:
         if isinstance(event, LinkRefused):
             self._note("refused")
         if self._live or not isinstance(event, LinkObserved):
-            self._emit(event)
+            self._program.emit(event)
 
     async def _write(self, command: Write) -> None:
         try:
@@ -304,14 +259,14 @@ class AcpLink:
         record = self._record
         if record is not None and record.link.get("prompt") == prompt_id and "submit_offset" not in record.link:
             self._record = record.model_copy(update={"link": {**record.link, "submit_offset": offset}})
-            self._emit(LinkTurnRecord(self._record))
+            self._program.emit(LinkTurnRecord(self._record))
         self._perform(self._session.accepted(prompt_id, time.monotonic_ns(), at=at))
 
     def _show(self, data: bytes) -> None:
         if not data:
             return
         at = self._spool.append(data)
-        self._screen.feed(at, data, self._clock.monotonic())
+        self._stage.feed(at, data, self._clock.monotonic())
         self._viewers.push(at, data)
 
     def _save(self, session: str, at: int) -> None:
@@ -358,14 +313,14 @@ class AcpLink:
             )
         )
         if stopping and self._session.turn is not None:
-            self._tasks.spawn(self.interrupt())  # the last daemon was about to
+            self._program.tasks.spawn(self.interrupt())  # the last daemon was about to
 
     def _note(self, what: str) -> None:
         """What the next daemon has to know of the turn that runs, if it is a task's."""
         turn, record = self._session.turn, self._record
         if turn is not None and record is not None and turn.task == record.task_id:
             self._record = record.model_copy(update={"link": {**record.link, what: True}})
-            self._emit(LinkTurnRecord(self._record))
+            self._program.emit(LinkTurnRecord(self._record))
 
     def recorded(self, record: TurnRecord) -> None:
         """Nothing waits for that: the keeper writes a prompt once, whatever is on record."""
@@ -413,9 +368,6 @@ class AcpLink:
         with contextlib.suppress(KeeperRefused):
             await self._program.keeper().close_input()
 
-    async def signal(self, signum: int) -> None:
-        await self._program.signal(signum)
-
     async def poke(self) -> None:
         """Nothing is poked for: everything comes on its pipes."""
 
@@ -425,29 +377,20 @@ class AcpLink:
 
     # --- the screen ---
 
-    client = None
-    """Its keeper has no terminal that could be joined."""
-
     async def screen_text(self, limit: int | None = None) -> str:
-        text = await self._screen.text(scrollback=limit is not None)
+        text = await self._stage.text(scrollback=limit is not None)
         return text if limit is None else text[-limit:]
 
     async def screen_as(self, fmt: ScreenForm) -> Shown:
-        return await self._screen.shown(fmt)
+        return await self._stage.shown(fmt)
 
     async def keep_screen(self) -> None:
         with contextlib.suppress(StoreError, TimeoutError):
-            checkpoint = await asyncio.wait_for(self._screen.checkpoint(), SAVE_S)
+            checkpoint = await asyncio.wait_for(self._stage.checkpoint(), SAVE_S)
             await self._store.save_checkpoint(self._agent_id, checkpoint)
 
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
-
-    def watch(self) -> ScreenWatch:
-        return self._viewers.watch()
-
     async def resize(self, cols: int, rows: int) -> None:
-        self._screen.resize(cols, rows)
+        self._stage.resize(cols, rows)
         self._viewers.resize(cols, rows)
 
     async def composes(self) -> bool:
@@ -466,7 +409,7 @@ class AcpLink:
         """Its window stays as it is."""
 
     def seen_in(self, outer: OuterTerminal) -> None:
-        self._screen.note(outer)
+        self._stage.note(outer)
 
     async def type(self, data: bytes) -> None:
         """A person's keys at an attached terminal. Raises InvalidChoice, PromptChanged."""

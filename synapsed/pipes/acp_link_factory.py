@@ -57,7 +57,7 @@ class AcpLinks:
         opening = await asyncio.to_thread(_opening, folder, profile)
         transcript = await asyncio.to_thread(TranscriptSpool, folder)
         size = (record.cols, record.rows)
-        screen = RemoteStage(
+        stage = RemoteStage(
             self.screens,
             agent_id=record.id,
             profile=profile,
@@ -78,7 +78,7 @@ class AcpLinks:
             conversation=conversation,
             opening=opening,
             transcript=transcript,
-            screen=screen,
+            stage=stage,
             size=size,
             store=self.store,
             clock=self.clock,

@@ -30,12 +30,13 @@ from synapsed.model.link import (
     LinkTurnSaid,
 )
 from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
-from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, TellLink, Write
+from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
 from synapsed.pipes.rpc import METHOD_NOT_FOUND, RpcLine, objects
 from synapsed.pipes.speech import PromptedTurn, TurnOver, TurnSpeech, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.profiles.profile import Profile
+from synapsed.pty.keyboard import Emit
 
 INITIALIZE: Final = "initialize"
 OPEN: Final = "session"
@@ -227,9 +228,9 @@ class AcpSession:
         self.stage, self._begins_at = AcpStage.READY, self._read_to
         if self._alerted:
             self._alerted, self.problem = False, ""
-            self._out.append(TellLink(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
+            self._out.append(Emit(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
         self._out.append(Saved(self.session, self._begins_at))
-        self._out.append(TellLink(LinkSession(self.session)))
+        self._out.append(Emit(LinkSession(self.session)))
 
     def _fail(self, problem: str) -> None:
         self.stage, self.problem = AcpStage.FAILED, problem
@@ -238,7 +239,7 @@ class AcpSession:
 
     def _alert(self, problem: str) -> None:
         self._alerted = True
-        self._out.append(TellLink(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
+        self._out.append(Emit(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
 
     def waited(self, now: float) -> list[PipesCommand]:
         """Time passed (monotonic seconds): a program that does not answer is told of, once."""
@@ -345,14 +346,14 @@ class AcpSession:
             self._fact(TurnEnded(channel=CHANNEL, at_ns=now_ns, answer=answer, prompt=turn.text, turn=turn.id))
         elif over.code is None:
             for message in turn.speech.own[:-1]:
-                self._out.append(TellLink(LinkTurnProgress(turn.task, message.name, message.text)))
+                self._out.append(Emit(LinkTurnProgress(turn.task, message.name, message.text)))
             ended = LinkTurnEnded(turn.task, over.text, True, over.evidence, truncated=turn.speech.missed)
-            self._out.append(TellLink(ended))
+            self._out.append(Emit(ended))
         elif over.code == "INTERRUPTED":
             reason = "interrupted" if turn.stopping else "refused" if turn.refused else "person"
-            self._out.append(TellLink(LinkTurnInterrupted(turn.task, reason, over.evidence)))
+            self._out.append(Emit(LinkTurnInterrupted(turn.task, reason, over.evidence)))
         else:
-            self._out.append(TellLink(LinkTurnFailed(turn.task, over.code, over.text, over.evidence)))
+            self._out.append(Emit(LinkTurnFailed(turn.task, over.code, over.text, over.evidence)))
 
     def _update(self, update: dict[str, Any], now_ns: int) -> None:
         kind, turn = update.get("sessionUpdate"), self._turn
@@ -388,12 +389,12 @@ class AcpSession:
     def _tell(self, turn: PromptedTurn, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
         if turn.task is not None:
-            self._out.append(TellLink(LinkTurnSaid(turn.task, piece, append=turn.told == name)))
+            self._out.append(Emit(LinkTurnSaid(turn.task, piece, append=turn.told == name)))
         turn.told = name
 
     def _fact(self, fact: ChannelFact) -> None:
         if self._live:
-            self._out.append(TellLink(LinkTold(fact)))
+            self._out.append(Emit(LinkTold(fact)))
 
     def _worked(self, facts: Iterable[ChannelFact]) -> None:
         for fact in facts:
@@ -509,7 +510,7 @@ class AcpSession:
         if self.turn is not None and self.turn.id == prompt_id and self.turn.task is not None and not self.turn.taken:
             self._live = self.turn.taken = True
             self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=self.turn.text, turn=prompt_id, own=True))
-            self._out.append(TellLink(LinkTurnAccepted(self.turn.task, "acp: session/prompt is written")))
+            self._out.append(Emit(LinkTurnAccepted(self.turn.task, "acp: session/prompt is written")))
         return self._drain()
 
     def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
@@ -528,7 +529,7 @@ class AcpSession:
         option = request.options[key]
         if request.kinds[key].startswith("reject"):
             self._turn.refused = True
-            self._out.append(TellLink(LinkRefused(request.prompt.prompt)))  # first: it is put on record
+            self._out.append(Emit(LinkRefused(request.prompt.prompt)))  # first: it is put on record
         outcome_ = {"outcome": "selected", "optionId": option}
         self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
         del self._requests[request.input_id]
@@ -586,7 +587,7 @@ class AcpSession:
         now = self.observation()
         if now != self.observed:
             self.observed = now
-            self._out.append(TellLink(now))
+            self._out.append(Emit(now))
 
 
 def _words(message: dict[str, Any]) -> str:

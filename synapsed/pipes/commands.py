@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from synapsed.model.link import LinkEvent
+from synapsed.pty.keyboard import Emit
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,11 +12,6 @@ class Write:
 
     message: dict[str, Any]
     input_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TellLink:
-    event: LinkEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +37,4 @@ class Saved:
     at: int
 
 
-type PipesCommand = Write | TellLink | ShowText | ShowLine | Saved
+type PipesCommand = Write | Emit | ShowText | ShowLine | Saved

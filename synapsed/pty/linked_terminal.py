@@ -1,15 +1,92 @@
-"""A program in its terminal, as all parts of its link know it: who decides, draws, holds and keeps it."""
+"""What every link has of a program that its keeper holds, whichever way messages go to it: its life, and who looks on;
+and a program in its terminal, as all parts of its link know it: who decides, draws, holds and keeps it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synapsed.clock import Clock
-from synapsed.interfaces import SideChannel, Store
-from synapsed.keepers.kept_program import KeptProgram
+from synapsed.interfaces import Attachment, ScreenWatch, SideChannel, Store
+from synapsed.keepers.kept_program import KeptProgram, Owner
+from synapsed.model.records import LaunchRecord
 from synapsed.profiles.profile import Profile
 from synapsed.pty.prompt_learning import KeptPrompts
 from synapsed.pty.session import Session
+from synapsed.pty.shared_timer import Rounds, Visited
+from synapsed.pty.viewers import Viewers
 from synapsed.terminal.screen_messages import Stage
+
+
+class ProgramLink(Owner, Visited):
+    """`stage` draws what is shown of the program."""
+
+    _viewers: Viewers
+
+    def __init__(
+        self,
+        *,
+        agent_id: str,
+        profile: Profile,
+        launch: LaunchRecord,
+        stage: Stage,
+        store: Store,
+        clock: Clock,
+        rounds: Rounds,
+    ) -> None:
+        self._agent_id = agent_id
+        self._profile = profile
+        self._stage = stage
+        self._store = store
+        self._clock = clock
+        self._rounds = rounds
+        self._program = KeptProgram(agent_id, launch, self)
+
+    @property
+    def launch(self) -> LaunchRecord:
+        return self._program.launch
+
+    @property
+    def attached(self) -> int:
+        return len(self._viewers)
+
+    @property
+    def writers(self) -> int:
+        return self._viewers.writers
+
+    @property
+    def has_person(self) -> bool:
+        return self._viewers.has_person
+
+    def give_up(self) -> None:
+        self._program.give_up()
+
+    def leave_unreached(self) -> None:
+        self._program.leave_unreached()
+
+    def pulse(self) -> None:
+        self._program.pulse()
+
+    async def signal(self, signum: int) -> None:
+        await self._program.signal(signum)
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+
+    def watch(self) -> ScreenWatch:
+        return self._viewers.watch()
+
+    async def close(self) -> None:
+        """Let go of the program, which lives on."""
+        self._program.closing = True
+        self._rounds.leave(self)
+        self._viewers.end()
+        await self.leave_off()
+        await self._program.let_go()
+        await self._program.tasks.cancel()
+        await self._stage.close()
+
+    async def leave_off(self) -> None:
+        """Put in order what the next daemon finds, while the keeper can be asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,37 +14,34 @@ from typing import Any, Protocol
 
 import structlog
 
-from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, StoreError
-from synapsed.interfaces import Attachment, Delivery, LinkTerminal, ScreenWatch, SideChannel, Store
+from synapsed.interfaces import Attachment, Delivery, LinkTerminal, SideChannel
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.keeper_messages import KeeperEvent, Output, OutputGap
-from synapsed.keepers.kept_program import KeptProgram, gap_alert
+from synapsed.keepers.kept_program import gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.model.records import LaunchRecord, TurnRecord
-from synapsed.profiles.profile import Profile
+from synapsed.model.records import TurnRecord
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
-from synapsed.pty.linked_terminal import LinkedTerminal
+from synapsed.pty.linked_terminal import LinkedTerminal, ProgramLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.person_keys import PersonKeys
 from synapsed.pty.prompt_learning import KeptPrompts
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.screen_looks import KernelWitness
 from synapsed.pty.session import Session
-from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.undrawn_output import UndrawnOutput
 from synapsed.pty.viewers import Viewers
 from synapsed.pty.window import LastSeen, Theme, Window
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look
-from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, Stage, StageEvent
+from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, StageEvent
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
@@ -87,7 +84,7 @@ FIRST_LOOK_S = 30.0
 log = structlog.get_logger(__name__)
 
 
-class PtyLink:
+class PtyLink(ProgramLink):
     """`interfaces.AgentLink` over a keeper."""
 
     _is_taken_down = False
@@ -96,40 +93,30 @@ class PtyLink:
     def __init__(
         self,
         *,
-        agent_id: str,
-        profile: Profile,
-        launch: LaunchRecord,
-        stage: Stage,
         channels: Sequence[SideChannel],
         times: OutputTimes,
-        store: Store,
-        clock: Clock,
         seen: LastSeen,
-        rounds: Rounds,
         own_size: tuple[int, int],
         kept_prompts: KeptPrompts | None = None,
         prompts: tuple[LearnedPrompt, ...] = (),
+        **program: Any,
     ) -> None:
-        """`own_size` is that of its window while nobody is attached who types; `prompts` are those that were kept."""
-        self._agent_id = agent_id
-        self._profile = profile
+        """`own_size` is that of its window while nobody is attached who types; `prompts` are those that were kept;
+        `program`: as of `ProgramLink`."""
+        super().__init__(**program)
+        agent_id, profile, stage, clock = self._agent_id, self._profile, self._stage, self._clock
         self._channels = channels
         self._times = times
-        self._store = store
-        self._clock = clock
-        self._stage = stage
         self._session = Session(profile, stage.start, channels_tell=bool(channels), prompts=prompts)
         self._keyboard = self._session.keyboard
-        self._program = program = KeptProgram(agent_id, launch, self)
-        self._rounds = rounds
         self._sweeping: asyncio.Task[None] | None = None
         self._first_look: asyncio.Timeout | None = None
         """While it is waited for."""
         terminal = LinkedTerminal(
-            agent_id, profile, self._session, stage, program, channels, store, clock, kept_prompts
+            agent_id, profile, self._session, stage, self._program, channels, self._store, clock, kept_prompts
         )
         self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized)
-        self._stopping = Stopping(profile, self._session, exited=program.exited.done, perform=driver.undertake)
+        self._stopping = Stopping(profile, self._session, exited=self._program.exited.done, perform=driver.undertake)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
         self._window = Window(
             profile,
@@ -152,24 +139,8 @@ class PtyLink:
     # --- life ---
 
     @property
-    def launch(self) -> LaunchRecord:
-        return self._program.launch
-
-    @property
     def terminal(self) -> LinkTerminal:
         return self
-
-    @property
-    def attached(self) -> int:
-        return len(self._viewers)
-
-    @property
-    def writers(self) -> int:
-        return self._viewers.writers
-
-    @property
-    def has_person(self) -> bool:
-        return self._viewers.has_person
 
     @property
     def hands_at(self) -> float:
@@ -239,25 +210,15 @@ class PtyLink:
     def give_up(self) -> None:
         if self._first_look is not None and not self._program.given_up.is_set():
             self._first_look.reschedule(asyncio.get_running_loop().time() + FIRST_LOOK_S)
-        self._program.give_up()
+        super().give_up()
 
-    def leave_unreached(self) -> None:
-        self._program.leave_unreached()
-
-    async def close(self) -> None:
-        """Let go."""
-        self._program.closing = True
-        self._rounds.leave(self)
+    async def leave_off(self) -> None:
         self._driver.looks.end()
-        self._viewers.end()
         for channel in self._channels:
             await channel.close()
         if self._program.client is not None and not (self._program.exited.done() or self._session.is_saved):
             with contextlib.suppress(StoreError, TimeoutError):  # then more of the output is read again
                 await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
-        await self._program.let_go()
-        await self._program.tasks.cancel()
-        await self._stage.close()
 
     # --- what comes in ---
 
@@ -315,9 +276,6 @@ class PtyLink:
         self._undrawn.visit()
         if (self._sweeping is None or self._sweeping.done()) and self._has_due():
             self._sweeping = self._program.tasks.spawn(self._sweep())
-
-    def pulse(self) -> None:
-        self._program.pulse()
 
     def _has_due(self) -> bool:
         """Whether `_sweep` would do anything."""
@@ -479,7 +437,7 @@ class PtyLink:
 
     async def signal(self, signum: int) -> None:
         self._is_taken_down = self._is_taken_down or signum == signal.SIGKILL
-        await self._program.signal(signum)
+        await super().signal(signum)
 
     async def poke(self) -> None:
         await self._driver.poll()
@@ -509,13 +467,10 @@ class PtyLink:
         await self._driver.save_screen()
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        viewer = await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+        viewer = await super().attach(cols=cols, rows=rows, read_only=read_only)
         if read_only:
             await self._driver.perform(self._window.join(cols, rows))
         return viewer
-
-    def watch(self) -> ScreenWatch:
-        return self._viewers.watch()
 
     def nobody_types(self) -> None:
         self._driver.undertake(self._window.give_back())

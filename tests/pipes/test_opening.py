@@ -8,7 +8,8 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert, LinkTold
 from synapsed.pipes.acp_session import PATIENCE_S, REST_S, SessionOpening
-from synapsed.pipes.commands import Saved, ShowLine, TellLink, Write
+from synapsed.pipes.commands import Saved, ShowLine, Write
+from synapsed.pty.keyboard import Emit
 from tests.pipes.test_pure import Played, tool
 
 SERVERS = [{"name": "synapsed", "command": "python", "args": [], "env": []}]
@@ -21,7 +22,7 @@ def given(played: Played, method: str) -> list[dict[str, Any]]:
 
 
 def alerts(played: Played) -> list[str]:
-    told = [command.event for command in played.done if isinstance(command, TellLink)]
+    told = [command.event for command in played.done if isinstance(command, Emit)]
     return [event.state for event in told if isinstance(event, LinkAlert)]
 
 
@@ -101,7 +102,7 @@ def test_what_a_conversation_of_before_is_told_by_is_no_answer_and_no_work() -> 
     for now in (11.9, 11.4 + REST_S):
         played.done += played.session.waited(now)
     assert played.session.observation().can_receive
-    assert not [c for c in played.done if isinstance(c, TellLink) and isinstance(c.event, LinkTold)]
+    assert not [c for c in played.done if isinstance(c, Emit) and isinstance(c.event, LinkTold)]
     played.deliver(fresh=True)
     played.said("so")
     played.line(id="t.1", result={"stopReason": "end_turn"})

@@ -14,12 +14,13 @@ from synapsed.model.link import LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTur
 from synapsed.model.task import Prompt
 from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
 from synapsed.pipes.acp_session import AcpSession
-from synapsed.pipes.commands import PipesCommand, TellLink, Write
+from synapsed.pipes.commands import PipesCommand, Write
 from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.speech import TurnSpeech, outcome
 from synapsed.pipes.transcript import TranscriptView, harmless
 from synapsed.profiles.library import ProfileLibrary
+from synapsed.pty.keyboard import Emit
 
 PROFILE = ProfileLibrary.builtin().get("acp")
 
@@ -184,7 +185,7 @@ class Played:
     @property
     def told(self) -> list[Any]:
         kinds = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
-        return [c.event for c in self.done if isinstance(c, TellLink) and isinstance(c.event, kinds)]
+        return [c.event for c in self.done if isinstance(c, Emit) and isinstance(c.event, kinds)]
 
     def deliver(self, *, fresh: bool) -> None:
         self.done += self.session.deliver("t", "t.1", "text", fresh=fresh, now_ns=1)
@@ -229,7 +230,7 @@ def prompt_of(played: Played) -> Prompt:
 
 
 def facts(played: Played) -> list[PermissionAsked]:
-    told = [c.event.fact for c in played.done if isinstance(c, TellLink) and isinstance(c.event, LinkTold)]
+    told = [c.event.fact for c in played.done if isinstance(c, Emit) and isinstance(c.event, LinkTold)]
     return [fact for fact in told if isinstance(fact, PermissionAsked)]
 
 
@@ -403,7 +404,7 @@ def test_what_was_told_before_is_not_told_again() -> None:
     played = Played(known="s", told_to=1000)
     played.line(method="session/update", params={"update": {"sessionUpdate": "tool_call", "toolCallId": "c"}})
     played.said("so", "1")
-    assert not [c for c in played.done if isinstance(c, TellLink) and c.event != played.session.observed]
+    assert not [c for c in played.done if isinstance(c, Emit) and c.event != played.session.observed]
 
 
 def test_a_permission_waits_is_answered_once_and_is_gone_with_its_turn() -> None:
@@ -521,7 +522,7 @@ def test_a_count_that_is_none_is_not_told(usage: Any) -> None:
     played = Played().opened()
     played.deliver(fresh=True)
     played.line(id="t.1", result={"stopReason": "end_turn", "usage": usage})
-    assert not [c for c in played.done if isinstance(c, TellLink) and "TurnUsed" in repr(c)]
+    assert not [c for c in played.done if isinstance(c, Emit) and "TurnUsed" in repr(c)]
 
 
 @pytest.mark.parametrize("half", [rb"\ud800", rb"\uDC00", b"\xed\xa0\x80"])
