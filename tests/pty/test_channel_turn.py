@@ -248,6 +248,27 @@ def test_a_refusal_on_the_terminal_survives_the_daemon() -> None:
     assert after.found(FoundTurn(turn="t1", over=told(TurnInterrupted)), "idle", NOW) == [RenewKey(1)]
 
 
+def test_an_end_without_a_word_after_a_refusal_is_the_refusal_s() -> None:
+    it = working()
+    it.refuse("it was refused", NOW)
+    assert it.told(told(TurnEnded, answer=" "), NOW) == [RenewKey(1)]
+
+
+def test_what_a_person_refused_is_told_where_their_refusal_refused_other_calls_too() -> None:
+    it = working()
+    it.refuse("it was refused", NOW)
+    it.told(told(TurnInterrupted, refused=True), NOW)
+    assert it.text == "it was refused"
+
+
+def test_a_note_that_the_program_does_not_take_ends_the_turn_as_refused() -> None:
+    """The message itself was delivered."""
+    it = turn(leg=1, note="it was refused")
+    it.begin(fresh=False)
+    (event,) = events(it.refused("too long"))
+    assert (type(event), event.reason) == (LinkTurnInterrupted, "refused")
+
+
 def test_a_refusal_that_does_not_stop_it_counts_no_more() -> None:
     """A person's Esc, later, is one."""
     answered, goes_on = working(), working()

@@ -1,0 +1,54 @@
+"""What is on record of a turn: daemons before and after this one read it, while its program lives."""
+
+from typing import Any
+
+import pytest
+
+from synapsed.pty.channel_turn import ChannelTurnState
+from synapsed.pty.turn_types import KeptTurn, TurnState
+
+TYPED = {
+    "phase": "working",
+    "submitted": True,
+    "submit_ns": 7,
+    "submit_offset": 20,
+    "busy_seen": True,
+    "resubmitted": True,
+    "refused": True,
+    "interrupting": True,
+    "turn": "t1",
+    "leg": 1,
+    "shown": "hello",
+    "marks": [1, 2],
+    "located": True,
+    "left": True,
+    "taken": True,
+    "worked_without": True,
+    "typings": 2,
+    "prompt": "> ",
+    "at_prompt": True,
+    "shown_there": True,
+    "typed_from": 10,
+    "reader": 4,
+    "edited": True,
+    "note": "It was refused.",
+}
+GIVEN = {
+    "by": "channel",
+    "channel": "server",
+    "phase": "sending",
+    "key": "k1",
+    "minted_at": 1000.0,
+    "submitted": True,
+    "taken": True,
+    "turn": "t1",
+    "leg": 1,
+    "note": "It was refused.",
+    "interrupting": True,
+    "refused_at": 1001.0,
+}
+
+
+@pytest.mark.parametrize(("kind", "record"), [(TurnState, TYPED), (ChannelTurnState, GIVEN)])
+def test_a_record_of_another_daemon_is_read_and_written_as_it_was(kind: type[KeptTurn], record: dict[str, Any]) -> None:
+    assert kind.model_validate(record).model_dump(mode="json") == record
