@@ -9,7 +9,7 @@ not told again.
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
 from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
 from synapsed.pipes.rpc import METHOD_NOT_FOUND, RpcLine, objects
-from synapsed.pipes.speech import PromptedTurn, TurnOver, TurnSpeech, outcome
+from synapsed.pipes.speech import Outcome, PromptedTurn, TurnSpeech, interrupted, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
@@ -120,7 +120,7 @@ class AcpSession:
         self.turn: PromptedTurn | None = None
         self._heard = PromptedTurn("", None)
         """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
-        self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
+        self._finished: dict[str, tuple[Outcome, TurnSpeech]] = {}
         self._ids = False
         self._requests: dict[str, OpenRequest] = {}
         self._calls = ProgramCalls()
@@ -329,31 +329,30 @@ class AcpSession:
         self.turn = None
         self._conclude(turn, over, now_ns)
 
-    def _conclude(self, turn: PromptedTurn, over: TurnOver, now_ns: int) -> None:
+    def _conclude(self, turn: PromptedTurn, over: Outcome, now_ns: int) -> None:
         self._ended_one, self._refused = True, turn.refused or turn.stopping
-        if over == TurnOver(None, "", over.evidence):
+        if isinstance(over, LinkTurnEnded) and not over.answer:
             if turn.refused or turn.stopping:
                 why = "it was told to stop" if turn.stopping else "a permission was refused"
-                over = TurnOver("INTERRUPTED", "", f"acp: {why}, and nothing was said")
+                over = interrupted(f"acp: {why}, and nothing was said")
             elif not (turn.speech.heard or turn.is_command):
-                over = TurnOver("MODEL_ERROR", "the program ended the turn without a word", over.evidence)
-        if over.code is not None:
-            self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.text}".rstrip()))
+                over = LinkTurnFailed("", "MODEL_ERROR", "the program ended the turn without a word", over.evidence)
+        if isinstance(over, LinkTurnInterrupted):
+            self._out.append(ShowLine("[interrupted]"))
+            over = replace(over, reason="interrupted" if turn.stopping else "refused" if turn.refused else "person")
+        elif isinstance(over, LinkTurnFailed):
+            self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.message}".rstrip()))
         if turn.task is None:
             if turn.text is not None:
                 self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=turn.text, turn=turn.id, own=False))
-            answer = over.text if over.code is None else None
+            answer = over.answer if isinstance(over, LinkTurnEnded) else None
             self._fact(TurnEnded(channel=CHANNEL, at_ns=now_ns, answer=answer, prompt=turn.text, turn=turn.id))
-        elif over.code is None:
+            return
+        if isinstance(over, LinkTurnEnded):
             for message in turn.speech.own[:-1]:
                 self._out.append(Emit(LinkTurnProgress(turn.task, message.name, message.text)))
-            ended = LinkTurnEnded(turn.task, over.text, True, over.evidence, truncated=turn.speech.missed)
-            self._out.append(Emit(ended))
-        elif over.code == "INTERRUPTED":
-            reason = "interrupted" if turn.stopping else "refused" if turn.refused else "person"
-            self._out.append(Emit(LinkTurnInterrupted(turn.task, reason, over.evidence)))
-        else:
-            self._out.append(Emit(LinkTurnFailed(turn.task, over.code, over.text, over.evidence)))
+            over = replace(over, truncated=turn.speech.missed)
+        self._out.append(Emit(replace(over, task_id=turn.task)))
 
     def _update(self, update: dict[str, Any], now_ns: int) -> None:
         kind, turn = update.get("sessionUpdate"), self._turn
@@ -561,7 +560,7 @@ class AcpSession:
         turn, self.turn = self.turn, None
         if turn is not None:
             self._live = True
-            self._conclude(turn, TurnOver("INTERRUPTED", "", "acp: the cancel was not heard"), now_ns)
+            self._conclude(turn, interrupted("acp: the cancel was not heard"), now_ns)
         return self._drain()
 
     # --- what it does ---

@@ -9,8 +9,9 @@ messages have one.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.profiles.screen_spec import ErrorPattern
 
 MESSAGES_MAX = 1000
@@ -103,45 +104,44 @@ _SIGN_IN = re.compile(r"\b40[13]\b|unauthori[sz]ed|authenticat|not logged in|api
 _FULL = re.compile(r"context (?:length|window)|too long|maximum context", re.IGNORECASE)
 
 
-class TurnOver(NamedTuple):
-    """`code` is None for a turn that ended well, "INTERRUPTED" for one that was stopped; `text` is the answer, or what
-    is said of the failure."""
-
-    code: str | None
-    text: str
-    evidence: str
+type Outcome = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
+"""How a turn ended, of whichever task, and by whomever it was stopped."""
 
 
-def outcome(answer: dict[str, Any], speech: TurnSpeech, failures: Sequence[ErrorPattern]) -> TurnOver:
+def interrupted(evidence: str) -> LinkTurnInterrupted:
+    return LinkTurnInterrupted("", "", evidence)
+
+
+def outcome(answer: dict[str, Any], speech: TurnSpeech, failures: Sequence[ErrorPattern]) -> Outcome:
     """What the response `answer` makes of the turn."""
     error, result = answer.get("error"), answer.get("result")
     if isinstance(error, dict):
         return _failed(error)
     stop = result.get("stopReason") if isinstance(result, dict) else None
     if stop == "cancelled":
-        return TurnOver("INTERRUPTED", "", "acp: stopReason cancelled")
+        return interrupted("acp: stopReason cancelled")
     if stop != "end_turn":
         code = "CONTEXT_FULL" if stop == "max_tokens" else "MODEL_ERROR"
-        return TurnOver(code, f"the program stopped: {stop}", f"acp: stopReason {stop}")
+        return LinkTurnFailed("", code, f"the program stopped: {stop}", f"acp: stopReason {stop}")
     said = speech.answer or ""
     for pattern in failures:
         if pattern.pattern.search(said or speech.notices):
-            return TurnOver(
-                pattern.code, (said or speech.notices)[:MESSAGE_MAX], "acp: the profile's words for a failure"
-            )
+            words = (said or speech.notices)[:MESSAGE_MAX]
+            return LinkTurnFailed("", pattern.code, words, "acp: the profile's words for a failure")
     # A program that counts its tokens, and counts none for a turn of which it has no message, has not asked its model.
     if isinstance(result, dict) and "usage" in result and result["usage"] is None and not _has_id(speech):
         words = (said or speech.notices).strip()
         if words:
-            return TurnOver(code_of(words), words[:MESSAGE_MAX], "acp: end_turn without a message and without usage")
-    return TurnOver(None, said, "acp: stopReason end_turn")
+            evidence = "acp: end_turn without a message and without usage"
+            return LinkTurnFailed("", code_of(words), words[:MESSAGE_MAX], evidence)
+    return LinkTurnEnded("", said, True, "acp: stopReason end_turn")
 
 
 def _has_id(speech: TurnSpeech) -> bool:
     return any(message.has_id for message in speech.messages)
 
 
-def _failed(error: dict[str, Any]) -> TurnOver:
+def _failed(error: dict[str, Any]) -> LinkTurnFailed:
     data = error.get("data")
     details = [str(error.get("message") or "")]
     if isinstance(data, dict):
@@ -151,7 +151,7 @@ def _failed(error: dict[str, Any]) -> TurnOver:
     words = ": ".join(dict.fromkeys(filter(None, details)))[:MESSAGE_MAX] or "the program gave no reason"
     number = error.get("code")
     code = _CODES.get(number) if isinstance(number, int) else None
-    return TurnOver(code or code_of(words), words, f"acp: error {number}")
+    return LinkTurnFailed("", code or code_of(words), words, f"acp: error {number}")
 
 
 def code_of(words: str) -> str:

@@ -93,7 +93,7 @@ def ended(stop: str = "end_turn", **more: Any) -> dict[str, Any]:
         (ended(usage=None), speech(chunk("Error: unexpected status 400")), "MODEL_ERROR"),
         (ended(usage=None), speech(chunk("status 429 Too Many Requests")), "RATE_LIMITED"),
         (ended(usage=None), speech(chunk("401 Unauthorized"), ids=True), "AUTH_REQUIRED"),
-        (ended("cancelled"), speech(), "INTERRUPTED"),
+        (ended("cancelled"), speech(), None),
         (ended("max_tokens"), speech(), "CONTEXT_FULL"),
         (ended("refusal"), speech(), "MODEL_ERROR"),
         ({"error": {"code": -32000, "message": "x"}}, speech(), "AUTH_REQUIRED"),
@@ -104,7 +104,9 @@ def ended(stop: str = "end_turn", **more: Any) -> dict[str, Any]:
     ],
 )
 def test_how_a_turn_ended(answer: dict[str, Any], said: TurnSpeech, code: str | None) -> None:
-    assert outcome(answer, said, []).code == code
+    over = outcome(answer, said, [])
+    assert (over.code if isinstance(over, LinkTurnFailed) else None) == code
+    assert isinstance(over, LinkTurnInterrupted) is (answer == ended("cancelled"))
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
@@ -200,6 +202,16 @@ def test_a_session_is_opened_and_a_message_answered() -> None:
     played.line(id="t.1", result={"stopReason": "end_turn"})
     assert [(event.answer, event.exact) for event in played.told] == [("so", True)]
     assert played.session.observation().can_receive
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_answer_from_before_the_daemon_is_cut_only_where_output_of_its_turn_is_gone(whole: bool) -> None:
+    played = Played().opened()
+    played.session.missed()
+    played.said("so", "1")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    played.done += played.session.deliver("t", "t.1", "text", fresh=False, now_ns=1, whole=whole)
+    assert [(event.task_id, event.answer, event.truncated) for event in played.told] == [("t", "so", not whole)]
 
 
 def test_a_conversation_is_gone_on_with_or_begun_where_it_is_lost() -> None:
