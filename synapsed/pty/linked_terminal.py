@@ -33,6 +33,7 @@ class ProgramLink(Owner, Visited):
         clock: Clock,
         rounds: Rounds,
     ) -> None:
+        self.launch = launch
         self._agent_id = agent_id
         self._profile = profile
         self._stage = stage
@@ -40,10 +41,6 @@ class ProgramLink(Owner, Visited):
         self._clock = clock
         self._rounds = rounds
         self._program = KeptProgram(agent_id, launch, self)
-
-    @property
-    def launch(self) -> LaunchRecord:
-        return self._program.launch
 
     @property
     def attached(self) -> int:

@@ -384,7 +384,8 @@ class Session:
         turn = PtyTurn(self._profile, delivery, compose, state, channels_tell=self._channels_tell, denial=denial)
         self.turn = turn
         self.speech.begin(turn)
-        self._tools.begin(turn)
+        if self._tools.reads:
+            self._tools.begin(turn)
         # By the last daemon, which pressed the keys or was about to.
         self._out.append(Tell(StopAsked(now) if state.interrupting else StopOver()))
         self._work(turn.begin(now, fresh=delivery.fresh))

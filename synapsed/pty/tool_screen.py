@@ -98,8 +98,8 @@ type _Read = tuple[int, bool, tuple[ShownCall, ...]]
 
 
 class ToolScreen:
-    """The calls of whichever turn runs; nothing where the profile has no patterns for them, or a channel that tells
-    them. `tell` is given what the screen shows whenever that is something else."""
+    """The calls of whichever turn runs, where it `reads` them: not where the profile has no patterns for them, or a
+    channel that tells them. `tell` is given what the screen shows whenever that is something else."""
 
     def __init__(self, profile: Profile, tell: Callable[[ToolsShown], None]) -> None:
         self._spec = profile.tools
@@ -116,9 +116,8 @@ class ToolScreen:
         self._open = False
 
     def begin(self, turn: PtyTurn) -> None:
-        """A turn is delivered, or taken up again after a restart."""
-        if self.reads:
-            self._turn, self._begun = turn, turn.state.submitted
+        """A turn is delivered, or taken up again after a restart, whose calls it `reads`."""
+        self._turn, self._begun = turn, turn.state.submitted
 
     def end(self) -> None:
         self._turn = self._read = self._told = self._changed_at = None
