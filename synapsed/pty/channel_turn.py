@@ -21,7 +21,7 @@ from typing import Literal
 from synapsed.interfaces import Delivery, FoundTurn, Reach, Submitted
 from synapsed.model.facts import ChannelFact, PromptAccepted
 from synapsed.model.link import LinkTurnAccepted, LinkTurnFailed
-from synapsed.pty.turn_machine import Turn
+from synapsed.pty.turn_machine import TurnMachine
 from synapsed.pty.turn_types import Command, GiveMessage, KeptTurn, LookUp, Phase, RenewKey, Save, Say, StopTurn
 
 BY: Literal["channel"] = "channel"
@@ -62,7 +62,7 @@ class ChannelTurnState(KeptTurn):
     Unix seconds."""
 
 
-class ChannelTurn(Turn[ChannelTurnState]):
+class ChannelTurn(TurnMachine[ChannelTurnState]):
     """The machine of one turn. Times (`now`) are the wall clock's, which the record outlives."""
 
     def __init__(self, delivery: Delivery, state: ChannelTurnState, *, denial: str | None = None) -> None:

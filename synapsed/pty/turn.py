@@ -30,7 +30,7 @@ from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.message_evidence import MessageInComposer, TurnReports, is_line_oriented, masked
-from synapsed.pty.turn_machine import Turn
+from synapsed.pty.turn_machine import TurnMachine
 from synapsed.pty.turn_types import (
     AnswerFound,
     Clear,
@@ -50,7 +50,7 @@ from synapsed.terminal.delivery import Typed
 from synapsed.terminal.verdict import STALE_S
 
 
-class PtyTurn(Turn[TurnState]):
+class PtyTurn(TurnMachine[TurnState]):
     """The machine of one turn."""
 
     def __init__(

@@ -26,7 +26,7 @@ def marked(task_id: str, note: str | None) -> str | None:
     return system_mark(task_id) + note if note else None
 
 
-class Turn[Kept: KeptTurn](ABC):
+class TurnMachine[Kept: KeptTurn](ABC):
     """The machine of one turn."""
 
     def __init__(self, delivery: Delivery, state: Kept, denial: str | None) -> None:

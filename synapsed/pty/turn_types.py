@@ -209,7 +209,7 @@ def works(seen: Seen) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Make the record durable, then call `Turn.saved`."""
+    """Make the record durable, then call `TurnMachine.saved`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from synapsed.pty.screen_looks import KernelChecks, Looks
 from synapsed.pty.session_commands import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_machine import Turn
+from synapsed.pty.turn_machine import TurnMachine
 from synapsed.terminal.answer import from_screen, is_cut
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import squeezed
@@ -46,7 +46,7 @@ KEPT_ROWS = 1000
 """Rows above an agent's screen that are kept, about: one that shows fewer than half of them has lost none."""
 
 
-class TurnPerformer[T: Turn[Any]](ABC):
+class TurnPerformer[T: TurnMachine[Any]](ABC):
     """Performs what the machine of the present turn wants. `run` is one task, of one turn after the other."""
 
     waits_s: float | None = None
