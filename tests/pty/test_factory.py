@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,6 +12,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from synapsed.channels.adapters import Adapter
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.config.paths import Paths
 from synapsed.errors import KeeperLost
@@ -18,13 +20,16 @@ from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
 from synapsed.profiles.profile import Profile
+from synapsed.pty.channel_link import StructuredLink
 from synapsed.pty.link_factory import LAUNCH_FILE, PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
+from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
 from synapsed.screens.pool import ScreenPool
 from tests.fakes.clock import FakeClock
 from tests.fakes.screens import FakeScreenProcess
 from tests.fakes.store import MemoryStore
+from tests.pty.test_channel_delivery import FakeChannel
 from tests.store.samples import an_agent
 
 
@@ -122,3 +127,22 @@ async def test_only_arguments_that_choose_the_conversation_are_kept_as_its_choic
     record, plan = an_agent(), LaunchPlan(program="p", env={}, args=("--session", "s1"), chosen=chosen)
     await factory(paths, MemoryStore(), Launcher()).launch(record, Profile(name="p", command="p"), plan)
     assert LaunchContext.load(paths.agent(record.id)).chosen_by == (plan.args if chosen else ())
+
+
+@pytest.mark.parametrize("delivers", [True, False])
+async def test_a_program_that_takes_messages_over_a_channel_gets_a_link_with_that_way(
+    paths: Paths, delivers: bool
+) -> None:
+    channel = {"adapter": "session-server", "delivers": delivers}
+    profile = Profile.model_validate({"name": "p", "command": "p", "channels": {"server": channel}})
+    adapters = {"session-server": Adapter(lambda **_: _Reads(), lambda **_: FakeChannel(), lambda _context: True)}
+    made = replace(factory(paths, MemoryStore(), Launcher()), adapters=adapters)
+    link = await made.launch(an_agent(), profile, LaunchPlan(program="p", env={}))
+    assert type(link) is (StructuredLink if delivers else PtyLink)
+    assert link.terminal is link
+
+
+class _Reads(FakeChannel):
+    """A channel over which no message goes."""
+
+    find = None  # type: ignore[assignment]
