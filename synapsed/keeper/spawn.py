@@ -109,9 +109,9 @@ def _pair(limit: tuple[int, int]) -> str:
 
 class Program:
     """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name; `withheld`
-    is what of its attributes it could not have, in words; `device` is the path of its terminal, empty on pipes."""
+    is what of its attributes it could not have, in words; `tty` is the path of its terminal, empty on pipes."""
 
-    __slots__ = ("_keep", "device", "input", "outputs", "pid", "terminal", "withheld")
+    __slots__ = ("_keep", "input", "outputs", "pid", "terminal", "tty", "withheld")
 
     def __init__(
         self, pid: int, *, input_fd: int, outputs: dict[str, int], terminal: bool, keep: object = None
@@ -121,7 +121,7 @@ class Program:
         self.outputs = outputs
         self.terminal = terminal
         self.withheld: list[str] = []
-        self.device = ""
+        self.tty = ""
         self._keep = keep
         for fd in {input_fd, *outputs.values()}:
             os.set_blocking(fd, False)
@@ -142,7 +142,7 @@ def spawn(spec: Spec, ptyprocess_dir: str) -> Program:
         os.close(tell)
         tell = -1
         with os.fdopen(os.dup(hear), encoding="utf-8") as told:  # all is there: the child's end closed with its exec
-            program.device, _, withheld = told.read().partition("\n")
+            program.tty, _, withheld = told.read().partition("\n")
             program.withheld = withheld.splitlines()
     except OSError as error:
         raise LaunchRefused("exec_failed", f"{path} could not be started: {_reason(error, path)}") from None

@@ -51,7 +51,7 @@ class InputWriter:
         other = None
         try:
             if self._program.terminal:  # only its other side knows
-                other = os.open(self._program.device, os.O_RDONLY | os.O_NOCTTY)
+                other = os.open(self._program.tty, os.O_RDONLY | os.O_NOCTTY)
             fd = self._program.input if other is None else other
             return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0])
         except OSError:  # the program is ending

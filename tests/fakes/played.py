@@ -137,15 +137,13 @@ class PlayedLink(FakeLink):
             return [f"A password of {len(given)} characters."]
         return [f"{prompt.prompt} {given}", f"Answered: {given}"]
 
-    async def answer(
-        self, text: str, prompt_id: str | None, *, refuses: Callable[[bool], None] = lambda _refuses: None
-    ) -> bool:
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
         prompt = self.seen.prompt
         if self._answered is None or prompt is None:
             raise NotWaiting("the program asks nothing")
         if prompt.options and text not in {option.key for option in prompt.options}:
             raise InvalidChoice(f"{text!r} is none of the options", prompt_id=prompt.prompt_id)
-        await super().answer(text, prompt_id, refuses=refuses)
+        await super().answer(text, prompt_id)
         self._answered.set_result(text)
         return prompt.type == "password"
 
