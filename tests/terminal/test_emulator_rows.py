@@ -84,6 +84,7 @@ def test_rows_are_as_a_reader_has_them_that_has_read_nothing(looks: list[tuple[l
             assert screen.redraw() == anew.redraw()
 
 
+@pytest.mark.recorded
 @pytest.mark.parametrize("stream", [*made(), *recordings()], ids=str)
 def test_text_and_cells_say_the_same(stream: Stream) -> None:
     screen = Screen(stream.cols, stream.rows)
