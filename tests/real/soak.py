@@ -315,6 +315,8 @@ class Soak:
                 time.sleep(0.05)
             self.over.wait(self.rng.uniform(0.5, 4))
             self._take_back(terminal, len(draft))
+            if self._stands_there(agent):  # it has lost a key: a person sees that
+                self._take_back(terminal, len(draft))
         elif what == "prompt":
             terminal.send(f"person {word}")
             for _ in range(ENTERS):  # gemini takes none while it works
