@@ -48,7 +48,7 @@ UNKNOWN = (
 
 
 class ChannelTurnState(KeptTurn):
-    """What survives the daemon of it. `minted_at` is the wall clock's, Unix seconds."""
+    """The state that survives the daemon. `minted_at` is the wall clock's, Unix seconds."""
 
     by: Literal["channel"] = BY
     channel: str

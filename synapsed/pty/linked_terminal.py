@@ -1,4 +1,4 @@
-"""What every link has of a program that its keeper holds, whichever way messages go to it: its life, and who looks on;
+"""A program that its keeper holds, as every link has it: its life, and who looks on, whichever way messages go to it;
 and a program in its terminal, as all parts of its link know it: who decides, draws, holds and keeps it.
 """
 

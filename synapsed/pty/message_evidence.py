@@ -88,8 +88,8 @@ class MessageInComposer:
         return stands and self.is_taken(seen, state)
 
     def is_returned(self, seen: Seen, state: TurnState) -> bool:
-        """Whether a side channel alone holds the turn open, it told that the program took the message, and that stands
-        in its composer again: what is stopped before the program said anything, some versions tell nobody."""
+        """Returns True if a side channel alone holds the turn open, it told that the program took the message, and that
+        stands in the composer again: some versions tell nobody of a turn that was stopped before they said anything."""
         alone = seen.verdict.activity is Activity.BUSY and seen.verdict.source not in OWN_SOURCES
         return alone and state.taken and seen.composer == "draft" and self.holds(seen.text, state)
 

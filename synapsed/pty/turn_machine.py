@@ -1,5 +1,5 @@
-"""What is the same of every turn, whichever way its message goes: how it ends, how it is stopped, and the second leg in
-which the model is told of a refusal after which its program stopped. Pure: it knows no I/O and no clock.
+"""The part that all turns share, whichever way the message goes: how a turn ends, how it is stopped, and the second
+leg, in which the model is told of a refusal after which its program stopped. Pure: it knows no I/O and no clock.
 
 A machine takes facts and returns the commands to perform, in order.
 """
@@ -39,7 +39,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
 
     @property
     def record(self) -> TurnRecord:
-        """What is to be durable of it."""
+        """The turn as it is to be durable."""
         return self._delivery.record.model_copy(update={"link": self.state.model_dump(mode="json")})
 
     @property
@@ -52,7 +52,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
 
     @property
     def text(self) -> str:
-        """What the present leg says."""
+        """The text of the present leg."""
         return self._delivery.text if self.state.leg == 0 or self.state.note is None else self.state.note
 
     def saved(self) -> list[Command]:

@@ -53,7 +53,7 @@ BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Ph
 
 
 class KeptTurn(BaseModel):
-    """What survives the daemon of a turn (`TurnRecord.link`)."""
+    """The state of a turn that survives the daemon (`TurnRecord.link`)."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -66,7 +66,7 @@ class KeptTurn(BaseModel):
     """The program's own id of it."""
     interrupting: bool = False
     leg: int = 0
-    """How many notes were given after the message."""
+    """Number of notes that were given after the message."""
     note: str | None = None
     """What is said if the program stops after a refusal; in a later leg, what is being said."""
 

@@ -53,7 +53,7 @@ def apply(screen: Screen, piece: Piece) -> None:
         screen.resize(*piece)
 
 
-def read_anew(screen: Screen) -> None:
+def read_all_again(screen: Screen) -> None:
     """The next look reads all rows, cell by cell."""
     screen._emulator.forget_styles()
     screen._emulator._halves = {False, True}
@@ -70,18 +70,18 @@ def read_anew(screen: Screen) -> None:
 @example([([b"word "], True), (["\u0301".encode()], True)])
 def test_rows_are_as_a_reader_has_them_that_has_read_nothing(looks: list[tuple[list[Piece], bool]]) -> None:
     """All rows are asked for, or the text alone."""
-    screen, anew = Screen(8, 4), Screen(8, 4)
+    screen, fresh = Screen(8, 4), Screen(8, 4)
     for pieces, asked in looks:
         for piece in pieces:
             apply(screen, piece)
-            apply(anew, piece)
-        read_anew(anew)
-        assert screen.snapshot() == anew.snapshot()
+            apply(fresh, piece)
+        read_all_again(fresh)
+        assert screen.snapshot() == fresh.snapshot()
         if asked:
             rows = range(screen.snapshot().rows)
-            assert [screen.row_cells(row) for row in rows] == [anew.row_cells(row) for row in rows]
-            assert screen.kinds() == anew.kinds()
-            assert screen.redraw() == anew.redraw()
+            assert [screen.row_cells(row) for row in rows] == [fresh.row_cells(row) for row in rows]
+            assert screen.kinds() == fresh.kinds()
+            assert screen.redraw() == fresh.redraw()
 
 
 @pytest.mark.recorded

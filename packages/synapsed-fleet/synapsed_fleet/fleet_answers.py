@@ -40,7 +40,7 @@ class FleetStatus(_View):
     oldest: str | None = None
     """Since when the oldest of them has none."""
     mail: dict[str, int] = {}
-    """How many messages of each other host wait at the broker until this one has taken them."""
+    """Number of messages, by their host, that wait at the broker until this host has taken them."""
     quarantined: int = 0
     expires: str | None = None
     """Until when this host's credentials count; they are renewed long before."""

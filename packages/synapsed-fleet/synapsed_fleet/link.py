@@ -197,7 +197,7 @@ class Link:
         self._closed.set()
 
     def _failed(self, error: Exception) -> None:
-        """What the broker has said of this host's key stays true until there is a connection again."""
+        """Keeps what the broker has said of this host's key until there is a connection again."""
         if self.error != REMOVED:
             self.error = explained(error)
 

@@ -17,8 +17,8 @@ TURN_S: Final = 0.25
 FIRST_PACE_S: Final = 0.02
 """A message is taken to need so long before one of its line is done."""
 PACE_SHARE: Final = 0.1
-"""Of the newest measurement in the mean, which counts for PACE_MOST_S at most: what takes very long says little of the
-others."""
+"""Weight of the newest measurement in the mean. It counts for PACE_MOST_S at most: a message that takes very long says
+little of the others."""
 PACE_MOST_S: Final = 1.0
 BACK_LEAST_S: Final = 0.25
 BACK_MOST_S: Final = 60.0
@@ -26,19 +26,19 @@ BACK_MOST_S: Final = 60.0
 LATER_MAX: Final = 256
 """Messages of one host that are put off since an agent takes no more; a further one is refused."""
 WAITS_S: Final = 60.0
-"""What is put off and has not come again for so long does not wait any more: it was canceled, or lost at the broker."""
+"""One that was put off and has not come again for so long is forgotten: it was canceled, or lost at the broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Back[T]:
-    """What is put back, and after how many seconds it is to come again."""
+    """A message that is put back, and the seconds after which it is to come again."""
 
     what: T
     after: float
 
 
 class MailLine[T]:
-    """What one sender has sent of one kind. Times are of a monotonic clock, in seconds."""
+    """The messages of one kind of one sender. Times are of a monotonic clock, in seconds."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[T, float]] = deque()
@@ -48,7 +48,7 @@ class MailLine[T]:
         """Somebody works on it."""
 
     def put(self, what: T, now: float, *, first: bool) -> list[Back[T]]:
-        """What has come stands at the end; `first`: it comes for the first time. Returns what is put back."""
+        """Adds a message at the end; `first`: it comes for the first time. Returns what is put back."""
         if first and now < self._back_until:  # what was put back comes before it
             return [self._put_back(what, now)]
         self._waiting.append((what, now))

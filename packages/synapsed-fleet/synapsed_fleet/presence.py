@@ -157,7 +157,7 @@ class Records:
 
     @property
     def met(self) -> bool:
-        """Whether the records of all hosts were read."""
+        """Returns True if the records of all hosts were read."""
         return self._read_at is not None
 
     async def records(self) -> list[HostRecord]:

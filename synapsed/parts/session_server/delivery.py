@@ -32,7 +32,7 @@ REFUSED_MAX = 500
 """Characters of what a server says to a message that it does not take."""
 
 WRITES_S = 3.0
-"""How long a session that went wrong may take, from its first `session.idle` on, to write that down."""
+"""Time that a session that went wrong may take, from its first `session.idle` on, to write that down."""
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _OWN_ID = re.compile(rf"msg_[0-9a-f]{{12}}{OWN}[0-9A-Za-z]{{11}}")
