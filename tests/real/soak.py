@@ -315,7 +315,9 @@ class Soak:
                 time.sleep(0.05)
             self.over.wait(self.rng.uniform(0.5, 4))
             self._take_back(terminal, len(draft))
-            if self._stands_there(agent):  # it has lost a key: a person sees that
+            for _ in draft:  # a program that is starved takes many keys for one: a person sees that, and goes on
+                if not self._stands_there(agent):
+                    break
                 self._take_back(terminal, len(draft))
         elif what == "prompt":
             terminal.send(f"person {word}")
