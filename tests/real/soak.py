@@ -303,7 +303,7 @@ class Soak:
         with agent.attached() as terminal:
             terminal.settle(0.5, at_most=2)
             if self.daemon.agent(agent.name)["held"] == "typing":
-                self._take_back(terminal, TYPED_MAX)
+                self._take_back(agent, terminal, TYPED_MAX)
             terminal.send("\x1d")
             terminal.wait_exit()
 
@@ -314,11 +314,7 @@ class Soak:
                 terminal.send(key)
                 time.sleep(0.05)
             self.over.wait(self.rng.uniform(0.5, 4))
-            self._take_back(terminal, len(draft))
-            for _ in draft:  # a program that is starved takes many keys for one: a person sees that, and goes on
-                if not self._stands_there(agent):
-                    break
-                self._take_back(terminal, len(draft))
+            self._take_back(agent, terminal, len(draft))
         elif what == "prompt":
             terminal.send(f"person {word}")
             for _ in range(ENTERS):  # gemini takes none while it works
@@ -327,17 +323,20 @@ class Soak:
                 time.sleep(1.0)
                 if not self._stands_there(agent):
                     return
-            self._take_back(terminal, TYPED_MAX)
+            self._take_back(agent, terminal, TYPED_MAX)
         else:
             terminal.send("\x1b")
             time.sleep(0.3)
 
-    def _take_back(self, terminal: Terminal, characters: int) -> None:
-        """Some programs take several at once for one."""
+    def _take_back(self, agent: RealAgent, terminal: Terminal, characters: int) -> None:
+        """A program that is starved takes many keys for one: a person sees that, and goes on."""
         for _ in range(characters):
-            terminal.send("\x7f")
-            time.sleep(0.03)
-        time.sleep(0.5)
+            for _ in range(characters):
+                terminal.send("\x7f")
+                time.sleep(0.03)
+            time.sleep(0.5)
+            if not self._stands_there(agent):
+                return
 
     def _stands_there(self, agent: RealAgent) -> bool:
         """Whether what was typed is still not sent, which shows when the program has done what it was at."""
