@@ -15,8 +15,9 @@ is not there                nothing           a sign is waited for
 """
 
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from synapsed.model.agent import Activity
@@ -182,34 +183,32 @@ class Misreading:
 
     def __init__(self, spec: Composer, kept: Any = None) -> None:
         self._is_searched = spec.line is not None and not spec.at_cursor
-        self._before: Counter[str] | None = None
-        """The rows of the screen into which was pasted last; None where that was an earlier daemon's."""
         self._proven = False
         self.left = [row for row in kept if isinstance(row, str)] if isinstance(kept, list) else []
         """The words of rows that came with a paste: of those that show how it begins; if no row shows that, of all that
         are known to be new."""
 
-    def pasting(self, look: Look) -> None:
-        """A message is about to be pasted into what `look` shows."""
-        self._before = Counter(words for words, _ in _rows(look))
+    def before(self, look: Look) -> list[int]:
+        """Returns the rows of `look`, into which a message is about to be pasted, each as a number."""
+        return [zlib.crc32(words.encode()) for words, _ in _rows(look)] if self._is_searched else []
 
     def proven(self) -> None:
         """The composer has shown what was typed."""
         self._proven, self.left = True, []
 
-    def found(self, look: Look, message: str) -> bool:
-        """Returns True if `message`, which was pasted, may stand elsewhere than in the composer; what is known of it is
-        `left` then."""
+    def found(self, look: Look, message: str, before: Sequence[int] | None) -> bool:
+        """Returns True if `message`, which was pasted into the rows `before` (None if they are not known), may stand
+        elsewhere than in the composer; what is known of it is `left` then."""
         if not self._is_searched or look.composer.state != "empty":
             return False
-        before, first = Counter(self._before), anchor_of(message)
+        old, first = Counter(before), anchor_of(message)
         new, shown = list[str](), list[str]()
         for words, line in _rows(look):
-            before[words] -= 1
-            if before[words] < 0:
+            old[row := zlib.crc32(words.encode())] -= 1
+            if old[row] < 0:
                 new.append(words)
                 shown += [words] if shows(line, first) else []
-        self.left = shown if self._proven or self._before is None else shown or new
+        self.left = shown if self._proven or before is None else shown or new
         return bool(self.left or (new and not self._proven))
 
     def stands(self, look: Look) -> bool:

@@ -25,7 +25,6 @@ from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import TurnRecord
-from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
 from synapsed.pty.linked_terminal import LinkedTerminal, ProgramLink
@@ -370,7 +369,7 @@ class PtyLink(ProgramLink):
     def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
         if not self._profile.composer.at_cursor:
             self._driver.unread.ahead()
-        return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
+        return record.model_copy(update={"link": self._session.prepared().model_dump(mode="json")})
 
     async def deliver(self, delivery: Delivery) -> None:
         if self._session.last is None:

@@ -419,7 +419,7 @@ class Session:
         look. Then the next daemon must know it, too."""
         assert self.turn is not None
         assert self.last is not None
-        found = self.misreading.found(self.last, self.turn.message)
+        found = self.misreading.found(self.last, self.turn.message, self.turn.state.before)
         if found and not self._saving:
             self._save_screen()
         return found
@@ -427,6 +427,11 @@ class Session:
     def submitting(self, look: Look) -> None:
         """The submit key is about to be pressed into what `look` shows."""
         self._stood = _above(look)
+
+    def prepared(self) -> turns.TurnState:
+        """Returns the state of a turn whose message is about to be pasted into what was seen last."""
+        before = self.misreading.before(self.last) if self.last is not None else None
+        return turns.TurnState(phase=turns.Phase.PASTING, before=before)
 
     def _work(self, commands: Sequence[turns.Command]) -> None:
         if commands:
@@ -436,9 +441,11 @@ class Session:
         # Before, what the chrome says of the turn is not asked.
         ends = look.verdict.activity is Activity.READY or turn.state.interrupting
         error, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks) if ends else (None, False)
+        may_type = turn.state.phase is turns.Phase.PREPARED and self.obstacle(look, now) is None
         return turns.Seen(
             verdict=look.verdict,
-            may_type=turn.state.phase is turns.Phase.PREPARED and self.obstacle(look, now) is None,
+            may_type=may_type,
+            rows=self.misreading.before(look) if may_type else None,
             composer=look.composer.state,
             offset=look.offset,
             now=now,

@@ -217,7 +217,7 @@ class PtyTurn(TurnMachine[TurnState]):
                 self.deadline = self._typed_not_before
             case Phase.PREPARED if seen.may_type:
                 self._go(Phase.PASTING, seen.now)
-                self.state.prompt = seen.prompt
+                self.state.prompt, self.state.before = seen.prompt, seen.rows
                 return [Save()]
             case Phase.PASTING:
                 self.state.prompt = self.state.prompt or seen.prompt

@@ -95,6 +95,8 @@ class TurnState(KeptTurn):
     """How many times the present leg was typed and taken out again."""
     prompt: str = ""
     """What the message was typed behind."""
+    before: list[int] | None = None
+    """The rows of the screen into which it was pasted, as `Misreading.before` gives them."""
     at_prompt: bool = False
     """That was a prompt of a program that no profile describes: the message is submitted where it is shown there."""
     shown_there: bool = False
@@ -181,6 +183,8 @@ class Seen:
     marks: tuple[int, int] = (0, 0)
     may_type: bool = False
     """Nothing stands in the way of a message (`readiness`); asked only for one that is not typed yet."""
+    rows: list[int] | None = None
+    """What it would be pasted into then, as of `TurnState.before`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,7 +259,6 @@ class TurnWorker(TurnPerformer[PtyTurn]):
                         return False
                 turn.state.prompt = turn.state.prompt or look.composer.prompt
                 turn.state.at_prompt = learns and look.composer.state == "empty"
-                self._session.misreading.pasting(look)
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":
                 self._session.submitting(look)

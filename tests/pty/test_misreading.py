@@ -12,7 +12,7 @@ from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer
 from synapsed.pty.message_evidence import Misreading
-from synapsed.pty.turn_types import MISREAD, Phase, TurnState
+from synapsed.pty.turn_types import MISREAD, Phase
 from synapsed.terminal.composer import ComposerState
 from tests.fakes.clock import until
 from tests.pty.turn_terminal import PROFILE, Terminal
@@ -28,10 +28,7 @@ def look(*rows: str, state: Any = "empty") -> Any:
     return SimpleNamespace(screen=SimpleNamespace(lines=rows), composer=ComposerState(state))
 
 
-def pasted(spec: Composer = SPEC, *, kept: Any = None) -> Misreading:
-    misreading = Misreading(spec, kept)
-    misreading.pasting(look(*BEFORE))
-    return misreading
+ROWS = Misreading(SPEC).before(look(*BEFORE))
 
 
 @pytest.mark.parametrize(
@@ -50,16 +47,16 @@ def pasted(spec: Composer = SPEC, *, kept: Any = None) -> Misreading:
     ids=["nothing", "a count", "no words", "the text", "a text that stood there", "name", "huge", "wide", "other"],
 )
 def test_new_rows_with_words_may_be_what_was_pasted(message: str, rows: tuple[str, ...], new: bool) -> None:
-    misreading = pasted()
-    assert misreading.found(look(*rows), message) is new
+    misreading = Misreading(SPEC)
+    assert misreading.found(look(*rows), message, ROWS) is new
     assert misreading.stands(look(*rows)) is new
 
 
 @pytest.mark.parametrize(("row", "found"), [("started", False), ("> hello", True)])
 def test_in_a_place_that_is_proven_only_the_text_itself_counts(row: str, found: bool) -> None:
-    misreading = pasted()
+    misreading = Misreading(SPEC)
     misreading.proven()
-    assert misreading.found(look(*BEFORE, row), "hello") is found
+    assert misreading.found(look(*BEFORE, row), "hello", ROWS) is found
     assert misreading.stands(look(*BEFORE, row)) is found
 
 
@@ -67,23 +64,23 @@ def test_in_a_place_that_is_proven_only_the_text_itself_counts(row: str, found: 
     ("spec", "state"), [(SPEC, "absent"), (SPEC, "draft"), (Composer(line="> (?P<text>.*)", at_cursor=True), "empty")]
 )
 def test_only_a_composer_that_seems_to_be_empty_is_misread(spec: Composer, state: str) -> None:
-    assert not pasted(spec).found(look("> hello", state=state), "hello")
+    assert not Misreading(spec).found(look("> hello", state=state), "hello", ROWS)
 
 
 def test_what_was_pasted_by_an_earlier_daemon_may_be_anything() -> None:
     """It is not pasted again; but what stood there before is not held for it."""
     misreading = Misreading(SPEC)
-    assert misreading.found(look(*BEFORE), "hello")
+    assert misreading.found(look(*BEFORE), "hello", None)
     assert not misreading.stands(look(*BEFORE))
-    assert misreading.found(look("a tip", "> hello"), "hello")
+    assert misreading.found(look("a tip", "> hello"), "hello", None)
     assert not misreading.stands(look("a tip", "> "))
 
 
 @pytest.mark.parametrize("kept", [None, {"no": "list"}, [1, None]])
 def test_what_is_kept_is_known_again_and_nothing_else(kept: Any) -> None:
     assert not Misreading(SPEC, kept).stands(look(*BEFORE))
-    before = pasted()
-    before.found(look("> hello"), "hello")
+    before = Misreading(SPEC)
+    before.found(look("> hello"), "hello", ROWS)
     after = Misreading(SPEC, before.left)
     assert (after.stands(look("> hello")), after.stands(look("> "))) == (True, False)
     after.proven()
@@ -91,26 +88,29 @@ def test_what_is_kept_is_known_again_and_nothing_else(kept: Any) -> None:
 
 
 def test_a_row_that_another_width_wraps_stands_there_still() -> None:
-    misreading = pasted()
-    misreading.found(look(f"│ > {LONG} │"), LONG)
+    misreading = Misreading(SPEC)
+    misreading.found(look(f"│ > {LONG} │"), LONG, ROWS)
     assert misreading.stands(look("a tip", f"│ > {LONG[:30]}│", f"│{LONG[30:]} │"))
-    misreading.found(look("> hi"), "hi")
+    misreading.found(look("> hi"), "hi", ROWS)
     assert not misreading.stands(look("> ", "this is another row"))
 
 
 # --- on a terminal ---
 
 
-async def given(terminal: Terminal, *, restarted: bool = False) -> asyncio.Task[None]:
-    """The message is pasted."""
-    if not restarted:
+async def given(terminal: Terminal, *, restarted: str | None = None) -> asyncio.Task[None]:
+    """The message is pasted; where another daemon goes on after that, the program shows what is `restarted`."""
+    if restarted is None:
         worker = await terminal.begin()
         await until(terminal.driver.turn.idle.is_set)
         return worker
-    terminal.draw("> hello", "")
+    terminal.draw("> ", "")
+    await terminal.judge()
+    state = terminal.session.prepared().model_copy(update={"phase": Phase.SETTLING})
+    terminal.draw(restarted, "")
     await terminal.judge()
     terminal.known.add("t.1.paste")
-    record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.SETTLING).model_dump(mode="json"))
+    record = TurnRecord(task_id="t", launch_id="l", link=state.model_dump(mode="json"))
     worker = asyncio.create_task(terminal.driver.turn.run())
     delivery = Delivery(task_id="t", text="hello", command=False, record=record, fresh=False)
     terminal.driver.do(terminal.session.begin(delivery, terminal.clock.monotonic()))
@@ -137,10 +137,11 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synapsed.pty.screen_looks.REST_AGAIN_S", 0.0)
 
 
-@pytest.mark.parametrize(("shown", "restarted"), [("> hello", False), ("[Pasted text #1]", False), ("> hello", True)])
+@pytest.mark.parametrize("shown", ["> hello", "[Pasted text #1]"])
+@pytest.mark.parametrize("restarted", [False, True])
 async def test_it_is_pasted_once_and_holds_the_next_while_it_stands(shown: str, restarted: bool) -> None:
     terminal = Terminal(WRONG)
-    worker = await given(terminal, restarted=restarted)
+    worker = await given(terminal, restarted=shown if restarted else None)
     terminal.draw(shown, "")
     await terminal.judge(4.0)
     event = await outcome(terminal, worker)

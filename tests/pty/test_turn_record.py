@@ -26,6 +26,7 @@ TYPED = {
     "worked_without": True,
     "typings": 2,
     "prompt": "> ",
+    "before": [7, 8],
     "at_prompt": True,
     "shown_there": True,
     "typed_from": 10,

@@ -12,7 +12,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import BusySigns, Composer, DeliverySpec, Dialog, Prompts, Ready
 from synapsed.pty.driver import Driver
 from synapsed.pty.session import Session
-from synapsed.pty.turn_types import Phase, TurnState
+from synapsed.pty.turn_types import Phase
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import Stage
 from tests.fakes.clock import FakeClock, until
@@ -97,7 +97,7 @@ class Terminal:
         self.draw("> ")
         await self.judge()
         await self.judge(rested)
-        record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
+        record = TurnRecord(task_id="t", launch_id="l", link=self.session.prepared().model_dump(mode="json"))
         worker = asyncio.create_task(self.driver.turn.run())
         delivery = Delivery(task_id="t", text=text, command=False, record=record, fresh=True)
         self.driver.do(self.session.begin(delivery, self.clock.monotonic()))

@@ -73,9 +73,12 @@ def test_a_message_that_is_canceled_there_holds_the_next(tui: Tui, misread: str)
 
 
 @pytest.mark.night
-def test_what_is_left_there_is_known_to_the_next_daemon(tui: Tui, misread: str) -> None:
-    tui.start(misread).ready()
-    first = tui.send("a message")
+@pytest.mark.parametrize(("message", "tricks"), [("a message", {}), (LONG, {"placeholder": True})])
+def test_what_is_left_there_is_known_to_the_next_daemon(
+    tui: Tui, misread: str, message: str, tricks: dict[str, object]
+) -> None:
+    tui.start(misread, **tricks).ready()
+    first = tui.send(message)
     eventually(lambda: tui.logged("pasted"), "it is pasted")
     tui.daemon.kill9()
     tui.daemon.start()
@@ -88,7 +91,7 @@ def test_what_is_left_there_is_known_to_the_next_daemon(tui: Tui, misread: str) 
     assert tui.daemon.ctl("shutdown", "--keep-agents").code == 0
     tui.daemon.start()
     is_held(tui)
-    assert tui.logged("pasted") == ["a message"]
+    assert tui.logged("pasted") == [message]
     assert tui.daemon.task(second)["status"] == "submitted"
     assert tui.daemon.ctl("keys", tui.name, "C-u").code == 0
     eventually(lambda: tui.logged("pasted")[1:] == ["the next one"], "the next one is pasted")
