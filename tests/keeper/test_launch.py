@@ -15,7 +15,7 @@ from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launchers import ProcessLauncher, keeper_command, sweep_launch
 from synapsed.process.file_owners import private_directory
-from tests.keeper.conftest import Lab, kill, living, until_gone
+from tests.keeper.conftest import DEADLINE_S, Lab, kill, living, until_file, until_gone
 
 # --- what the program finds -------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ async def test_in_the_foreground_the_launched_process_is_the_keeper(lab: Lab) ->
     facts = json.loads(await process.stdout.readline())
     assert facts["keeper_pid"] == process.pid
     assert not path.exists()
-    client = await KeeperClient.connect(spec.socket_path)
+    client = await KeeperClient.connect(spec.socket_path, timeout=DEADLINE_S)
     assert client.hello.launch_id == spec.launch_id
     client.close()
     process.terminate()
@@ -196,10 +196,18 @@ def test_a_directory_for_sockets_is_private_or_refused(tmp_path: Path) -> None:
     assert stat.S_IMODE(private_directory(tmp_path / "open").stat().st_mode) == 0o700
 
 
-async def test_a_launch_that_is_cancelled_leaves_nothing(lab: Lab) -> None:
-    launch = asyncio.create_task(ProcessLauncher().launch(lab.spec("sleep", "1000", launch_id="cancelled")))
-    await asyncio.sleep(0.02)
+@pytest.mark.parametrize("runs", [False, True])
+async def test_a_launch_that_is_cancelled_leaves_nothing(lab: Lab, runs: bool) -> None:
+    """Before its keeper begins, and when the program runs."""
+    python, told = lab.root / "python", lab.root / "told"
+    keeper = f'"{sys.executable}" "$@"\n' if runs else ""
+    python.write_text(f"#!/bin/sh\n{keeper}: >'{told}'\nexec sleep 1000\n")
+    python.chmod(0o755)
+    spec = lab.spec("sleep", "1000", launch_id="cancelled")
+    launch = asyncio.create_task(ProcessLauncher(python=str(python)).launch(spec))
+    await until_file(told)
+    assert len(living(spec.launch_id)) == (2 if runs else 1), "what stands for the interpreter, and the program"
     launch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await launch
-    assert living(f"{lab.root.name}-cancelled") == []
+    assert living(spec.launch_id) == []

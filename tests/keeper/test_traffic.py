@@ -122,7 +122,7 @@ async def test_an_owner_that_fails_at_an_event_keeps_its_connection(lab: Lab) ->
         came.set()
         raise KeyError("scripted")
 
-    client = await KeeperClient.connect(keeper.socket_path, on_event=take)
+    client = await KeeperClient.connect(keeper.socket_path, on_event=take, timeout=DEADLINE_S)
     await client.subscribe(0)
     for expected in (b"first", b"second"):
         async with asyncio.timeout(DEADLINE_S):
@@ -140,10 +140,11 @@ async def test_an_owner_that_fails_at_an_event_keeps_its_connection(lab: Lab) ->
 async def test_an_input_is_written_once_whoever_repeats_it(lab: Lab) -> None:
     keeper = await lab.shell("stty raw -echo; echo ready; exec cat")
     watcher = await lab.watch(keeper)
-    await watcher.until_output(b"ready")
+    await watcher.until_output(b"ready\n")
+    before = len(watcher.output)
     first = await watcher.client.write(b"<one>", "t.1.paste")
     assert (first.status, first.written, first.length) == ("written", 5, 5)
-    assert first.at == first.offset == len(watcher.output)
+    assert first.at == first.offset == before
     await watcher.until_output(b"<one>")
     again = await watcher.client.write(b"<one>", "t.1.paste")
     watcher.client.close()

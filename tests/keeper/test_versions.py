@@ -157,7 +157,7 @@ async def test_a_keeper_of_any_version_answers_brief_pings(keeper: str, lab: Lab
         lab.spec(sys.executable, "-S", "-E", "-u", "-c", ECHO)
     )
     lab.launched.append(launched)
-    client = await KeeperClient.connect(launched.socket_path)
+    client = await KeeperClient.connect(launched.socket_path, timeout=DEADLINE_S)
     await client.ping_briefly(timeout=DEADLINE_S)
     assert (await client.ping(timeout=DEADLINE_S)).pid == launched.pid
     client.close()
