@@ -4,7 +4,6 @@ for 30 s, to be sure that its program has nothing more to say."""
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -18,6 +17,7 @@ import pytest
 
 from tests.clients.programs import FRAMEWORKS
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.ports import free_port
 
 SYNAPSE = FRAMEWORKS["synapse-a2a"]
 MISSING = SYNAPSE.missing()
@@ -69,8 +69,7 @@ def asking(tmp_path: Path, environ: dict[str, str]) -> Iterator[str]:
 
 @contextmanager
 def serving(profile: str, cwd: Path, environ: dict[str, str]) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     with (cwd / "server.log").open("wb") as log:
         process = subprocess.Popen(
             [SYNAPSE.program("python"), "-m", "synapse.server", "--profile", profile, "--port", str(port)],

@@ -23,6 +23,7 @@ from synapsed.config.paths import Paths
 from synapsed.supervisor.manager import Manager, PortServer
 from tests.fakes.clock import until
 from tests.support.daemon import ANY_PORTS, NO_PORTS, PATIENCE_S, Daemon, eventually
+from tests.support.ports import free_port
 from tests.support.threaded import KINDS, ThreadedDaemon, in_a_thread
 
 
@@ -356,8 +357,9 @@ def test_a_bad_configuration_is_told_and_nothing_started(daemon: Daemon) -> None
 
 @pytest.mark.slow
 def test_a_main_port_that_is_taken_is_waited_for(daemon: Daemon) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        listen = f"127.0.0.1:{other.getsockname()[1]}"
+    taken = free_port()
+    with socket.create_server(("127.0.0.1", taken)):
+        listen = f"127.0.0.1:{taken}"
         daemon.config_file.write_text(f'[api]\nlisten = "{listen}"\nagent_ports = false\n')
         assert daemon.run().wait(PATIENCE_S) == 2, "in the foreground a person is told at once"
         assert f"cannot listen on {listen}" in daemon.log()

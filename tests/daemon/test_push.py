@@ -26,6 +26,7 @@ from tests.fakes.control import FakeControl
 from tests.fakes.served import served
 from tests.support.daemon import ANY_PORTS, Answer, Daemon, eventually
 from tests.support.kernels import posting_kernel
+from tests.support.ports import free_port
 from tests.support.webhook import Webhook
 
 CONFIG = f"""{ANY_PORTS}
@@ -76,7 +77,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 @pytest.fixture
 def hook() -> Iterator[Webhook]:
-    with Webhook() as hook:
+    with Webhook(port=free_port()) as hook:  # nobody gets it while it is stopped
         yield hook
 
 

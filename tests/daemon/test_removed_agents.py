@@ -9,6 +9,7 @@ import pytest
 
 from tests.daemon.test_agents_and_shells import token_of
 from tests.support.daemon import ANY_PORTS, Answer
+from tests.support.ports import free_port
 from tests.support.threaded import ThreadedDaemon
 
 SECRET = "the words of the first"
@@ -88,7 +89,7 @@ def test_nothing_of_the_first_is_shown_of_the_second(daemon: ThreadedDaemon) -> 
         return [name for name, read in READERS.items() if text.encode() in read(person, itself).body]
 
     daemon.start_agent(name="other")
-    first = lives(daemon, SECRET)
+    first = lives(daemon, SECRET, port=free_port())  # of its profile's, another daemon might get it in between
     person, itself = (Caller(daemon, first["agent"], is_agent=each) for each in (False, True))
     assert shows(SECRET) == list(READERS)
     ((event_id, _),) = person.told("toolExecution")

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.support.daemon import Daemon
+from tests.support.ports import free_port
 
 CONFIG = """
 [a2a.push]
@@ -34,9 +34,7 @@ content = "full"
 @contextmanager
 def telling_daemon(folder: Path) -> Iterator[Daemon]:
     """A daemon that may tell this push service, with a shell; at the same port over a restart, as cookies want it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    listen = f'[api]\nlisten = "127.0.0.1:{port}"\nagent_ports = false\n'
+    listen = f'[api]\nlisten = "127.0.0.1:{free_port()}"\nagent_ports = false\n'
     daemon = Daemon(folder, config=listen + CONFIG).start()
     try:
         daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})

@@ -14,6 +14,7 @@ import pytest
 from synapsectl.prompts import behind, example
 from synapsectl.service.port import refusal
 from synapsed.model.task import TaskState
+from tests.support.ports import free_port
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent, ends, permission
 from tests.synapsectl.pty_tool import DEADLINE, PtyTool
@@ -121,8 +122,8 @@ def test_profiles_as_documents(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_told(home: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
         assert refusal(f"127.0.0.1:{port}") == "Address already in use"
     assert refusal(f"127.0.0.1:{port}") is None
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import socket
 import stat
 from collections.abc import AsyncGenerator
 
@@ -34,6 +33,7 @@ from tests.api.serving import Api
 from tests.fakes.control import hold
 from tests.parts.elsewhere.elsewhere import Elsewhere, card_03, card_10, elsewhere
 from tests.parts.elsewhere.here import PATIENCE_S, Here
+from tests.support.ports import free_port
 
 CARDS = {"1.0": card_10, "0.3": card_03}
 SECRET = "s3cr3t-of-the-tests"
@@ -291,10 +291,8 @@ async def test_credentials_never_go_in_the_clear_to_another_machine(here: Here):
 
 
 async def test_nobody_there(here: Here):
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = taken.getsockname()[1]
     with pytest.raises(Unreachable, match="cannot be reached"):
-        await here.externals.discover(f"http://127.0.0.1:{port}", "far", headers=None)
+        await here.externals.discover(f"http://127.0.0.1:{free_port()}", "far", headers=None)
     assert here.externals.agents() == []
 
 

@@ -1,7 +1,6 @@
 """Agents elsewhere that speak as synapse-a2a does: found out, written to, followed, answered, never twice."""
 
 import asyncio
-import socket
 
 import pytest
 from aiohttp import web
@@ -16,6 +15,7 @@ from synapsed.parts.elsewhere.external_agent import SEEDS
 from tests.parts.elsewhere.here import Here
 from tests.parts.elsewhere.seedlike import KINDS, Seedlike, seedlike
 from tests.support.listening import listening
+from tests.support.ports import free_port
 
 SECRET = "s3cr3t-of-the-tests"
 
@@ -377,11 +377,9 @@ async def test_one_that_went_away_is_told_before_there_is_a_task(here: Here):
 
 async def test_what_was_never_sent_is_sent_by_the_next_daemon(here: Here):
     """Nobody listened: that much is certain."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     async with seedlike("real") as far:
         await here.externals.discover(far.url, "far", headers=None)
-        gone = here.externals.view("far").model_copy(update={"endpoint": f"http://127.0.0.1:{port}"})
+        gone = here.externals.view("far").model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}"})
         here.externals._agents["far"] = gone
         task = await here.send("hi")
         await here.until(task, lambda now: now.metadata.get(KEY, {}).get("sending") is False)

@@ -27,6 +27,7 @@ from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl
 from tests.parts.web.test_doors import PAGE, visitors_of
+from tests.support.ports import free_port
 
 NAMES = ["box.local", "10.9.8.7", "localhost", "127.0.0.1", "::1"]
 LIMITS = DoorLimits(tcp=40, listener=24, head=30.0, idle=30.0, body=30.0, handshakes=8)
@@ -411,8 +412,8 @@ async def test_its_own_is_made_again_in_time(secure: Secure) -> None:
 
 
 async def test_a_port_that_is_taken_is_waited_for(control: FakeControl, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)) as other:
         async with secured(control, tmp_path, port=port) as secure:
             assert f"cannot listen on 127.0.0.1:{port} with TLS: Address already in use" in secure.context.alerts[0]
             other.close()
