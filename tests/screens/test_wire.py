@@ -32,8 +32,6 @@ from tests.support.gated import chosen
 
 pytestmark = pytest.mark.recorded
 
-pytestmark = pytest.mark.recorded
-
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PROGRAMS = {
     "claude": "claude-2.1.330",

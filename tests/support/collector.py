@@ -84,11 +84,13 @@ class Collector:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1/traces"
 
     def take(self, request: ExportTraceServiceRequest) -> None:
+        """All of it at one moment: whoever sees a span sees those that came with it."""
+        arrived = []
         for of_resource in request.resource_spans:
             resource = _attributes(of_resource.resource.attributes)
             for scope in of_resource.scope_spans:
                 for span in scope.spans:
-                    self.arrived.append(
+                    arrived.append(
                         Seen(
                             name=span.name,
                             trace_id=span.trace_id.hex(),
@@ -103,6 +105,7 @@ class Collector:
                             resource=resource,
                         )
                     )
+        self.arrived += arrived
 
     @property
     def spans(self) -> dict[str, Seen]:

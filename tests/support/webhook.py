@@ -21,11 +21,12 @@ class Webhook:
         self.taken: list[dict[str, Any]] = []
         """Bodies of those that were answered with 200."""
         self.methods: list[str] = []
-        """Of every request."""
+        """Of every request; a moment before it is one of `requests`."""
         self.location: str | None = None
         """Where its answers lead, if anywhere."""
         self.port = port
         self._server: ThreadingHTTPServer | None = None
+        self._one_by_one = threading.Lock()
 
     def __enter__(self) -> "Webhook":
         self.start()
@@ -77,9 +78,10 @@ class Webhook:
 
     def _handle(self, request: BaseHTTPRequestHandler) -> None:
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])) or b"{}")
-        number = len(self.requests)
-        self.methods.append(request.command)
-        self.requests.append((request.path, dict(request.headers), body))
+        with self._one_by_one:
+            number = len(self.requests)
+            self.methods.append(request.command)
+            self.requests.append((request.path, dict(request.headers), body))
         status = self.answer(number)
         if status is None:
             request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
