@@ -62,11 +62,13 @@ def test_the_folder_of_the_sockets(daemon: Daemon) -> None:
     assert "(lock of the sockets) was removed" in alerts(daemon)
     second = daemon.run()
     assert second.wait(60) == 1, "there is one daemon still"
-    task = daemon.send("sleep 8", "ann")
+    go = daemon.home / "go"
+    task = daemon.send(f"until {go}", "ann")
     daemon.task_in(task, "working")
     daemon.kill9()
     shutil.rmtree(run)
     daemon.start()
+    go.touch()
     assert daemon.ended(task)["status"] == "completed", "the turn has gone on"
     assert daemon.agent("ann")["pid"] == agent["pid"], "its program was not ended"
 

@@ -278,10 +278,11 @@ def test_a_program_that_ends_fails_the_prompt(one: Editor) -> None:
     assert (refused.value.code, refused.value.data["code"]) == (-32603, "AGENT_EXITED")
 
 
-def test_an_editor_that_dies_leaves_its_turn_to_its_end(daemon: Daemon, one: Editor) -> None:
-    one.prompting("sleep 0.5\nreverse abc")
+def test_an_editor_that_dies_leaves_its_turn_to_its_end(daemon: Daemon, one: Editor, folder: Path) -> None:
+    one.prompting("until killed\nreverse abc")
     task = eventually(lambda: daemon.agent("ann")["task"], "it works")
     one.process.send_signal(signal.SIGKILL)
+    (folder / "killed").touch()
     assert daemon.ended(task)["status"] == "completed"
 
 

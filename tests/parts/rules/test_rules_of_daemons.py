@@ -9,6 +9,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.support.ports import free_port
 from tests.support.served_world import served_world
 from tests.support.webhook import Webhook
 
@@ -33,7 +34,7 @@ do = { webhook = "ci" }
 
 @pytest.fixture
 def hook():
-    with Webhook() as hook:
+    with Webhook(port=free_port()) as hook:  # nobody gets it while it is stopped
         yield hook
 
 

@@ -425,14 +425,15 @@ async def test_a_token_grows_old_and_is_revoked(api: Api, monkeypatch: pytest.Mo
 
 
 async def test_what_an_expired_token_has_open_ends_with_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = book_of(api)._clock.wall()
     _, value = await book_of(api).make_token("ci", frozenset({"look"}), agents=None, days=1)
     headers = {"Authorization": f"Bearer {value}", "Accept": "text/event-stream"}
-    wall = book_of(api)._clock.wall()
     with monkeypatch.context() as later:
-        began = time.monotonic()
-        later.setattr(visitors_of(api)._clock, "wall", lambda: wall + 86_399.5 + time.monotonic() - began)
+        later.setattr(visitors_of(api)._clock, "wall", lambda: wall + 86_399.5)
         async with api.http.get("/events", headers=headers) as stream:
             assert stream.status == 200
+            began = time.monotonic()
+            later.setattr(visitors_of(api)._clock, "wall", lambda: wall + 86_399.5 + time.monotonic() - began)
             with suppress(Exception):  # aiohttp has several for a connection that is cut
                 while await stream.content.readany():
                     pass
