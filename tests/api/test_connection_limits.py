@@ -65,7 +65,7 @@ async def test_half_a_body_is_not_waited_for(control: FakeControl, tmp_path: Pat
 async def test_work_takes_as_long_as_it_takes(control: FakeControl, tmp_path: Path) -> None:
     """A stream outlives every deadline of its connection."""
     async with (
-        limited(control, tmp_path, head=0.1, idle=0.1, body=0.1) as api,
+        limited(control, tmp_path, head=0.3, idle=0.3, body=0.3) as api,
         api.http.get("/events", headers={"Accept": "text/event-stream"}) as stream,
     ):
         await api.streams(1)

@@ -25,7 +25,7 @@ time.sleep(60)
 
 
 def launched(
-    folder: Path, companion: list[str], *, wait_s: float = 10
+    folder: Path, companion: list[str], *, wait_s: float = 50
 ) -> tuple[subprocess.CompletedProcess[str], Path]:
     """What it printed, after what it became; and the file that says why it is alone."""
     said = "import os, sys; print(sys.argv[1], os.getpid(), os.getsid(0))"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import psutil
 import pytest
 
 from synapsed.channels.adapters import Adapter
@@ -29,6 +28,7 @@ from synapsed.screens.pool import ScreenPool
 from tests.fakes.clock import FakeClock
 from tests.fakes.screens import FakeScreenProcess
 from tests.fakes.store import MemoryStore
+from tests.keeper.conftest import DEADLINE_S, until_gone
 from tests.pty.test_channel_delivery import FakeChannel
 from tests.store.samples import an_agent
 
@@ -101,7 +101,7 @@ async def test_the_launch_before_is_not_taken_for_one_under_way(paths: Paths) ->
     )
     keeper = await ProcessLauncher().launch(spec)
     try:
-        client = await KeeperClient.connect(socket)
+        client = await KeeperClient.connect(socket, timeout=DEADLINE_S)
         while (await client.ping()).exit is None:
             pass
         client.close()
@@ -109,7 +109,7 @@ async def test_the_launch_before_is_not_taken_for_one_under_way(paths: Paths) ->
         assert await factory(paths).adopt(record, Profile(name="p", command="p")) is None
         with pytest.raises(KeeperLost):
             await KeeperClient.connect(socket)
-        assert not psutil.pid_exists(keeper.keeper_pid) or psutil.Process(keeper.keeper_pid).status() == "zombie"
+        await until_gone(keeper.keeper_pid, keeper.keeper_start)
     finally:
         await sweep_launch(launch_id)
 

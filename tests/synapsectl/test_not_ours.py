@@ -1,5 +1,6 @@
 """Who makes the folder or the socket first, as another user, gets nothing: not a byte is sent to them."""
 
+import ast
 import asyncio
 import contextlib
 import json
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -45,22 +47,32 @@ while True:
 """
 
 
+LAST = b"the last one"
+
+
+class Stranger(NamedTuple):
+    process: "subprocess.Popen[str]"
+    path: Path
+
+
 @contextlib.contextmanager
-def stranger(mode: str, path: Path) -> Iterator["subprocess.Popen[str]"]:
+def stranger(mode: str, path: Path) -> Iterator[Stranger]:
     """Another user who listens at `path`; says what reaches it, a line for each connection."""
     argv = [sys.executable, "-c", STRANGER, mode, str(path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "listens\n"
-        yield process
+        yield Stranger(process, path)
         process.kill()
 
 
-def heard(process: "subprocess.Popen[str]") -> list[bytes]:
-    """All that reached it."""
-    process.kill()
-    assert process.stdout is not None
-    return [eval(line) for line in process.stdout]
+def heard(other: Stranger) -> list[bytes]:
+    """All that reached it, connection by connection."""
+    with socket.socket(socket.AF_UNIX) as last:
+        last.connect(str(other.path))
+        last.sendall(LAST)
+        assert other.process.stdout is not None
+        return [ast.literal_eval(line) for line in iter(other.process.stdout.readline, f"{LAST!r}\n")]
 
 
 @pytest.fixture
