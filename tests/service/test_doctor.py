@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
+from synapsed.keeper.processes import start_mark
 from tests.service.house import House
 from tests.support.daemon import eventually
 
@@ -109,7 +110,7 @@ def test_keepers_without_a_daemon(house: House) -> None:
     agent = house.daemon.ready()
     pid = house.daemon.get("/control/status").json["pid"]
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", "it is dead")
+    eventually(lambda: start_mark(pid) is None, "it is dead")
     (keepers,) = examine(house, 0)["keepers"]
     assert keepers["detail"] == "1 go on without a daemon"
     assert psutil.pid_exists(agent["pid"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from synapsed.keeper.processes import start_mark
 from tests.service.house import AGENT, House
 from tests.support.daemon import PATIENCE_S, eventually
 from tests.support.ports import free_port
@@ -85,7 +86,7 @@ def test_a_stop_leaves_no_process(house: House) -> None:
     pids = start_two(house)
     house.manager.systemctl("stop", "synapsed")
     eventually(house.gone, "no process is left")
-    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert [start_mark(pid) for pid in pids] == [None, None], "one that nobody has waited for yet has ended too"
     assert house.ctl("list").code == 3, "a stop stops the sockets too"
     assert not house.daemon.socket.exists()
 
@@ -265,7 +266,7 @@ def test_a_keeper_that_is_killed_takes_its_agent_only(house: House) -> None:
     eventually(lambda: house.daemon.agent("dummy")["restarts"] == 1, "it is started again")
     house.daemon.ready("dummy")
     assert house.daemon.agent("other")["pid"] == other
-    assert not psutil.pid_exists(pid)
+    assert start_mark(pid) is None
 
 
 def test_install_takes_over_from_a_daemon_that_was_started_by_hand(house: House) -> None:
