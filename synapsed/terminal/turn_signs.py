@@ -81,12 +81,21 @@ def read_chrome(profile: Profile, rows: Sequence[str], message: str, old: Marks 
     """What is said below `message`, as it was typed. `old`: of the marks on the screen so many, from the top, are of
     earlier turns; they count where the message is not to be seen."""
     rows = rows[-CHROME_ROWS:]
-    below = position_below(rows, message, profile.answer.start)
+    below = position_below(_without_chrome(profile, rows), message, profile.answer.start)
     text = "\n".join(rows[below or 0 :])
     errors, interruptions = (0, 0) if below is not None else old
     starts = _errors(profile, text)[errors:]
     error = _error(profile, text[starts[0] :]) if starts else None
     return error, len(list(_interruptions(profile, text))) > interruptions
+
+
+def _without_chrome(profile: Profile, rows: Sequence[str]) -> list[str]:
+    """Returns the rows, blank those that begin with the program's own words, which may have a short message in them."""
+    text = "\n".join(rows)
+    marks = [*_errors(profile, text), *(match.start() for match in _interruptions(profile, text))]
+    before = [text[:at].split("\n") for at in marks]
+    chrome = {len(lines) - 1 for lines in before if not lines[-1].strip()}
+    return ["" if n in chrome else row for n, row in enumerate(rows)]
 
 
 def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | None:

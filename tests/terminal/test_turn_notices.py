@@ -34,3 +34,10 @@ def test_a_key_that_is_not_valid_is_the_accounts_failure_also_where_the_service_
     said, _ = read_chrome(GEMINI, [" > First one.", "", f"✕ {words}", "", " > "], "First one.")
     assert said == ("AUTH_REQUIRED", f"✕ {words}")
     assert GEMINI.channels["hooks"].error_code(words) == "AUTH_REQUIRED"
+
+
+@pytest.mark.parametrize("message", ["API Error", "key", "First one."])
+def test_an_error_that_has_a_short_message_in_it_is_no_echo_of_that(message: str) -> None:
+    words = "✕ [API Error: no key]"
+    assert read_chrome(GEMINI, [f" > {message}", "", words, "", " > "], message)[0] is not None
+    assert read_chrome(GEMINI, [words, f" > {message}", "", "✦ Fine.", "", " > "], message)[0] is None
