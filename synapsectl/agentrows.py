@@ -1,4 +1,4 @@
-"""What a person reads of an agent in a row of `list`. Pure: the daemon's row and the time go in, words come out.
+"""Words of an agent's row in `synapsectl list`. Pure: the daemon's row and the time go in, words come out.
 
 Whoever needs a person stands first, then who cannot go on, then who works, then who rests.
 """

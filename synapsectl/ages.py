@@ -1,4 +1,4 @@
-"""Times as people like them."""
+"""Formats times and durations for people to read."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""Parses times that a person has written."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""The way between a person's terminal and an agent's program, through the daemon."""
+"""Carries bytes between a person's terminal and an agent's program, through the daemon."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -1,6 +1,5 @@
-"""What the rooms share of asyncio: timers that a test can turn, a pause by them, work that is begun at once, work of
-which little is done in one turn of the loop, tasks that nobody awaits, those who wait for the same thing, and the end
-of a listener."""
+"""Helpers for asyncio: timers that a test can turn and a pause by them, work that is begun at once, work that is done
+in small steps, background tasks, waiters for one thing, and the end of a listener."""
 
 import asyncio
 from collections import deque

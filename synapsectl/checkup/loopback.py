@@ -1,4 +1,5 @@
-"""The owner of the other address of `localhost`, where the daemon could not have it (`synapsed.process.loopback`).
+"""Finds the owner of the second address of `localhost`, where the daemon could not bind it
+(`synapsed.process.loopback`).
 
 Linux tells the owner of every listening socket in /proc/net/tcp{,6}; its process only to the same user. Other systems
 tell no more than that somebody listens.

@@ -1,5 +1,5 @@
-"""Free JSON in requests (`metadata`, `data`) on its way past protobuf, which takes a hundredth of a millisecond for
-each value of it, and is asked for both ways.
+"""Takes free JSON in requests (`metadata`, `data`) past protobuf, which costs a hundredth of a millisecond for each
+value of it, in each direction.
 
 What is more than a little goes through the SDK's types as one text, under a name that nobody is told of.
 

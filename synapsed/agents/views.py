@@ -1,6 +1,5 @@
-"""An agent as others see it: the row of `list`, the page of `status`, the registry's entry, and its numbers
-(`model.figures`). Read-only.
-"""
+"""Fills in what others see of an agent: the row of `list`, the page of `status`, the registry's entry, and its numbers
+(`model.figures`). Read-only."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

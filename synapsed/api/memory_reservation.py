@@ -1,5 +1,5 @@
-"""Room for large answers: taken before they are read from the store, kept until they are written. And for large bodies:
-taken before they are read from the client, kept until the message is in its mailbox, or the request is over.
+"""Reserves memory for one large answer, from before it is read from the store until it is written; and for one large
+body, from before it is read from the client until its message is in the mailbox, or the request is over.
 
 Who asks for an answer where there is no room is refused, and comes again. What was done is not undone by a refusal: the
 answer to that waits for room. A body waits for room too, while nothing of it is read, but not for long.

@@ -1,4 +1,4 @@
-"""How much of what is large may be on its way at once: read from the store, and not yet written to whom it is for.
+"""Limits the bytes of large documents that are in memory at once: read from the store, and not yet written to clients.
 
 A client that asks for an answer of megabytes and does not read it costs memory until it is cut off. All of them
 together get one budget. What many are sent counts once, by its key.

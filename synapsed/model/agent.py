@@ -1,4 +1,4 @@
-"""Agents as others see them: ids, addresses, states, and the row that `list --json` prints."""
+"""Types of what others see of an agent: ids, addresses, states, and the row that `list --json` prints."""
 
 import re
 from collections.abc import Iterable

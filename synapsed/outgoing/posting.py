@@ -1,4 +1,4 @@
-"""What whoever posts to receivers elsewhere is given."""
+"""Shared tools of all modules that post to receivers elsewhere: client, screening, signing, clock."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

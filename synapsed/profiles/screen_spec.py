@@ -1,5 +1,5 @@
-"""What a profile says of its program's screen: the signs of each state, how it is typed at, which dialogs it shows, and
-how an answer is read off it; `profiles` has the rest.
+"""Models of a profile's tables about the screen: the signs of each state, `[composer]` and `[delivery]`, dialogs, and
+how an answer is read off it. `profile` has the rest.
 
 Every pattern is a Python regular expression; those over the screen are searched line by line (MULTILINE) in the bottom
 `rows` lines of what is visible.

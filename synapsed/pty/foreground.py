@@ -1,4 +1,4 @@
-"""What the kernel tells of those who have a terminal: do they read it, rest, or work?
+"""Asks the operating system whether the processes in the foreground of a terminal read it, rest, or work.
 
 A terminal in line mode is read by whoever is blocked in `read` on it; who waits for one of several things, or has a
 thread that reads, may read it too (`polls`); everybody else in its foreground works, be it that they sleep or wait for

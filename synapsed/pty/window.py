@@ -1,5 +1,5 @@
-"""A program's window, as the program is told of it: its size, which is that of the terminal that is attached, and
-whether that terminal is dark or light.
+"""Sets the size of a program's window, which is that of the attached terminal within a floor and a ceiling, and tells
+the program whether that terminal is dark or light.
 
 What a program draws in a window as narrow as its prompt cannot be read, by us or by a person. So the window is never
 smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be (`snapshot.bounded`); a smaller terminal shows a

@@ -1,6 +1,5 @@
-"""What a line-oriented program has printed between a message and its next prompt: taken from the stream itself, which a
-screen of its own draws, so that neither the height of the agent's nor its scrollback cuts it.
-"""
+"""Reads what a line-oriented program printed between a message and its next prompt from the output itself, so that
+neither the height of the agent's screen nor its scrollback cuts it."""
 
 import re
 from collections import deque

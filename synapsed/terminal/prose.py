@@ -1,4 +1,5 @@
-"""What a program wrote, read back from how its terminal draws it: only as far as that is certain.
+"""Reads back the text that a program wrote from how its terminal draws it, wrapped rows joined, as far as that is
+certain.
 
 A program draws Markdown: marks vanish into bold and colour, a fence loses its language, a paragraph is wrapped to the
 screen. What is plain prose can be put together again, and so can words in bold; at the first thing that has more than

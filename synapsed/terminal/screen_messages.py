@@ -1,4 +1,4 @@
-"""What is told to the screen of a program, and asked of it, by whoever does not have its emulator.
+"""Types of what is told to a screen, and asked of it, by modules that do not have its emulator.
 
 Everything is done in the order in which it was asked for, so that an answer shows all the output that was fed before.
 """

@@ -1,4 +1,4 @@
-"""Windows that ask: a box with buttons at its lower edge, and above them words, a list, or a field to type into. Pure.
+"""Dialog boxes that ask: buttons at the lower edge, and above them words, a list, or a field to type into. Pure.
 
 The libraries that draw such windows (dialog, newt, prompt_toolkit) take other keys than menus do: a list has its mark
 and the buttons have the focus, both may be to be seen at once, and Enter in a list or in a field chooses, goes on to

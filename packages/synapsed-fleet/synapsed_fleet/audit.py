@@ -1,4 +1,4 @@
-"""What the broker may have lost of what it once had: it is published again. Pure.
+"""Finds messages that the broker may have lost, so that they are published again. Pure.
 
 The broker's ack closes no row; the receiver's receipt does. In between the audit looks, at each connection and every
 30 s, whether the broker can still have it:

@@ -1,4 +1,4 @@
-"""Work for any: seen, kept, claimed by compare-and-set, and then a message like any other of its host.
+"""Claims work that is sent to `any:CLASS` by compare-and-set, so that one host takes it, as a message like any other.
 
 The state machine of one piece of work here; what stands in SQLite tells where it is, and each arrow may be cut off:
 

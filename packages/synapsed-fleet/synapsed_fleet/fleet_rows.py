@@ -1,4 +1,4 @@
-"""What a daemon keeps of its fleet: rows of what is under way to other hosts and what has come from them."""
+"""Types of the fleet's rows: what is under way to other hosts, and what has come from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

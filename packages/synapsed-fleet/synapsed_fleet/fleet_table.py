@@ -1,4 +1,4 @@
-"""The rows of the fleet: what is under way to other hosts, and what has come from them.
+"""Reads and writes the fleet's rows in the database.
 
 What must hold together is written in one transaction with the task that it is about: a task that another host has sent,
 with its id there (which so is never taken twice); each change of such a task, with the update that is owed to that

@@ -1,4 +1,5 @@
-"""`synapsed fleet WHAT`: what `synapsectl fleet` has done, JSON on stdin, JSON on stdout."""
+"""`synapsed fleet WHAT`: reads a JSON request from stdin, has it done by `operations`, writes the JSON answer to
+stdout."""
 
 import argparse
 import json

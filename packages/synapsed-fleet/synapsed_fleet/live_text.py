@@ -1,5 +1,4 @@
-"""Text while it is said, both ways: what agents here say of tasks of other hosts, and what is heard of ours, in
-`live_text_pieces`.
+"""Sends and receives the text of answers that still grow, between hosts, in `live_text_pieces`.
 
 Neither way holds up anything else: what cannot be told now is not told, and the answer comes by the mail.
 """

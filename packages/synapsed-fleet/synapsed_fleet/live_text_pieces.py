@@ -1,4 +1,4 @@
-"""Text while it is said: the pieces of an answer go to the host whose task it is, before the answer is known.
+"""Pieces of an answer that still grows, as they go to the host whose task it is.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Turns of those whose mail a host has: no sender stands before the others. Pure.
+"""Takes mail from each sender in turn, so that no sender stands before the others. Pure.
 
 The broker gives a host its mail in the order in which it came, whoever has sent it; behind ten thousand messages of one
 member everybody else's would wait until those are done. So the mail of each sender, by its kind, is a line of its own,

@@ -1,4 +1,4 @@
-"""What `synapsectl fleet …` has done here: `synapsed fleet WHAT`, a JSON object on stdin and one on stdout.
+"""Performs each operation of `synapsectl fleet …`, which calls `synapsed fleet WHAT`.
 
 The person's tool imports nothing of the daemon's, and what it passes on has secrets: neither stands in a command line.
 """

@@ -1,4 +1,5 @@
-"""An agent's card (specification 4.4.1, 8; S18), as the JSON that is served. Pure, and without the SDK.
+"""Makes an agent's A2A card (specification 4.4.1 and 8, S18), the JSON document that says what it is and how to talk to
+it. Pure, and without the SDK.
 
 It is a visiting card: who this is and how to talk to it, never its instructions.
 

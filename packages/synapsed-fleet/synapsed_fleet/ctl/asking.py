@@ -1,4 +1,5 @@
-"""`synapsed fleet WHAT`: the fleet's files and keys are the daemon's package's, and stand in no command line."""
+"""Calls `synapsed fleet WHAT` as a process: the fleet's files and keys are the daemon's package's, and stand in no
+command line."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A daemon that reads `[fleet]`: it does so once in its life, so that one that runs gives way to another."""
+"""Replaces a daemon that runs by one that reads the changed `[fleet]`, which a daemon reads once in its life."""
 
 import time
 
