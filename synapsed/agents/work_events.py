@@ -43,6 +43,7 @@ from synapsed.model.facts import (
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
+    TurnOver,
     TurnUsed,
 )
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
@@ -282,7 +283,7 @@ class ToolEvents:
             events += self._calls.began(call, task) if isinstance(call, ToolBegan) else self._calls.over(call, task)
         await self._tell(events)
 
-    async def _turn_over(self, fact: TurnEnded | TurnFailed | TurnInterrupted) -> None:
+    async def _turn_over(self, fact: TurnOver) -> None:
         stopped = isinstance(fact, TurnInterrupted)
         await self._tell(self._calls.turn_over(fact.turn, OVER[type(fact)], stopped=stopped))
         if (seen := self._typed.over(fact)) is not None:

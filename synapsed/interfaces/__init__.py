@@ -16,6 +16,7 @@ from synapsed.interfaces.agent_link import (
     SideChannel,
     Submitted,
     TypedLine,
+    Way,
 )
 from synapsed.interfaces.daemon_control import (
     PERSON,
@@ -152,6 +153,7 @@ __all__ = [
     "TypedLine",
     "WaitingHere",
     "WaitingSource",
+    "Way",
     "context_of",
     "given_here",
     "headers_of",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from synapsed.model.agent import Testimony
-from synapsed.model.facts import ChannelFact, PermissionAsked, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.facts import ChannelFact, PermissionAsked, TurnOver
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
@@ -66,30 +66,24 @@ class FoundTurn:
     one; None while it runs."""
 
     turn: str
-    over: TurnEnded | TurnFailed | TurnInterrupted | None = None
+    over: TurnOver | None = None
 
 
-@runtime_checkable
-class Delivering(SideChannel, Protocol):
-    """A side channel over which the program takes messages, whatever stands on its terminal.
+class Way(Protocol):
+    """A way on which a program takes messages.
 
     A message has a key, under which the program knows it. Whoever gave one and did not hear what came of it asks with
     `find` before it is given again. Its course is told by facts: PromptAccepted with that key, then AssistantSaying,
     AssistantSaid, and TurnEnded, TurnFailed or TurnInterrupted with the turn's id.
     """
 
-    coming: bool
-    """It is being connected to, and has not been refused: a busy machine's program takes its time to answer."""
+    name: str
 
     def reach(self) -> Reach: ...
 
     @property
     def gone(self) -> str | None:
         """Why the channel will not come back while this program runs, None while it may."""
-        ...
-
-    def watch(self, changed: Callable[[], None]) -> None:
-        """`changed` is called in the event loop when `reach` or `gone` say something else."""
         ...
 
     def key(self, task_id: str, leg: int) -> str:
@@ -103,12 +97,24 @@ class Delivering(SideChannel, Protocol):
         ...
 
     async def find(self, key: str) -> FoundTurn | None:
-        """The message of that key, None if the program does not have it. Raises ChannelAway."""
+        """The message of that key, None if the program does not have it. Raises ChannelAway, MessageRefused."""
         ...
 
     async def interrupt(self, turn: str | None) -> bool:
         """Stop the turn (None: whichever runs); whether the program was told to: where there is no way, keys do it.
         Raises ChannelAway."""
+        ...
+
+
+@runtime_checkable
+class Delivering(SideChannel, Way, Protocol):
+    """A side channel over which the program takes messages, whatever stands on its terminal."""
+
+    coming: bool
+    """It is being connected to, and has not been refused: a busy machine's program takes its time to answer."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """`changed` is called in the event loop when `reach` or `gone` say something else."""
         ...
 
     async def answer(self, request: str, option: str) -> bool:

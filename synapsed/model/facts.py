@@ -58,10 +58,12 @@ class TurnAnswered(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(ChannelFact):
-    """The turn is over; `answer` is the last assistant message exactly, None where this channel cannot tell."""
+    """The turn is over; `answer` is the last assistant message exactly, None where this channel cannot tell;
+    `truncated`: some of that may be missing."""
 
     answer: str | None = None
     prompt: str | None = None
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,10 @@ class TurnInterrupted(ChannelFact):
     one of several calls refused the others, too."""
 
     refused: bool = False
+
+
+type TurnOver = TurnEnded | TurnFailed | TurnInterrupted
+"""How a turn ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,32 +10,36 @@ import contextlib
 import json
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from synapsed.errors import KeeperLost, NotReady, StoreError, SynapsedError
-from synapsed.interfaces import Delivery, LinkTerminal
+from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, StoreError, SynapsedError
+from synapsed.interfaces import Delivery, FoundTurn, LinkTerminal, Reach, Submitted
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap
 from synapsed.keepers.kept_program import gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
-from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkRefused, LinkTurnRecord
+from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkRefused
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import TurnRecord
+from synapsed.pipes.acp_reports import CHANNEL
 from synapsed.pipes.acp_session import (
     PERSON,
     AcpSession,
     AcpStage,
     SessionOpening,
 )
-from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, Write
+from synapsed.pipes.acp_turn import AcpTurn, of_before
+from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
+from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.keyboard import Emit
 from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.readiness import SILENT_KEEPER
@@ -53,6 +57,9 @@ READ_BACK = 16 * 1024 * 1024
 
 CONFIRM_STOP_S = 10.0
 """How long a program has to end its turn after it was asked to; then it is ended itself."""
+
+LAST_WORDS_S = 5.0
+"""How long it may take to tell how a turn ended right before its program did."""
 
 STDERR_MAX = 4096
 """Bytes of one piece of its standard error that are shown."""
@@ -99,9 +106,19 @@ class AcpLink(ProgramLink):
         """Nothing of the launch's output is missing from there on."""
         self._hands_at = 0.0
         self._persons = 0
-        self._record: TurnRecord | None = None
-        self._turn_over = asyncio.Event()
-        self._turn_over.set()
+        self._turns = ChannelDelivery(
+            self._agent_id,
+            self._profile,
+            _Pipes(self._give, lambda: self._perform(self._session.interrupt())),
+            clock=self._clock,
+            emit=self._tell,
+            over=self._observe,
+            screen=self.screen_text,
+            machine=AcpTurn,
+        )
+        self._told: LinkObserved | None = None
+        self._rests = asyncio.Event()
+        """No turn of a person's runs."""
         self._viewers = Viewers(self._stage, self, self, now=self._clock.monotonic, outer=OuterTerminal())
 
     def _known(self) -> tuple[str | None, int]:
@@ -157,7 +174,7 @@ class AcpLink(ProgramLink):
             if await client.recall(request.input_id) is not None:
                 self._perform(self._session.was_answered(request.input_id))
         self._live = True
-        self._session.observed = None
+        self._program.tasks.spawn(self._turns.run())
         self._perform(self._session.begin())
 
     async def close(self) -> None:
@@ -186,12 +203,6 @@ class AcpLink(ProgramLink):
         self._output = output.end
         now_ns = time.monotonic_ns()
         for line in self._lines.feed(output.offset, output.data):
-            if (
-                self._record is not None
-                and line.message is not None
-                and line.message.get("id") == _prompt_id(self._record)
-            ):
-                self._delivered(_prompt_id(self._record), output.offset)  # the answer may come before the keeper's word
             self._perform(self._session.read(line, now_ns))
             if line.end > self._told_to:
                 self._told_to = line.end
@@ -202,12 +213,19 @@ class AcpLink(ProgramLink):
         """What is drawn is ours: nothing is asked in it, and nothing has to be answered."""
 
     def silenced(self, *, silent: bool) -> None:
-        self._program.emit(self._observed())
+        self._told = self._observed()
+        self._program.emit(self._told)
 
     def _observed(self) -> LinkObserved:
         if self._program.silent:
             return LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held)
-        return self._session.observation()
+        return self._session.observation(in_turn=self._turns.turn is not None)
+
+    def _observe(self) -> None:
+        """Tell what it does, if that is news."""
+        if self._live and not self._program.finishing and (now := self._observed()) != self._told:
+            self._told = now
+            self._program.emit(now)
 
     def visit(self) -> None:
         if self._live:
@@ -215,33 +233,34 @@ class AcpLink(ProgramLink):
 
     # --- what is to be done ---
 
-    def _perform(self, commands: Iterable[PipesCommand]) -> None:
-        shown = False
+    def _perform(self, commands: Sequence[PipesCommand]) -> None:
         for command in commands:
             match command:
                 case Write():
                     self._program.tasks.spawn(self._write(command))
                 case Emit(event):
                     self._tell(event)
+                case OfTurn(fact):
+                    self._turns.told(fact)
                 case ShowText(text):
                     self._show(self._transcript.said(text))
                 case ShowLine(text, bold):
                     self._show(self._transcript.line(text, bold=bold))
                 case Saved(session, at):
                     self._save(session, at)
-            shown = True
-        if self._session.turn is None:
-            self._turn_over.set()
-            if shown and self._session.stage is AcpStage.READY:
-                self._show(self._transcript.rest())
-        else:
-            self._turn_over.clear()
+        told = self._told
+        self._observe()
+        if self._session.turn is not None:
+            self._rests.clear()
+            return
+        self._rests.set()
+        if (commands or told is not self._told) and self._session.stage is AcpStage.READY:
+            self._show(self._transcript.rest())
 
     def _tell(self, event: LinkEvent) -> None:
         if isinstance(event, LinkRefused):
-            self._note("refused")
-        if self._live or not isinstance(event, LinkObserved):
-            self._program.emit(event)
+            self._turns.refuse(refuses=True)
+        self._program.emit(event)
 
     async def _write(self, command: Write) -> None:
         try:
@@ -251,16 +270,24 @@ class AcpLink(ProgramLink):
         except KeeperLost:
             pass  # that is told otherwise
         else:
-            if command.message.get("method") == "session/prompt" and command.input_id is not None:
-                self._delivered(command.input_id, written.offset, at=written.offset)
+            if command.input_id is not None:
+                self._perform(self._session.given(command.input_id, time.monotonic_ns(), at=written.offset))
 
-    def _delivered(self, prompt_id: str, offset: int, *, at: int = 0) -> None:
-        """The program has the prompt: its turn began at `offset` of its output or before, not before `at`."""
-        record = self._record
-        if record is not None and record.link.get("prompt") == prompt_id and "submit_offset" not in record.link:
-            self._record = record.model_copy(update={"link": {**record.link, "submit_offset": offset}})
-            self._program.emit(LinkTurnRecord(self._record))
-        self._perform(self._session.accepted(prompt_id, time.monotonic_ns(), at=at))
+    async def _give(self, key: str) -> None:
+        """Give the message of a task's turn, once, however often this is called. Raises ChannelAway, MessageRefused."""
+        message = self._session.prompt(key)
+        try:
+            keeper = self._program.keeper()
+            written = await (keeper.recall(key) if message is None else keeper.write(encode(message), key))
+        except KeeperLost as error:
+            raise ChannelAway(error.message, sent=True) from None
+        except KeeperRefused as error:
+            if error.reason == "exited":  # that is told otherwise
+                raise ChannelAway(error.message, sent=True) from None
+            self._session.turn = None
+            raise MessageRefused(f"it could not be written: {error.message}") from None
+        at = written.offset if written is not None else 0
+        self._perform(self._session.given(key, time.monotonic_ns(), at=at, whole=at >= self._read_from))
 
     def _show(self, data: bytes) -> None:
         if not data:
@@ -282,48 +309,32 @@ class AcpLink(ProgramLink):
         """Its end is told at once."""
 
     async def last_words(self) -> None:
+        """How its turn ended just before is told first."""
+        if self._turns.turn is not None and self._turns.turn.over:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._turns.idle.wait(), LAST_WORDS_S)
+        self._turns.drop()
         self._viewers.end()
 
     # --- the turn ---
 
     def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
         """From here on the program may have the message: it is given it once, and by no other launch."""
-        return record.model_copy(update={"link": {"prompt": _prompt_id(record), "submitted": True}})
+        return self._turns.record(record)
 
     async def deliver(self, delivery: Delivery) -> None:
-        self._record = record = self.prepare(delivery.record) if delivery.fresh else delivery.record
-        now_ns = time.monotonic_ns()
-        prompt_id = _prompt_id(record)
+        if self._session.turn is not None or self._turns.turn is not None:
+            raise NotReady("a turn runs already")
+        record = of_before(delivery.record, self._turns.record)
         text = delivery.text
         if not delivery.command:  # its programs read commands, too
             text = type_message(self._profile.delivery, text, bracketed=True).text
-        submitted = record.link.get("submit_offset")
-        whole = isinstance(submitted, int) and submitted >= self._read_from
-        stopping, refused = bool(record.link.get("interrupting")), bool(record.link.get("refused"))
-        self._perform(
-            self._session.deliver(
-                delivery.task_id,
-                prompt_id,
-                text,
-                fresh=delivery.fresh,
-                now_ns=now_ns,
-                stopping=stopping,
-                refused=refused,
-                whole=whole,
-            )
-        )
-        if stopping and self._session.turn is not None:
-            self._program.tasks.spawn(self.interrupt())  # the last daemon was about to
-
-    def _note(self, what: str) -> None:
-        """What the next daemon has to know of the turn that runs, if it is a task's."""
-        turn, record = self._session.turn, self._record
-        if turn is not None and record is not None and turn.task == record.task_id:
-            self._record = record.model_copy(update={"link": {**record.link, what: True}})
-            self._program.emit(LinkTurnRecord(self._record))
+        stopped = bool(record.link["interrupting"]) or record.link["refused_at"] is not None
+        self._perform(self._session.deliver(record.link["key"], text, fresh=delivery.fresh, stopped=stopped))
+        self._turns.begin(replace(delivery, record=record, text=text))
 
     def recorded(self, record: TurnRecord) -> None:
-        """Nothing waits for that: the keeper writes a prompt once, whatever is on record."""
+        self._turns.recorded()
 
     def taken(self, fact: ChannelFact) -> None:
         """Nothing keeps it: what was told stands in `told_to`."""
@@ -336,19 +347,25 @@ class AcpLink(ProgramLink):
 
     async def interrupt(self) -> bool:
         """A program that does not end its turn is ended; its restart policy applies."""
-        if self._session.turn is None:
-            self._perform(self._session.interrupt())  # what it does by itself has no end that could be waited for
-            return False
-        self._note("interrupting")
-        self._perform(self._session.interrupt())
-        try:
-            await asyncio.wait_for(self._turn_over.wait(), CONFIRM_STOP_S)
-        except TimeoutError:
+        turn, persons = self._turns.turn, self._session.turn is not None
+        if turn is not None:
+            ends = await self._turns.stop(turn, CONFIRM_STOP_S)
+        else:
+            self._perform(self._session.interrupt())
+            if not persons:
+                return False  # what it does by itself has no end that could be waited for
+            ends = await self._rest_within(CONFIRM_STOP_S)
+        if not ends and not self._program.finishing:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
             self._perform(self._session.given_up(time.monotonic_ns()))
             await self._program.keeper().signal(signal.SIGKILL)
             await asyncio.shield(self._program.exited)
         return True
+
+    async def _rest_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._rests.wait(), seconds)
+        return self._rests.is_set()
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         self._perform(self._session.answer(text, prompt_id))
@@ -420,7 +437,8 @@ class AcpLink(ProgramLink):
         self._show(shown)
         for line in asked:
             if line == "\x03":
-                self._perform(self._session.interrupt())
+                turn = self._turns.turn
+                self._turns.add(turn.interrupt()) if turn is not None else self._perform(self._session.interrupt())
                 continue
             self._persons += 1
             try:
@@ -435,6 +453,32 @@ class AcpLink(ProgramLink):
             await self.type(data)
 
 
-def _prompt_id(record: TurnRecord) -> str:
-    """By which the program answers the prompt, and the keeper knows that it was written."""
-    return f"{record.task_id}.{record.attempt}"
+class _Pipes:
+    """`interfaces.Way`: a message's key is the id of the request that gives it."""
+
+    name = CHANNEL
+    gone: str | None = None
+
+    def __init__(self, give: Callable[[str], Awaitable[None]], stop: Callable[[], None]) -> None:
+        self._give = give
+        self._stop = stop
+
+    def reach(self) -> Reach:
+        """Asked for where the keeper did not take a message: then the program is about to be told as ended."""
+        return "away"
+
+    def key(self, task_id: str, leg: int) -> str:
+        return f"{task_id}.{time.monotonic_ns()}"
+
+    async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
+        await self._give(key)
+        return Submitted(turn=key)
+
+    async def find(self, key: str) -> FoundTurn:
+        """Nobody else can know whether the program has it all: it is given it, once."""
+        await self._give(key)
+        return FoundTurn(turn=key)
+
+    async def interrupt(self, turn: str | None) -> bool:
+        self._stop()
+        return True

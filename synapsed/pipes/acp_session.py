@@ -13,27 +13,25 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from synapsed.errors import NotReady, NotWaiting, PromptChanged
+from synapsed.errors import NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
-from synapsed.model.facts import ChannelFact, PromptAccepted, ToolBegan, TurnEnded
-from synapsed.model.link import (
-    LinkAlert,
-    LinkObserved,
-    LinkRefused,
-    LinkSession,
-    LinkTold,
-    LinkTurnAccepted,
-    LinkTurnEnded,
-    LinkTurnFailed,
-    LinkTurnInterrupted,
-    LinkTurnProgress,
-    LinkTurnSaid,
+from synapsed.model.facts import (
+    AssistantSaid,
+    AssistantSaying,
+    ChannelFact,
+    PromptAccepted,
+    ToolBegan,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+    TurnOver,
 )
+from synapsed.model.link import LinkAlert, LinkObserved, LinkRefused, LinkSession, LinkTold
 from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
-from synapsed.pipes.commands import PipesCommand, Saved, ShowLine, ShowText, Write
+from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
 from synapsed.pipes.rpc import METHOD_NOT_FOUND, RpcLine, objects
-from synapsed.pipes.speech import Outcome, PromptedTurn, TurnSpeech, interrupted, outcome
+from synapsed.pipes.speech import PromptedTurn, TurnSpeech, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
@@ -118,9 +116,9 @@ class AcpSession:
         """Up to there the output is of before the turn."""
         self._read_to = 0
         self.turn: PromptedTurn | None = None
-        self._heard = PromptedTurn("", None)
+        self._heard = PromptedTurn("")
         """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
-        self._finished: dict[str, tuple[Outcome, TurnSpeech]] = {}
+        self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
         self._ids = False
         self._requests: dict[str, OpenRequest] = {}
         self._calls = ProgramCalls()
@@ -132,8 +130,8 @@ class AcpSession:
         self._out: deque[PipesCommand] = deque()
         self._live = False
         """What is read was not told yet."""
-        self._refused = False
-        """A person has stopped the turn that ended last, or refused what it asked; nothing was said since."""
+        self._stopped = False
+        """A person has stopped the last turn, or refused what it asked; nothing was said since it ended."""
         self._works = False
         """Something of its own came since time was looked at."""
         self._alone_since: float | None = None
@@ -142,7 +140,6 @@ class AcpSession:
         """A turn has ended since this daemon reads: what is said now is not the rest of one from before."""
         self._waits_since: float | None = None
         self._alerted = False
-        self.observed: LinkObserved | None = None
 
     def _drain(self) -> list[PipesCommand]:
         found = list(self._out)
@@ -160,7 +157,6 @@ class AcpSession:
                 "clientInfo": {"name": "synapsed", "title": "synapsed", "version": "1"},
             }
             self._request(INITIALIZE, "initialize", params)
-        self._observe()
         return self._drain()
 
     def _request(self, id_: str, method: str, params: dict[str, Any]) -> None:
@@ -245,12 +241,10 @@ class AcpSession:
         """Time passed (monotonic seconds): a program that does not answer is told of, once."""
         if self._alone_since is not None and (self._works or now - self._alone_since >= ALONE_S):
             self._alone_since, self._works = now if self._works else None, False
-            self._observe()
         if self.stage is AcpStage.TELLING:
             self._told_since, self._tells = now if self._tells else self._told_since, False
             if now - self._told_since >= REST_S:
                 self._ready()
-                self._observe()
         if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self._alerted:
             return self._drain()
         if self._waits_since is None:
@@ -259,7 +253,6 @@ class AcpSession:
             asked = "initialize" if self.stage is AcpStage.STARTING else "session/new"
             self.problem = f"{asked} is not answered (does it speak the Agent Client Protocol on stdin and stdout?)"
             self._alert(self.problem)
-            self._observe()
         return self._drain()
 
     # --- what the program writes ---
@@ -280,7 +273,6 @@ class AcpSession:
                 self._update(update, now_ns)
         elif "id" in message and ("result" in message or "error" in message):
             self._answered(message, now_ns)
-        self._observe()
         return self._drain()
 
     def missed(self) -> None:
@@ -298,7 +290,7 @@ class AcpSession:
             if self.stage is AcpStage.STARTING:
                 self._greeted(message)
         elif id_ in (OPEN, LOAD, PLAIN):
-            self._heard = PromptedTurn("", None)  # what it was told so far is the conversation before
+            self._heard = PromptedTurn("")  # what it was told so far is the conversation before
             if self.stage is AcpStage.OPENING:
                 self._opened(message, id_)
         elif id_ == MODE:
@@ -314,10 +306,10 @@ class AcpSession:
         turn = self._turn
         if not (turn.id == id_ and turn.is_command):
             self._brief = None
-        over = outcome(message, turn.speech, self._profile.error)
+        over = outcome(message, turn.speech, self._profile.error, turn=id_, at_ns=now_ns)
         self._ids = self._ids or turn.speech.ids
         self._requests.clear()
-        self._heard = PromptedTurn("", None, speech=TurnSpeech(ids=self._ids))
+        self._heard = PromptedTurn("", speech=TurnSpeech(ids=self._ids))
         result = message.get("result")
         if self._live and isinstance(result, dict):
             self._worked(used(result.get("usage"), id_, now_ns))
@@ -326,33 +318,44 @@ class AcpSession:
             while len(self._finished) > FINISHED_MAX:
                 del self._finished[next(iter(self._finished))]
             return
-        self.turn = None
-        self._conclude(turn, over, now_ns)
+        self._accepted(turn, now_ns)  # its answer may come before the keeper's word
+        self._conclude(turn, over)
 
-    def _conclude(self, turn: PromptedTurn, over: Outcome, now_ns: int) -> None:
-        self._ended_one, self._refused = True, turn.refused or turn.stopping
-        if isinstance(over, LinkTurnEnded) and not over.answer:
-            if turn.refused or turn.stopping:
-                why = "it was told to stop" if turn.stopping else "a permission was refused"
-                over = interrupted(f"acp: {why}, and nothing was said")
+    def _accepted(self, turn: PromptedTurn, now_ns: int) -> None:
+        """The program has the message."""
+        if turn.own and not turn.taken:
+            self._live = turn.taken = True
+            fact = PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=turn.text, turn=turn.id, key=turn.id, own=True)
+            self._fact(fact)
+            self._out.append(OfTurn(fact))
+            for message in turn.speech.own:
+                self._saying(turn, message.name, message.text)
+
+    def _conclude(self, turn: PromptedTurn, over: TurnOver) -> None:
+        self.turn, self._ended_one, at_ns = None, True, over.at_ns
+        if isinstance(over, TurnEnded) and not over.answer:
+            if self._stopped:
+                over = TurnInterrupted(channel=CHANNEL, at_ns=at_ns, turn=turn.id)
             elif not (turn.speech.heard or turn.is_command):
-                over = LinkTurnFailed("", "MODEL_ERROR", "the program ended the turn without a word", over.evidence)
-        if isinstance(over, LinkTurnInterrupted):
+                why = "the program ended the turn without a word"
+                over = TurnFailed(channel=CHANNEL, at_ns=at_ns, turn=turn.id, message=why)
+        if isinstance(over, TurnInterrupted):
             self._out.append(ShowLine("[interrupted]"))
-            over = replace(over, reason="interrupted" if turn.stopping else "refused" if turn.refused else "person")
-        elif isinstance(over, LinkTurnFailed):
+        elif isinstance(over, TurnFailed):
             self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.message}".rstrip()))
-        if turn.task is None:
-            if turn.text is not None:
-                self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=turn.text, turn=turn.id, own=False))
-            answer = over.answer if isinstance(over, LinkTurnEnded) else None
-            self._fact(TurnEnded(channel=CHANNEL, at_ns=now_ns, answer=answer, prompt=turn.text, turn=turn.id))
+        answer = over.answer if isinstance(over, TurnEnded) else None
+        if not turn.own:
+            self._fact(PromptAccepted(channel=CHANNEL, at_ns=at_ns, prompt=turn.text, turn=turn.id, own=False))
+            self._fact(TurnEnded(channel=CHANNEL, at_ns=at_ns, answer=answer, prompt=turn.text, turn=turn.id))
             return
-        if isinstance(over, LinkTurnEnded):
+        if isinstance(over, TurnEnded):
             for message in turn.speech.own[:-1]:
-                self._out.append(Emit(LinkTurnProgress(turn.task, message.name, message.text)))
+                said = AssistantSaid(
+                    channel=CHANNEL, at_ns=at_ns, turn=turn.id, message_id=message.name, text=message.text
+                )
+                self._out.append(OfTurn(said))
             over = replace(over, truncated=turn.speech.missed)
-        self._out.append(Emit(replace(over, task_id=turn.task)))
+        self._out.append(OfTurn(over))
 
     def _update(self, update: dict[str, Any], now_ns: int) -> None:
         kind, turn = update.get("sessionUpdate"), self._turn
@@ -381,15 +384,18 @@ class AcpSession:
         self._works = True
         if self._alone_since is None:
             self._alone_since = -math.inf
-            if self._refused:
+            if self._stopped:
                 self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
-        self._refused = False
+        self._stopped = False
 
     def _tell(self, turn: PromptedTurn, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
-        if turn.task is not None:
-            self._out.append(Emit(LinkTurnSaid(turn.task, piece, append=turn.told == name)))
         turn.told = name
+        if turn.taken:
+            self._saying(turn, name, piece)
+
+    def _saying(self, turn: PromptedTurn, name: str, piece: str) -> None:
+        self._out.append(OfTurn(AssistantSaying(channel=CHANNEL, at_ns=0, turn=turn.id, message_id=name, piece=piece)))
 
     def _fact(self, fact: ChannelFact) -> None:
         if self._live:
@@ -399,6 +405,7 @@ class AcpSession:
         for fact in facts:
             if isinstance(fact, ToolBegan) and self._live:
                 self._out.append(ShowLine(f"[{fact.tool}]"))
+                self._out.append(OfTurn(replace(fact, turn=self._turn.id)))
             self._fact(fact)
 
     def _asked(self, message: dict[str, Any], now_ns: int) -> None:
@@ -443,41 +450,21 @@ class AcpSession:
     def was_answered(self, input_id: str) -> list[PipesCommand]:
         """An earlier daemon has answered it."""
         self._requests.pop(input_id, None)
-        self._observe()
         return self._drain()
 
-    def deliver(
-        self,
-        task: str,
-        prompt_id: str,
-        text: str,
-        *,
-        fresh: bool,
-        now_ns: int,
-        stopping: bool = False,
-        refused: bool = False,
-        whole: bool = False,
-    ) -> list[PipesCommand]:
-        """Give the program the message of a task; not `fresh`: an earlier daemon has, perhaps, and was `stopping` its
-        turn, or `refused` what that asked; `whole`: no output of the turn is gone. Raises NotReady."""
-        if whole:
-            self._heard.speech.missed = False
-        if self.turn is not None:
-            raise NotReady("a turn runs already", task=self.turn.task)
-        if (ended := self._finished.pop(prompt_id, None)) is not None:
-            over, speech = ended
-            speech.missed = speech.missed and not whole
-            self._live = True
-            turn = PromptedTurn(prompt_id, task, speech=speech, stopping=stopping, refused=refused)
-            self._conclude(turn, over, now_ns)
-            return self._drain()
-        speech = TurnSpeech(ids=self._ids) if fresh else self._heard.speech
-        self.turn = PromptedTurn(prompt_id, task, text, speech=speech, refused=refused)
+    def deliver(self, prompt_id: str, text: str, *, fresh: bool, stopped: bool = False) -> list[PipesCommand]:
+        """The message of a task is given as the next thing; not `fresh`: an earlier daemon has, perhaps, and has
+        `stopped` its turn, or refused what that asked."""
+        over, speech = self._finished.pop(prompt_id, (None, TurnSpeech(ids=self._ids) if fresh else self._heard.speech))
+        self._begin(PromptedTurn(prompt_id, text, own=True, speech=speech, over=over), stopped=stopped)
         if fresh:
             self._out.append(ShowLine(text, bold=True))
-        self._prompt(prompt_id, text)
-        self._observe()
         return self._drain()
+
+    def _begin(self, turn: PromptedTurn, *, stopped: bool = False) -> None:
+        self.turn, self._stopped = turn, stopped
+        if self._brief is not None and turn.over is None and not turn.is_command:  # behind other words it would be none
+            turn.before, self._brief = [self._brief], None
 
     def typed(self, prompt_id: str, text: str) -> list[PipesCommand]:
         """A person's line at an attached terminal: a message, if no turn runs, or the answer to what is asked."""
@@ -486,30 +473,34 @@ class AcpSession:
         if self.turn is not None or self.stage is not AcpStage.READY:
             self._out.append(ShowLine("it works: Ctrl-C stops it" if self.turn else "it is not ready yet"))
             return self._drain()
-        self.turn = PromptedTurn(prompt_id, None, text, speech=TurnSpeech(ids=self._ids))
-        self._out.append(ShowLine(text, bold=True))
-        self._prompt(prompt_id, text)
-        self._observe()
+        self._begin(PromptedTurn(prompt_id, text, speech=TurnSpeech(ids=self._ids)))
+        message = self.prompt(prompt_id)
+        assert message is not None, "it is not over"
+        self._out += [ShowLine(text, bold=True), Write(message, prompt_id)]
         return self._drain()
 
-    def _prompt(self, prompt_id: str, text: str) -> None:
-        texts = [text]
-        if self._brief is not None and not text.startswith("/"):  # behind other words it would be no command
-            texts, self._brief = [self._brief, text], None
-        params = {"sessionId": self.session, "prompt": [{"type": "text", "text": each} for each in texts]}
-        self._request(prompt_id, "session/prompt", params)
+    def prompt(self, prompt_id: str) -> dict[str, Any] | None:
+        """The request that gives the message of the turn; None where that is over."""
+        turn = self.turn
+        if turn is None or turn.id != prompt_id or turn.over is not None:
+            return None
+        blocks = [{"type": "text", "text": each} for each in (*turn.before, turn.text)]
+        return {"id": prompt_id, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": blocks}}
 
-    def accepted(self, prompt_id: str, now_ns: int, *, at: int = 0) -> list[PipesCommand]:
-        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it."""
-        if self.turn is not None and self.turn.id == prompt_id and at > self._begins_at:
-            self._begins_at, before = at, self.turn.speech
+    def given(self, prompt_id: str, now_ns: int, *, at: int, whole: bool = False) -> list[PipesCommand]:
+        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it.
+        `whole`: nothing of what it wrote since is gone."""
+        turn = self.turn
+        if turn is None or turn.id != prompt_id:
+            return []
+        turn.speech.missed = turn.speech.missed and not whole
+        if turn.over is None and at > self._begins_at:
+            self._begins_at, missed = at, turn.speech.missed
             if self._read_to <= at:
-                self.turn.speech = TurnSpeech(ids=self._ids, heard=before.missed, missed=before.missed)
-                self.turn.told = None
-        if self.turn is not None and self.turn.id == prompt_id and self.turn.task is not None and not self.turn.taken:
-            self._live = self.turn.taken = True
-            self._fact(PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=self.turn.text, turn=prompt_id, own=True))
-            self._out.append(Emit(LinkTurnAccepted(self.turn.task, "acp: session/prompt is written")))
+                turn.speech, turn.told = TurnSpeech(ids=self._ids, heard=missed, missed=missed), None
+        self._accepted(turn, now_ns)
+        if turn.over is not None:
+            self._conclude(turn, turn.over)
         return self._drain()
 
     def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
@@ -527,14 +518,13 @@ class AcpSession:
     def _choose(self, request: OpenRequest, key: str) -> list[PipesCommand]:
         option = request.options[key]
         if request.kinds[key].startswith("reject"):
-            self._turn.refused = True
+            self._stopped = self._stopped or self.turn is not None
             self._out.append(Emit(LinkRefused(request.prompt.prompt)))  # first: it is put on record
         outcome_ = {"outcome": "selected", "optionId": option}
         self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
         del self._requests[request.input_id]
         label = next(each.label for each in request.prompt.options if each.key == key)
         self._out.append(ShowLine(f"→ {label}", bold=True))
-        self._observe()
         return self._drain()
 
     def decide(self, input_id: str, kind: str) -> list[PipesCommand] | None:
@@ -546,26 +536,25 @@ class AcpSession:
     def interrupt(self) -> list[PipesCommand]:
         """Ask the program to stop its turn; what it has asked is answered with nothing."""
         if self.turn is not None or self._alone_since is not None:
-            self._turn.stopping = True
+            self._stopped = self._stopped or self.turn is not None
             self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
             for request in self._requests.values():
                 told = {"id": request.id, "result": {"outcome": {"outcome": "cancelled"}}}
                 self._out.append(Write(told, request.input_id))
             self._requests.clear()
-            self._observe()
         return self._drain()
 
     def given_up(self, now_ns: int) -> list[PipesCommand]:
         """The program does not end its turn, and is about to be ended itself."""
-        turn, self.turn = self.turn, None
-        if turn is not None:
+        if (turn := self.turn) is not None:
             self._live = True
-            self._conclude(turn, interrupted("acp: the cancel was not heard"), now_ns)
+            self._conclude(turn, TurnInterrupted(channel=CHANNEL, at_ns=now_ns, turn=turn.id))
         return self._drain()
 
     # --- what it does ---
 
-    def observation(self) -> LinkObserved:
+    def observation(self, *, in_turn: bool = False) -> LinkObserved:
+        """`in_turn`: a task's turn runs, whose message is not given yet, or whose end is not told."""
         request = self.waiting
         if self.stage is AcpStage.FAILED or self._alerted:
             return LinkObserved(Activity.UNKNOWN, f"acp: {self.problem}", None, can_receive=False, held="not ready")
@@ -576,17 +565,11 @@ class AcpSession:
             return LinkObserved(
                 Activity.WAITING, evidence, request.prompt, can_receive=False, held="dialog", whole=True
             )
-        if self.turn is not None:
+        if in_turn or self.turn is not None:
             return LinkObserved(Activity.BUSY, "acp: session/prompt is not answered yet", None, can_receive=False)
         if self._alone_since is not None:
             return LinkObserved(Activity.BUSY, "acp: it works by itself, no prompt is open", None, can_receive=False)
         return LinkObserved(Activity.READY, "acp: no prompt is open", None, can_receive=True)
-
-    def _observe(self) -> None:
-        now = self.observation()
-        if now != self.observed:
-            self.observed = now
-            self._out.append(Emit(now))
 
 
 def _words(message: dict[str, Any]) -> str:

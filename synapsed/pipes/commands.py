@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from synapsed.model.facts import ChannelFact
 from synapsed.pty.keyboard import Emit
 
 
@@ -37,4 +38,11 @@ class Saved:
     at: int
 
 
-type PipesCommand = Write | Emit | ShowText | ShowLine | Saved
+@dataclass(frozen=True, slots=True)
+class OfTurn:
+    """Tell the machine of a task's turn."""
+
+    fact: ChannelFact
+
+
+type PipesCommand = Write | Emit | OfTurn | ShowText | ShowLine | Saved

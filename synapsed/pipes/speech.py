@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
+from synapsed.model.facts import TurnEnded, TurnFailed, TurnInterrupted, TurnOver
+from synapsed.pipes.acp_reports import CHANNEL
 from synapsed.profiles.screen_spec import ErrorPattern
 
 MESSAGES_MAX = 1000
@@ -104,54 +105,50 @@ _SIGN_IN = re.compile(r"\b40[13]\b|unauthori[sz]ed|authenticat|not logged in|api
 _FULL = re.compile(r"context (?:length|window)|too long|maximum context", re.IGNORECASE)
 
 
-type Outcome = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
-"""How a turn ended, of whichever task, and by whomever it was stopped."""
+def outcome(
+    answer: dict[str, Any], speech: TurnSpeech, failures: Sequence[ErrorPattern], *, turn: str, at_ns: int
+) -> TurnOver:
+    """Returns what the response `answer` makes of the turn of that id."""
 
+    def failed(code: str, words: str) -> TurnFailed:
+        return TurnFailed(channel=CHANNEL, at_ns=at_ns, turn=turn, code=code, message=words[:MESSAGE_MAX])
 
-def interrupted(evidence: str) -> LinkTurnInterrupted:
-    return LinkTurnInterrupted("", "", evidence)
-
-
-def outcome(answer: dict[str, Any], speech: TurnSpeech, failures: Sequence[ErrorPattern]) -> Outcome:
-    """What the response `answer` makes of the turn."""
     error, result = answer.get("error"), answer.get("result")
     if isinstance(error, dict):
-        return _failed(error)
+        return failed(*_failure(error))
     stop = result.get("stopReason") if isinstance(result, dict) else None
     if stop == "cancelled":
-        return interrupted("acp: stopReason cancelled")
+        return TurnInterrupted(channel=CHANNEL, at_ns=at_ns, turn=turn)
     if stop != "end_turn":
-        code = "CONTEXT_FULL" if stop == "max_tokens" else "MODEL_ERROR"
-        return LinkTurnFailed("", code, f"the program stopped: {stop}", f"acp: stopReason {stop}")
+        return failed("CONTEXT_FULL" if stop == "max_tokens" else "MODEL_ERROR", f"the program stopped: {stop}")
     said = speech.answer or ""
     for pattern in failures:
         if pattern.pattern.search(said or speech.notices):
-            words = (said or speech.notices)[:MESSAGE_MAX]
-            return LinkTurnFailed("", pattern.code, words, "acp: the profile's words for a failure")
+            return failed(pattern.code, said or speech.notices)
     # A program that counts its tokens, and counts none for a turn of which it has no message, has not asked its model.
     if isinstance(result, dict) and "usage" in result and result["usage"] is None and not _has_id(speech):
         words = (said or speech.notices).strip()
         if words:
-            evidence = "acp: end_turn without a message and without usage"
-            return LinkTurnFailed("", code_of(words), words[:MESSAGE_MAX], evidence)
-    return LinkTurnEnded("", said, True, "acp: stopReason end_turn")
+            return failed(code_of(words), words)
+    return TurnEnded(channel=CHANNEL, at_ns=at_ns, turn=turn, answer=said)
 
 
 def _has_id(speech: TurnSpeech) -> bool:
     return any(message.has_id for message in speech.messages)
 
 
-def _failed(error: dict[str, Any]) -> LinkTurnFailed:
+def _failure(error: dict[str, Any]) -> tuple[str, str]:
+    """Code and words of an error."""
     data = error.get("data")
     details = [str(error.get("message") or "")]
     if isinstance(data, dict):
         details += [str(value) for value in data.values() if isinstance(value, str)]
     elif isinstance(data, str):
         details.append(data)
-    words = ": ".join(dict.fromkeys(filter(None, details)))[:MESSAGE_MAX] or "the program gave no reason"
+    words = ": ".join(dict.fromkeys(filter(None, details))) or "the program gave no reason"
     number = error.get("code")
     code = _CODES.get(number) if isinstance(number, int) else None
-    return LinkTurnFailed("", code or code_of(words), words, f"acp: error {number}")
+    return code or code_of(words[:MESSAGE_MAX]), words
 
 
 def code_of(words: str) -> str:
@@ -165,21 +162,22 @@ def code_of(words: str) -> str:
 
 @dataclass(slots=True)
 class PromptedTurn:
-    """A turn: of a task, or (`task` None) of a person at an attached terminal."""
+    """A turn: of a task (`own`), or of a person at an attached terminal. `id` is that of the request that gives its
+    message, `before` what stands in front of that."""
 
     id: str
-    task: str | None
-    text: str | None = None
+    text: str = ""
+    own: bool = False
+    before: list[str] = field(default_factory=list)
     speech: TurnSpeech = field(default_factory=TurnSpeech)
     told: str | None = None
     """The message that is being told."""
-    stopping: bool = False
-    refused: bool = False
-    """A permission was refused."""
     taken: bool = False
     """It is known that the program has it."""
+    over: TurnOver | None = None
+    """How it ended before this daemon came."""
 
     @property
     def is_command(self) -> bool:
         """One of the program's own, which may end without a word."""
-        return (self.text or "").startswith("/")
+        return self.text.startswith("/")

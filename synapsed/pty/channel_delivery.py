@@ -1,4 +1,4 @@
-"""Performs one turn at a time over a channel that delivers."""
+"""Performs one turn at a time on a way that the program itself offers: a channel that delivers, or its pipes."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, SynapsedError
-from synapsed.interfaces import Delivering, Delivery
+from synapsed.interfaces import Delivery, Way
 from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnSaid
 from synapsed.model.records import TurnRecord
@@ -49,16 +49,17 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self,
         agent_id: str,
         profile: Profile,
-        channel: Delivering,
+        channel: Way,
         *,
         clock: Clock,
         emit: Callable[[LinkEvent], None],
         over: Callable[[], None],
-        press: Callable[[], Awaitable[bool]],
         screen: Callable[[], Awaitable[str]],
+        press: Callable[[], Awaitable[bool]] | None = None,
+        machine: type[ChannelTurn] = ChannelTurn,
     ) -> None:
         """`over` is called when a turn is; `press` stops what runs by keys, and says whether it has stopped; `screen`
-        is what the terminal shows."""
+        is what the terminal shows; `machine` decides of each turn."""
         super().__init__(emit)
         self._agent_id = agent_id
         self._profile = profile
@@ -66,8 +67,9 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self._clock = clock
         self._shift = clock.wall() - clock.monotonic()
         self._told_over = over
-        self._press = press
         self._screen = screen
+        self._press = press
+        self._machine = machine
         self._new_when = profile.channels[channel.name].new_when if channel.name in profile.channels else None
         self._streams = profile.model_copy(
             update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
@@ -90,7 +92,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             raise NotReady("a turn runs already", task=self.turn.task_id)
         state = ChannelTurnState.model_validate(delivery.record.link)
         denial = marked(delivery.task_id, self._profile.prompts.denial_note)
-        self.turn = ChannelTurn(delivery, state, denial=denial)
+        self.turn = self._machine(delivery, state, denial=denial)
         self._ended.clear()
         if self._profile.stream.enabled:
             self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
@@ -140,10 +142,16 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
     # --- what is asked ---
 
     async def interrupt(self, within: float) -> bool:
-        """Stop the turn; whether it is over at most `within` seconds after the program had the message."""
+        """Stop the turn; whether it is over at most `within` seconds after the program had the message. If not, it goes
+        on."""
         turn = self.turn
-        if turn is None:
-            return False
+        stopped = turn is not None and await self.stop(turn, within)
+        if turn is not None and self.turn is turn:
+            self.add(turn.go_on())
+        return stopped
+
+    async def stop(self, turn: ChannelTurn, within: float) -> bool:
+        """The same, and one that is not over then is still to be stopped."""
         loop = asyncio.get_running_loop()
         taken_by = loop.time() + TAKING_S
         until = loop.time() + within
@@ -155,8 +163,6 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             self.add(turn.interrupt())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), min(left, STOP_AGAIN_S))
-        if self.turn is turn:
-            self.add(turn.go_on())
         return turn.over
 
     def _now(self) -> float:
@@ -212,6 +218,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             found = await self._channel.find(key)
         except ChannelAway as error:
             return turn.unsent(error.message, sent=True, now=self._now())
+        except MessageRefused as error:
+            return turn.refused(error.message)
         return turn.found(found, self._channel.reach(), self._now())
 
     def _reached(self, turn: ChannelTurn) -> Sequence[turns.Command]:
@@ -220,7 +228,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
 
     async def _stop(self, what: str) -> None:
         try:
-            if not await self._channel.interrupt(what) and self._channel.reach() != "idle":
+            if not await self._channel.interrupt(what) and self._press is not None and self._channel.reach() != "idle":
                 await self._press()
         except (ChannelAway, KeeperLost) as error:
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)

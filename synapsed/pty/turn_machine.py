@@ -84,21 +84,21 @@ class TurnMachine[Kept: KeptTurn](ABC):
             case AssistantSaid():
                 return [Say(LinkTurnProgress(self.task_id, fact.message_id, fact.text))]
             case TurnEnded():
-                return self._ended(fact.answer, f"{fact.channel}: turn ended", now)
+                return self._ended(fact, f"{fact.channel}: turn ended", now)
             case TurnFailed():
                 return self._failed(fact, f"{fact.channel}: turn failed")
             case TurnInterrupted():
                 return self._stopped(f"{fact.channel}: turn interrupted", now, denied=fact.refused)
         return []
 
-    def _ended(self, answer: str | None, evidence: str, now: float) -> list[Command]:
+    def _ended(self, fact: TurnEnded, evidence: str, now: float) -> list[Command]:
         if self.state.interrupting:
             return self._interrupted("interrupted", evidence)
-        if answer is None:
+        if fact.answer is None:
             return self._find_answer(now)
-        if self._refused and not answer.strip():
+        if self._refused and not fact.answer.strip():
             return self._stopped_by_refusal(evidence, now)
-        return self._over(LinkTurnEnded(self.task_id, answer, True, evidence))
+        return self._over(LinkTurnEnded(self.task_id, fact.answer, True, evidence, fact.truncated))
 
     def _failed(self, fact: TurnFailed, evidence: str) -> list[Command]:
         if self.state.interrupting:

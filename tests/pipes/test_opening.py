@@ -34,9 +34,11 @@ def greeted(**options: Any) -> Played:
 
 def prompt(played: Played, text: str, number: int) -> list[str]:
     """The blocks that the program is given, whose answer then ends the turn."""
-    played.done += played.session.deliver("t", f"t.{number}", text, fresh=True, now_ns=1)
+    played.done += played.session.deliver(f"t.{number}", text, fresh=True)
+    request = played.session.prompt(f"t.{number}")
+    assert request is not None
     played.line(id=f"t.{number}", result={"stopReason": "end_turn"})
-    return [block["text"] for block in given(played, "session/prompt")[-1]["prompt"]]
+    return [block["text"] for block in request["params"]["prompt"]]
 
 
 @pytest.mark.parametrize(("conversation", "method"), [(None, "session/new"), ("old", "session/load")])
@@ -139,7 +141,7 @@ def test_what_was_written_before_the_prompt_is_no_answer_whenever_it_is_read(rea
     if read == "first":
         played.said("of before")
     at = played.at if read == "first" else played.at + 10
-    played.done += played.session.accepted("t.1", 1, at=at)
+    played.done += played.session.given("t.1", 1, at=at)
     if read == "last":
         played.said("of before")
     played.said("so")

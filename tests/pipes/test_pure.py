@@ -9,18 +9,22 @@ from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PermissionAsked
-from synapsed.model.link import LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
+from synapsed.model.facts import PermissionAsked, TurnFailed, TurnInterrupted
+from synapsed.model.link import LinkRefused, LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
 from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
 from synapsed.pipes.acp_session import AcpSession
-from synapsed.pipes.commands import PipesCommand, Write
+from synapsed.pipes.acp_turn import AcpTurn
+from synapsed.pipes.commands import OfTurn, PipesCommand, Write
 from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.speech import TurnSpeech, outcome
 from synapsed.pipes.transcript import TranscriptView, harmless
 from synapsed.profiles.library import ProfileLibrary
+from synapsed.pty.channel_turn import ChannelTurnState
 from synapsed.pty.keyboard import Emit
+from synapsed.pty.turn_types import Say
+from tests.pty.playbook import delivery_of
 
 PROFILE = ProfileLibrary.builtin().get("acp")
 
@@ -104,9 +108,9 @@ def ended(stop: str = "end_turn", **more: Any) -> dict[str, Any]:
     ],
 )
 def test_how_a_turn_ended(answer: dict[str, Any], said: TurnSpeech, code: str | None) -> None:
-    over = outcome(answer, said, [])
-    assert (over.code if isinstance(over, LinkTurnFailed) else None) == code
-    assert isinstance(over, LinkTurnInterrupted) is (answer == ended("cancelled"))
+    over = outcome(answer, said, [], turn="t.1", at_ns=1)
+    assert (over.code if isinstance(over, TurnFailed) else None) == code
+    assert isinstance(over, TurnInterrupted) is (answer == ended("cancelled"))
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
@@ -167,6 +171,9 @@ class Played:
         self.session = AcpSession(PROFILE, **{"cwd": "/work", "conversation": None, **options})
         self.done: list[PipesCommand] = self.session.begin()
         self.at = 0
+        self.kept: dict[str, Any] = {}
+        self.given: dict[str, Any] | None = None
+        """The request that was made of the message."""
 
     def line(self, **message: Any) -> None:
         self.at += 10
@@ -186,11 +193,26 @@ class Played:
 
     @property
     def told(self) -> list[Any]:
+        """What the machine of the turn tells of its end."""
+        machine = AcpTurn(delivery_of("text"), ChannelTurnState(channel="acp", key="t.1", minted_at=0, **self.kept))
+        commands = machine.begin(fresh=True)
+        for command in self.done:
+            match command:
+                case OfTurn(fact):
+                    commands += machine.told(fact, 0)
+                case Emit(LinkRefused()):
+                    commands += machine.refuse("a note", 0)
+                case Write({"method": "session/cancel"}):
+                    commands += machine.interrupt()
         kinds = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
-        return [c.event for c in self.done if isinstance(c, Emit) and isinstance(c.event, kinds)]
+        return [c.event for c in commands if isinstance(c, Say) and isinstance(c.event, kinds)]
 
-    def deliver(self, *, fresh: bool) -> None:
-        self.done += self.session.deliver("t", "t.1", "text", fresh=fresh, now_ns=1)
+    def deliver(self, text: str = "text", *, fresh: bool, whole: bool = False, **kept: Any) -> None:
+        """`kept`: what is on record of the turn."""
+        self.kept = kept
+        self.done += self.session.deliver("t.1", text, fresh=fresh, stopped=bool(kept))
+        self.given = self.session.prompt("t.1")
+        self.done += self.session.given("t.1", 1, at=0, whole=whole)
 
 
 def test_a_session_is_opened_and_a_message_answered() -> None:
@@ -210,8 +232,8 @@ def test_an_answer_from_before_the_daemon_is_cut_only_where_output_of_its_turn_i
     played.session.missed()
     played.said("so", "1")
     played.line(id="t.1", result={"stopReason": "end_turn"})
-    played.done += played.session.deliver("t", "t.1", "text", fresh=False, now_ns=1, whole=whole)
-    assert [(event.task_id, event.answer, event.truncated) for event in played.told] == [("t", "so", not whole)]
+    played.deliver(fresh=False, whole=whole)
+    assert [(event.answer, event.truncated) for event in played.told] == [("so", not whole)]
 
 
 def test_a_conversation_is_gone_on_with_or_begun_where_it_is_lost() -> None:
@@ -365,7 +387,7 @@ def test_a_turn_that_was_told_to_stop_and_ends_without_a_word_was_stopped(said: 
 def test_only_a_command_ends_without_a_word(words: str, *, thought: bool) -> None:
     """opencode does not ask its model while the clock is behind the date of its last message."""
     played = Played().opened()
-    played.done += played.session.deliver("t", "t.1", words, fresh=True, now_ns=1)
+    played.deliver(words, fresh=True)
     if thought:
         played.line(method="session/update", params={"update": {"sessionUpdate": "agent_thought_chunk"}})
     played.line(id="t.1", result={"stopReason": "end_turn"})
@@ -376,7 +398,7 @@ def test_only_a_command_ends_without_a_word(words: str, *, thought: bool) -> Non
 def test_the_next_daemon_knows_that_a_turn_was_stopped_by_the_one_before() -> None:
     played = Played().opened()
     played.line(id="t.1", result={"stopReason": "cancelled"})
-    played.done += played.session.deliver("t", "t.1", "text", fresh=False, now_ns=1, stopping=True)
+    played.deliver(fresh=False, interrupting=True)
     assert [event.reason for event in played.told] == ["interrupted"]
 
 
@@ -387,7 +409,7 @@ def test_the_next_daemon_knows_that_a_permission_was_refused(*, ended: bool) -> 
     over = {"id": "t.1", "result": {"stopReason": "end_turn"}}
     if ended:
         played.line(**over)
-    played.done += played.session.deliver("t", "t.1", "text", fresh=False, now_ns=1, refused=True)
+    played.deliver(fresh=False, refused_at=0.0)
     if not ended:
         played.line(**over)
     assert [event.reason for event in played.told] == ["refused"]
@@ -399,14 +421,14 @@ def test_the_next_daemon_finds_a_turn_that_ended_meanwhile() -> None:
     played.line(id="t.1", result={"stopReason": "end_turn"})
     played.deliver(fresh=False)
     assert [event.answer for event in played.told] == ["so"]
-    assert "t.1" not in played.written
+    assert played.given is None
 
 
 def test_the_next_daemon_goes_on_with_a_turn_that_runs() -> None:
     played = Played().opened()
     played.said("be", "1")
     played.deliver(fresh=False)
-    assert "t.1" in played.written  # the keeper knows whether it was before
+    assert played.given is not None  # the keeper knows whether it was before
     played.said("gun", "1")
     played.line(id="t.1", result={"stopReason": "end_turn"})
     assert [event.answer for event in played.told] == ["begun"]
@@ -416,7 +438,7 @@ def test_what_was_told_before_is_not_told_again() -> None:
     played = Played(known="s", told_to=1000)
     played.line(method="session/update", params={"update": {"sessionUpdate": "tool_call", "toolCallId": "c"}})
     played.said("so", "1")
-    assert not [c for c in played.done if isinstance(c, Emit) and c.event != played.session.observed]
+    assert not [c for c in played.done if isinstance(c, Emit)]
 
 
 def test_a_permission_waits_is_answered_once_and_is_gone_with_its_turn() -> None:
@@ -440,6 +462,7 @@ def test_a_cancel_answers_what_is_asked_with_nothing() -> None:
     played.deliver(fresh=True)
     played.line(**asks())
     commands = played.session.interrupt()
+    played.done += commands
     written = [command.message for command in commands if isinstance(command, Write)]
     assert [m.get("method") or m["result"]["outcome"]["outcome"] for m in written] == ["session/cancel", "cancelled"]
     played.line(id="t.1", result={"stopReason": "cancelled"})

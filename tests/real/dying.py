@@ -24,7 +24,6 @@ from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkTurnEnded
 from synapsed.parts.app_server.channel import AppServerChannel
 from synapsed.parts.session_server.delivery import SessionDelivery
-from synapsed.pipes.acp_link import AcpLink
 from synapsed.pipes.acp_session import AcpSession
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_link import StructuredLink
@@ -102,12 +101,9 @@ def wrap_all() -> None:
         ENDED,
         when=lambda _turn, command: isinstance(command, Say) and isinstance(command.event, LinkTurnEnded),
     )
-    wrap(AcpLink, "_write", BEFORE_WRITE, when=lambda command: command.message.get("method") == "session/prompt")
     wrap(KeeperConnection, "send", WRITTEN, when=_has(b'"session/prompt"'), after=True)
-    wrap(AcpLink, "_delivered", ON_RECORD)
     wrap(AcpSession, "_asked", ASKED)
     wrap(KeeperConnection, "send", ANSWERED, when=_has(b'"outcome"'), after=True)
-    wrap(AcpSession, "_conclude", ENDED)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import structlog
 from synapsed.channels import Adapter, Channel, LaunchContext, at_path, reply_of
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
-from synapsed.model.facts import PermissionOver, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.facts import PermissionOver, TurnEnded, TurnFailed, TurnInterrupted, TurnOver
 from synapsed.parts.session_server.channel import SessionServerChannel
 from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
 
@@ -102,7 +102,7 @@ class SessionDelivery(SessionServerChannel):
         replies = replies_to(messages, key, *self._continued.get(key, ()))
         return FoundTurn(turn=key, over=self._end_by(key, replies[-1]) if replies else None)
 
-    def _end_by(self, key: str, last: dict[str, Any]) -> TurnEnded | TurnFailed | TurnInterrupted:
+    def _end_by(self, key: str, last: dict[str, Any]) -> TurnOver:
         common: dict[str, Any] = {"channel": self.name, "at_ns": time.monotonic_ns(), "turn": key}
         if how_it_ended(last) == "answered":
             return TurnEnded(**common, answer=text_of(last))
