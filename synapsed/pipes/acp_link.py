@@ -43,6 +43,7 @@ from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.keyboard import Emit
 from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.readiness import SILENT_KEEPER
+from synapsed.pty.stopping import CONFIRM_S, WayStopping
 from synapsed.pty.viewers import Viewers, are_reports
 from synapsed.shared.files import write_whole
 from synapsed.terminal.delivery import type_message
@@ -54,9 +55,6 @@ STATE_FILE = "acp.json"
 
 READ_BACK = 16 * 1024 * 1024
 """Bytes of a launch's output that are read again at most when a daemon takes it up."""
-
-CONFIRM_STOP_S = 10.0
-"""How long a program has to end its turn after it was asked to; then it is ended itself."""
 
 LAST_WORDS_S = 5.0
 """How long it may take to tell how a turn ended right before its program did."""
@@ -106,16 +104,18 @@ class AcpLink(ProgramLink):
         """Nothing of the launch's output is missing from there on."""
         self._hands_at = 0.0
         self._persons = 0
+        pipes = _Pipes(self._give, lambda: self._perform(self._session.interrupt()))
         self._turns = ChannelDelivery(
             self._agent_id,
             self._profile,
-            _Pipes(self._give, lambda: self._perform(self._session.interrupt())),
+            pipes,
             clock=self._clock,
             emit=self._tell,
             over=self._observe,
             screen=self.screen_text,
             machine=AcpTurn,
         )
+        self._stopping = WayStopping(self._turns, pipes)
         self._told: LinkObserved | None = None
         self._rests = asyncio.Event()
         """No turn of a person's runs."""
@@ -347,14 +347,14 @@ class AcpLink(ProgramLink):
 
     async def interrupt(self) -> bool:
         """A program that does not end its turn is ended; its restart policy applies."""
-        turn, persons = self._turns.turn, self._session.turn is not None
-        if turn is not None:
-            ends = await self._turns.stop(turn, CONFIRM_STOP_S)
+        if self._turns.turn is not None:
+            ends = await self._stopping.stop()
         else:
+            persons = self._session.turn is not None
             self._perform(self._session.interrupt())
             if not persons:
                 return False  # what it does by itself has no end that could be waited for
-            ends = await self._rest_within(CONFIRM_STOP_S)
+            ends = await self._rest_within(CONFIRM_S)
         if not ends and not self._program.finishing:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
             self._perform(self._session.given_up(time.monotonic_ns()))

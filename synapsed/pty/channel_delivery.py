@@ -1,7 +1,6 @@
 """Performs one turn at a time on a way that the program itself offers: a channel that delivers, or its pipes."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -23,12 +22,6 @@ from synapsed.pty.turn_worker import TurnPerformer
 
 TELL_EVERY_S = 0.05
 """How often it is looked whether there is a piece of the answer to tell, while one is said."""
-
-TAKING_S = 20.0
-"""How long a program may take to take a message that is to be stopped: until then there is nothing to stop."""
-
-STOP_AGAIN_S = 1.0
-"""A program that was told to stop a turn that it had not begun with yet is told so again."""
 
 LOOK_S = 1.0
 """How long a message waits to know what the terminal shows."""
@@ -75,7 +68,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
         )
         self._stream: TurnStream | None = None
-        self._ended = asyncio.Event()
+        self.ended = asyncio.Event()
+        """Set when the last turn is over."""
         self._teller: asyncio.TimerHandle | None = None
 
     # --- the way in ---
@@ -93,7 +87,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         state = ChannelTurnState.model_validate(delivery.record.link)
         denial = marked(delivery.task_id, self._profile.prompts.denial_note)
         self.turn = self._machine(delivery, state, denial=denial)
-        self._ended.clear()
+        self.ended.clear()
         if self._profile.stream.enabled:
             self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
         self.add(self.turn.begin(fresh=delivery.fresh))
@@ -138,32 +132,6 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
     def drop(self) -> None:
         """The program has ended: what becomes of the turn is told by that."""
         self._end()
-
-    # --- what is asked ---
-
-    async def interrupt(self, within: float) -> bool:
-        """Stop the turn; whether it is over at most `within` seconds after the program had the message. If not, it goes
-        on."""
-        turn = self.turn
-        stopped = turn is not None and await self.stop(turn, within)
-        if turn is not None and self.turn is turn:
-            self.add(turn.go_on())
-        return stopped
-
-    async def stop(self, turn: ChannelTurn, within: float) -> bool:
-        """The same, and one that is not over then is still to be stopped."""
-        loop = asyncio.get_running_loop()
-        taken_by = loop.time() + TAKING_S
-        until = loop.time() + within
-        while self.turn is turn:
-            if turn.phase is Phase.SENDING and loop.time() < taken_by:
-                until = loop.time() + within
-            if (left := until - loop.time()) <= 0:
-                break
-            self.add(turn.interrupt())
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), min(left, STOP_AGAIN_S))
-        return turn.over
 
     def _now(self) -> float:
         """The date as it would be had nobody set the clock, and had the machine not slept, since this daemon came: a
@@ -239,7 +207,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         if self._teller is not None:
             self._teller.cancel()
             self._teller = None
-        self._ended.set()
+        self.ended.set()
         self._told_over()
 
     # --- the answer while it is said ---

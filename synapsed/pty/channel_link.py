@@ -32,9 +32,7 @@ from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_turn import BY
 from synapsed.pty.channel_view import Beside, ChannelView, chosen
 from synapsed.pty.pty_link import PtyLink
-
-STOP_S = 10.0
-"""How long a program may take to stop a turn that it was told to stop; then it has not confirmed it."""
+from synapsed.pty.stopping import WayStopping
 
 REACHED_S = 5.0
 """How long an adopted program's channel may take to answer before what its terminal shows is told alone."""
@@ -64,6 +62,7 @@ class StructuredLink(PtyLink):
             press=super().interrupt,
             screen=self.screen_text,
         )
+        self._way_stopping = WayStopping(self._turns, channel)
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=self._agent_id, exc_info=error))
         self._shown: LinkObserved | None = None
         """What the terminal showed last."""
@@ -74,8 +73,6 @@ class StructuredLink(PtyLink):
         self._opening = adopted
         """Nothing is told of what the terminal shows before the channel is reached, too."""
         self._reached = asyncio.Event()
-        self._moved = asyncio.Event()
-        """The channel is reached in another way than before."""
         self._exited = False
         self._typed_instead = False
         """A message was typed since the channel was away, which was told."""
@@ -134,7 +131,7 @@ class StructuredLink(PtyLink):
 
     def _changed(self) -> None:
         """The channel is reached in another way."""
-        self._moved.set()
+        self._way_stopping.moved.set()
         if self._channel.reach() != "away" or self._channel.gone is not None:
             self._reached.set()
         self._turns.changed()
@@ -222,27 +219,15 @@ class StructuredLink(PtyLink):
 
     async def interrupt(self) -> bool:
         if self._turns.turn is not None:
-            return await self._turns.interrupt(STOP_S)
+            return await self._way_stopping.interrupt()
         if self._session.turn is not None or self._channel.reach() == "away":
             return await super().interrupt()
-        return await self._interrupt_others()
-
-    async def _interrupt_others(self) -> bool:
-        """Stop a turn that was not begun from here; no key is pressed, which would do something else by now."""
-        if self._channel.reach() == "idle":
-            return False
         try:
-            if not await self._channel.interrupt(None):
-                return await super().interrupt()
+            stopped = await self._way_stopping.stop_others()
         except ChannelAway as error:
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
             return False
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_S):
-                while self._channel.reach() in ("busy", "asking"):
-                    self._moved.clear()
-                    await self._moved.wait()
-        return self._channel.reach() == "idle"
+        return await super().interrupt() if stopped is None else stopped
 
     # --- what is asked ---
 

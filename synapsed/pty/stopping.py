@@ -1,15 +1,19 @@
-"""Stopping what a program does, and what remains of it: the keys, the proof that it has stopped, the message that it
-may give back into its composer.
+"""Stopping what a program does, by keys or on a way of its own, and what remains of it: the keys, the proof that it has
+stopped, the message that it may give back into its composer.
 
 Before the program has taken the message, and when it is done with it, the keys that stop a turn would be for something
 else; so they are pressed while it works. From then on a screen that stands still counts as proof (`verdict.stopped`).
 """
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 
+from synapsed.interfaces import Way
 from synapsed.model.agent import Activity
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
+from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.keyboard import Steps, Tell, UntilRecorded, Work, leaving, look_now, wait_for
 from synapsed.pty.session import Session
 from synapsed.pty.turn import PtyTurn
@@ -26,6 +30,16 @@ RECORDED_S = 2.0
 
 JUDGED_S = 0.5
 """How long it takes at the most, from a screen that is still for long enough, to the end of the turn."""
+
+TAKING_S = 20.0
+"""How long a program may take to take a message that is to be stopped and was given on a way of its own: until then
+there is nothing to stop."""
+
+STOP_AGAIN_S = 1.0
+"""A program that was told to stop a turn that it had not begun with yet is told so again."""
+
+CONFIRM_S = 10.0
+"""How long a program may take to stop what it was told to stop on a way of its own; then it has not confirmed it."""
 
 LATE_S = 10.0
 """A busy machine's program may give a message back so long after it said that it stopped, or take one that was given
@@ -127,6 +141,57 @@ class Stopping:
         """The program has begun with a message that is told as canceled."""
         if (yield from self._press(_is_ready, turn.message)):
             yield from self._keyboard.clear_if(turn.holds)
+
+
+class WayStopping:
+    """Stops turns on a way of the program's own, without a key."""
+
+    def __init__(self, turns: ChannelDelivery, way: Way) -> None:
+        self._turns = turns
+        self._way = way
+        self.moved = asyncio.Event()
+        """To be set when `reach` of the way says something else."""
+
+    async def interrupt(self, within: float = CONFIRM_S) -> bool:
+        """Stop the turn that was given; whether it is over at most `within` seconds after the program had the message.
+        If not, it goes on."""
+        turn = self._turns.turn
+        stopped = await self.stop(within)
+        if turn is not None and self._turns.turn is turn:
+            self._turns.add(turn.go_on())
+        return stopped
+
+    async def stop(self, within: float = CONFIRM_S) -> bool:
+        """The same, and a turn that is not over then is still to be stopped."""
+        turn = self._turns.turn
+        if turn is None:
+            return False
+        loop = asyncio.get_running_loop()
+        taken_by = loop.time() + TAKING_S
+        until = loop.time() + within
+        while self._turns.turn is turn:
+            if turn.phase is turns.Phase.SENDING and loop.time() < taken_by:
+                until = loop.time() + within
+            if (left := until - loop.time()) <= 0:
+                break
+            self._turns.add(turn.interrupt())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._turns.ended.wait(), min(left, STOP_AGAIN_S))
+        return turn.over
+
+    async def stop_others(self) -> bool | None:
+        """Stop a turn that was not begun from here; whether nothing runs then. None where the program cannot be told
+        to on this way. Raises ChannelAway."""
+        if self._way.reach() == "idle":
+            return False
+        if not await self._way.interrupt(None):
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CONFIRM_S):
+                while self._way.reach() in ("busy", "asking"):
+                    self.moved.clear()
+                    await self.moved.wait()
+        return self._way.reach() == "idle"
 
 
 def _is_ready(look: Look) -> bool:
