@@ -415,6 +415,11 @@ class AgentTurns:
             return
         if isinstance(event, LinkTurnAccepted):
             self._actor.log.info("message accepted", task=event.task_id, evidence=event.evidence)
+            # Where the turn was over at once its record was not made durable any more.
+            after = turn.record.model_copy(update={"link": {**turn.record.link, "taken": True}})
+            if told := transitions.delivered(turn.task, turn.record, after):
+                await self._actor.persist(self._store.commit, turn=after, events=told)
+                turn.record = after
             return
         if isinstance(event, LinkTurnSaid):
             await self._say(event, turn)

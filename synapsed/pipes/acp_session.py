@@ -304,6 +304,8 @@ class AcpSession:
     def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
         """The answer to a prompt: its turn is over, and with it what it has asked."""
         turn = self._turn
+        if turn.id == id_:
+            self._accepted(turn, now_ns)  # first: it may come before the keeper's word
         if not (turn.id == id_ and turn.is_command):
             self._brief = None
         over = outcome(message, turn.speech, self._profile.error, turn=id_, at_ns=now_ns)
@@ -318,7 +320,6 @@ class AcpSession:
             while len(self._finished) > FINISHED_MAX:
                 del self._finished[next(iter(self._finished))]
             return
-        self._accepted(turn, now_ns)  # its answer may come before the keeper's word
         self._conclude(turn, over)
 
     def _accepted(self, turn: PromptedTurn, now_ns: int) -> None:

@@ -16,8 +16,9 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import SendRequest, TaskFilter
 from synapsed.model.agent import Activity
-from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.events import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 from synapsed.model.link import (
+    LinkTurnAccepted,
     LinkTurnFailed,
     LinkTurnProgress,
     LinkTurnRecord,
@@ -40,6 +41,17 @@ from tests.fakes.clock import until
 from tests.support.world import World
 
 AGENT = "synapse-fake-8190"
+
+
+async def test_a_message_whose_turn_is_over_at_once_is_told_as_delivered(world: World) -> None:
+    """Its record is not made durable any more."""
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    world.link.emit(LinkTurnAccepted(task.id, "fake"))
+    world.link.end("x")
+    await until(lambda: world.statuses(task.id)[-1:] == ["completed"])
+    assert len(world.told(TaskDelivered)) == 1
 
 
 async def test_a_message_becomes_a_turn_and_its_answer_the_task_s(world: World) -> None:
