@@ -414,12 +414,7 @@ class AgentTurns:
             self._actor.log.debug("a fact of another turn", fact=type(event).__name__)
             return
         if isinstance(event, LinkTurnAccepted):
-            self._actor.log.info("message accepted", task=event.task_id, evidence=event.evidence)
-            # Where the turn was over at once its record was not made durable any more.
-            after = turn.record.model_copy(update={"link": {**turn.record.link, "taken": True}})
-            if told := transitions.delivered(turn.task, turn.record, after):
-                await self._actor.persist(self._store.commit, turn=after, events=told)
-                turn.record = after
+            await self._accepted(event, turn)
             return
         if isinstance(event, LinkTurnSaid):
             await self._say(event, turn)
@@ -439,6 +434,14 @@ class AgentTurns:
                 await self._usage.forget("a turn ended")
             self.interruption.end()
             await self.pump()
+
+    async def _accepted(self, event: LinkTurnAccepted, turn: _Turn) -> None:
+        """Where the turn was over at once its record, which tells of that, was not made durable any more."""
+        self._actor.log.info("message accepted", task=event.task_id, evidence=event.evidence)
+        after = turn.record.model_copy(update={"link": {**turn.record.link, "taken": True}})
+        if told := transitions.delivered(turn.task, turn.record, after):
+            await self._actor.persist(self._store.commit, turn=after, events=told)
+            turn.record = after
 
     def limit_shown(self, limit: Limit) -> None:
         """The program tells of a limit in a dialog, which is then answered: the turn's end is by this limit."""

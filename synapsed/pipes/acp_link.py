@@ -35,7 +35,7 @@ from synapsed.pipes.acp_session import (
     AcpStage,
     SessionOpening,
 )
-from synapsed.pipes.acp_turn import AcpTurn, of_before
+from synapsed.pipes.acp_turn import AcpTurn
 from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
@@ -325,13 +325,15 @@ class AcpLink(ProgramLink):
     async def deliver(self, delivery: Delivery) -> None:
         if self._session.turn is not None or self._turns.turn is not None:
             raise NotReady("a turn runs already")
-        record = of_before(delivery.record, self._turns.record)
+        link = {**self._turns.record(delivery.record).link, **delivery.record.link}
+        if "prompt" in link:  # a version before has begun it
+            link |= {"key": link["prompt"], "refused_at": 0.0 if link.get("refused") else None}
         text = delivery.text
         if not delivery.command:  # its programs read commands, too
             text = type_message(self._profile.delivery, text, bracketed=True).text
-        stopped = bool(record.link["interrupting"]) or record.link["refused_at"] is not None
-        self._perform(self._session.deliver(record.link["key"], text, fresh=delivery.fresh, stopped=stopped))
-        self._turns.begin(replace(delivery, record=record, text=text))
+        stopped = link["interrupting"] or link["refused_at"] is not None
+        self._perform(self._session.deliver(link["key"], text, fresh=delivery.fresh, stopped=stopped))
+        self._turns.begin(replace(delivery, record=delivery.record.model_copy(update={"link": link}), text=text))
 
     def recorded(self, record: TurnRecord) -> None:
         self._turns.recorded()

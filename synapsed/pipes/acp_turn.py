@@ -4,11 +4,8 @@ A message's key is the id of the request that gives it. The keeper writes a requ
 of it, and its answer is found in the program's output by its id, so that nothing has to be asked of the program.
 """
 
-from collections.abc import Callable
-
 from synapsed.model.facts import TurnEnded
 from synapsed.model.link import LinkTurnEnded
-from synapsed.model.records import TurnRecord
 from synapsed.pty.channel_turn import ChannelTurn
 from synapsed.pty.turn_types import Command
 
@@ -33,17 +30,3 @@ class AcpTurn(ChannelTurn):
         if fact.answer:
             return self._over(LinkTurnEnded(self.task_id, fact.answer, True, evidence, fact.truncated))
         return super()._ended(fact, evidence, now)
-
-
-def of_before(record: TurnRecord, begun: Callable[[TurnRecord], TurnRecord]) -> TurnRecord:
-    """The record of a turn, also of one that a version before has begun, in words of its own; `begun` makes one of a
-    turn that begins."""
-    if "prompt" not in record.link:
-        return record
-    told = {
-        "key": record.link["prompt"],
-        "taken": "submit_offset" in record.link,
-        "interrupting": bool(record.link.get("interrupting")),
-        "refused_at": 0.0 if record.link.get("refused") else None,
-    }
-    return record.model_copy(update={"link": {**begun(record).link, **told}})
