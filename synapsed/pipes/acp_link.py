@@ -118,7 +118,7 @@ class AcpLink(ProgramLink):
         self._stopping = WayStopping(self._turns, pipes)
         self._told: LinkObserved | None = None
         self._rests = asyncio.Event()
-        """No turn of a person's runs."""
+        """No prompt is open."""
         self._viewers = Viewers(self._stage, self, self, now=self._clock.monotonic, outer=OuterTerminal())
 
     def _known(self) -> tuple[str | None, int]:
@@ -350,7 +350,7 @@ class AcpLink(ProgramLink):
     async def interrupt(self) -> bool:
         """A program that does not end its turn is ended; its restart policy applies."""
         if self._turns.turn is not None:
-            ends = await self._stopping.stop()
+            ends = await self._stopping.stop(goes_on=False)
         else:
             persons = self._session.turn is not None
             self._perform(self._session.interrupt())

@@ -219,7 +219,7 @@ class StructuredLink(PtyLink):
 
     async def interrupt(self) -> bool:
         if self._turns.turn is not None:
-            return await self._way_stopping.interrupt()
+            return await self._way_stopping.stop()
         if self._session.turn is not None or self._channel.reach() == "away":
             return await super().interrupt()
         try:

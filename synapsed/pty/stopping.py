@@ -152,32 +152,21 @@ class WayStopping:
         self.moved = asyncio.Event()
         """To be set when `reach` of the way says something else."""
 
-    async def interrupt(self, within: float = CONFIRM_S) -> bool:
+    async def stop(self, within: float = CONFIRM_S, *, goes_on: bool = True) -> bool:
         """Stop the turn that was given; whether it is over at most `within` seconds after the program had the message.
-        If not, it goes on."""
-        turn = self._turns.turn
-        stopped = await self.stop(within)
-        if turn is not None and self._turns.turn is turn:
-            self._turns.add(turn.go_on())
-        return stopped
-
-    async def stop(self, within: float = CONFIRM_S) -> bool:
-        """The same, and a turn that is not over then is still to be stopped."""
-        turn = self._turns.turn
-        if turn is None:
-            return False
-        loop = asyncio.get_running_loop()
-        taken_by = loop.time() + TAKING_S
-        until = loop.time() + within
-        while self._turns.turn is turn:
+        If not, it `goes_on`, or is still to be stopped."""
+        loop, turn = asyncio.get_running_loop(), self._turns.turn
+        taken_by, until = loop.time() + TAKING_S, loop.time() + within
+        while turn is not None and self._turns.turn is turn:
             if turn.phase is turns.Phase.SENDING and loop.time() < taken_by:
                 until = loop.time() + within
             if (left := until - loop.time()) <= 0:
+                self._turns.add(turn.go_on() if goes_on else [])
                 break
             self._turns.add(turn.interrupt())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._turns.ended.wait(), min(left, STOP_AGAIN_S))
-        return turn.over
+        return turn is not None and turn.over
 
     async def stop_others(self) -> bool | None:
         """Stop a turn that was not begun from here; whether nothing runs then. None where the program cannot be told

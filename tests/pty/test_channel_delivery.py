@@ -271,7 +271,7 @@ async def test_a_server_that_is_gone(played: Played) -> None:
 async def test_an_interrupt_is_confirmed_by_the_program(played: Played) -> None:
     played.begin()
     await played.until(LinkTurnAccepted)
-    stopping = asyncio.create_task(played.stopping.interrupt(10))
+    stopping = asyncio.create_task(played.stopping.stop(10))
     await until(lambda: played.channel.stopped == ["turn-1"])
     assert not stopping.done()
     played.tell(TurnInterrupted)
@@ -282,7 +282,7 @@ async def test_an_interrupt_is_confirmed_by_the_program(played: Played) -> None:
 async def test_an_interrupt_that_is_not_confirmed_lets_the_turn_go_on(played: Played) -> None:
     played.begin()
     await played.until(LinkTurnAccepted)
-    assert not await played.stopping.interrupt(0.01)
+    assert not await played.stopping.stop(0.01)
     played.tell(TurnEnded, answer="all the same")
     assert (await played.until(LinkTurnEnded)).answer == "all the same"
 
@@ -291,7 +291,7 @@ async def test_a_message_that_a_busy_program_takes_late_is_stopped_then(played: 
     played.channel.gate.clear()
     played.begin()
     await until(lambda: bool(played.channel.given))
-    stopping = asyncio.create_task(played.stopping.interrupt(10))
+    stopping = asyncio.create_task(played.stopping.stop(10))
     await until(lambda: played.turns.turn is not None and played.turns.turn.state.interrupting)
     played.channel.gate.set()
     await until(lambda: played.channel.stopped == ["turn-1"])
@@ -305,7 +305,7 @@ async def test_an_interrupt_waits_while_a_busy_program_takes_the_message(played:
     played.channel.gate.clear()
     played.begin()
     await until(lambda: bool(played.channel.given))
-    stopping = asyncio.create_task(played.stopping.interrupt(0.05))
+    stopping = asyncio.create_task(played.stopping.stop(0.05))
     given_up, _ = await asyncio.wait({stopping}, timeout=0.2)
     assert not given_up
     played.channel.gate.set()
@@ -344,7 +344,7 @@ async def test_a_program_that_has_no_command_for_it_is_stopped_by_keys(played: P
     played.begin()
     await played.until(LinkTurnAccepted)
     played.channel.stops, played.channel.now = False, "busy"
-    stopping = asyncio.create_task(played.stopping.interrupt(10))
+    stopping = asyncio.create_task(played.stopping.stop(10))
     await until(lambda: played.pressed == 1)
     played.tell(TurnInterrupted)
     assert await stopping
