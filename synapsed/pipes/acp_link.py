@@ -35,7 +35,7 @@ from synapsed.pipes.acp_session import (
     AcpStage,
     SessionOpening,
 )
-from synapsed.pipes.acp_turn import AcpTurn
+from synapsed.pipes.acp_turn import AcpTurn, of_before
 from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
@@ -325,9 +325,7 @@ class AcpLink(ProgramLink):
     async def deliver(self, delivery: Delivery) -> None:
         if self._session.turn is not None or self._turns.turn is not None:
             raise NotReady("a turn runs already")
-        link = {**self._turns.record(delivery.record).link, **delivery.record.link}
-        if "prompt" in link:  # a version before has begun it
-            link |= {"key": link["prompt"], "refused_at": 0.0 if link.get("refused") else None}
+        link = {**self._turns.record(delivery.record).link, **of_before(delivery.record.link)}
         text = delivery.text
         if not delivery.command:  # its programs read commands, too
             text = type_message(self._profile.delivery, text, bracketed=True).text

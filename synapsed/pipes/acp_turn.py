@@ -4,6 +4,8 @@ A message's key is the id of the request that gives it. The keeper writes a requ
 of it, and its answer is found in the program's output by its id, so that nothing has to be asked of the program.
 """
 
+from typing import Any
+
 from synapsed.model.facts import TurnEnded
 from synapsed.model.link import LinkTurnEnded
 from synapsed.pty.channel_turn import ChannelTurn
@@ -30,3 +32,11 @@ class AcpTurn(ChannelTurn):
         if fact.answer:
             return self._over(LinkTurnEnded(self.task_id, fact.answer, True, evidence, fact.truncated))
         return super()._ended(fact, evidence, now)
+
+
+def of_before(link: dict[str, Any]) -> dict[str, Any]:
+    """What is on record of a turn, also of one that a version before has begun, which had words of its own."""
+    if "prompt" not in link:
+        return link
+    refused_at = 0.0 if link.get("refused") else None
+    return {"key": link["prompt"], "interrupting": bool(link.get("interrupting")), "refused_at": refused_at}

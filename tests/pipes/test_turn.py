@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from synapsed.interfaces import Submitted
+from synapsed.interfaces import FoundTurn, Submitted
 from synapsed.model.facts import ChannelFact, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
-from synapsed.pipes.acp_turn import AcpTurn
+from synapsed.pipes.acp_turn import AcpTurn, of_before
 from synapsed.pty.channel_turn import ChannelTurnState
-from synapsed.pty.turn_types import Command, GiveMessage, Phase, Say, StopTurn
+from synapsed.pty.turn_types import Command, GiveMessage, LookUp, Phase, Say, StopTurn
 from tests.pty.playbook import delivery_of
 
 NOW = 1000.0
@@ -67,3 +67,15 @@ def test_a_message_that_the_keeper_does_not_confirm_is_waited_for() -> None:
     assert it.begin(fresh=True) == [GiveMessage("k", "the message")]
     assert it.unsent("silent", sent=True, now=NOW) == it.waited(NOW + 3600) == []
     assert it.phase is Phase.SENDING
+
+
+@pytest.mark.parametrize("more", [{}, {"submit_offset": 7}, {"interrupting": True}, {"refused": True}])
+def test_a_turn_that_a_version_before_has_begun_is_gone_on_with(more: dict[str, Any]) -> None:
+    it = turn(**of_before({"prompt": "t.1", "submitted": True, **more}))
+    assert it.begin(fresh=False) == [LookUp("t.1")]
+    found = it.found(FoundTurn(turn="t.1"), "away", NOW)
+    assert (StopTurn("t.1") in found) is ("interrupting" in more)
+    ends = {"interrupting": "interrupted", "refused": "refused"}
+    told = over(it, TurnInterrupted, turn="t.1")
+    assert told.reason == next((ends[name] for name in more if name in ends), "person")
+    assert of_before(it.record.link) == it.record.link
