@@ -35,8 +35,11 @@ log = structlog.get_logger(__name__)
 class ChannelDelivery(TurnPerformer[ChannelTurn]):
     """`emit` is given what becomes of the turn."""
 
-    waits_s = WAIT_S
     turn: ChannelTurn | None = None
+
+    @property
+    def waits_s(self) -> float | None:
+        return WAIT_S if self.turn is not None else None
 
     def __init__(
         self,

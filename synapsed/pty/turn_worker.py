@@ -49,9 +49,6 @@ KEPT_ROWS = 1000
 class TurnPerformer[T: TurnMachine[Any]](ABC):
     """Performs what the machine of the present turn wants. `run` is one task, of one turn after the other."""
 
-    waits_s: float | None = None
-    """How often `rested` is called while nothing is wanted."""
-
     def __init__(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
         self._work: deque[tuple[T, turns.Command]] = deque()
@@ -65,6 +62,11 @@ class TurnPerformer[T: TurnMachine[Any]](ABC):
     @abstractmethod
     def turn(self) -> T | None:
         """The present turn."""
+
+    @property
+    def waits_s(self) -> float | None:
+        """How often `rested` is called while nothing is wanted; None: not at all."""
+        return None
 
     @abstractmethod
     async def perform(self, turn: T, command: turns.Command) -> Sequence[turns.Command]:
