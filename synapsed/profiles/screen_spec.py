@@ -56,6 +56,14 @@ class BusySigns(Signs):
     """Their group `count`, or all of the words, is told beside what shows that it works."""
 
 
+class Background(_Section):
+    """What the program runs beside its turns: shells and subagents that go on while it takes the next prompt. The parts
+    of its status records tell that, too, and better."""
+
+    rows: list[Pattern] = []
+    """Below the composer: what matches is one, or as many as the group `count` says, and the group `what` its words."""
+
+
 class Ready(Signs):
     """A program with a composer is ready when that is empty; `title` must then match too."""
 
