@@ -190,7 +190,7 @@ def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
         text = bottom(screen, signs.rows)
         for pattern in signs.screen:
             if (match := pattern.search(text)) is not None:
-                return f"screen: {match.group().strip()[:80]}"
+                return f"screen: {(match.groupdict().get('sign') or match.group()).strip()[:80]}"
     return None
 
 

@@ -84,10 +84,16 @@ class FakeLink:
     # --- what the test does ---
 
     def observe_as(
-        self, activity: Activity, *, prompt: Prompt | None = None, held: str | None = None, evidence: str = "fake"
+        self,
+        activity: Activity,
+        *,
+        prompt: Prompt | None = None,
+        held: str | None = None,
+        evidence: str = "fake",
+        background: tuple[str, ...] = (),
     ) -> None:
         receives = activity is Activity.READY and held is None
-        self.seen = LinkObserved(activity, evidence, prompt, can_receive=receives, held=held)
+        self.seen = LinkObserved(activity, evidence, prompt, receives, held, background=background)
         self.emit(self.seen)
 
     def ready(self) -> None:

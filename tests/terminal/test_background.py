@@ -11,7 +11,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Background, BusySigns, Composer, Interrupt, Ready
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen_messages import InBackground
-from synapsed.terminal.verdict import STALE_S
+from synapsed.terminal.verdict import STALE_S, screen_sign
 from tests.support.readiness import receives
 
 PROFILE = Profile(
@@ -19,7 +19,7 @@ PROFILE = Profile(
     command="p",
     status_records="p",
     ready=Ready(quiet_ms=100),
-    busy=BusySigns(title="^\\* ", screen=["esc to stop"]),
+    busy=BusySigns(title="^\\* ", screen=[r">[^\n]*\n(?P<sign>esc to stop)"]),
     background=Background(rows=[r"(?P<count>\d+) (?P<what>shell)s?$", r"^ o (?P<what>\w+)"]),
     composer=Composer(line=r"^> ?(?P<text>.*)$"),
     interrupt=Interrupt(keys="\x1b", still_ms=1000),
@@ -60,6 +60,7 @@ def test_parts_of_a_record_are_in_the_background_where_nothing_else_shows_work()
     assert look.background == ("Look at it",)
     draw(observer, COMPOSER.replace(b"status line", b"esc to stop"), 2.0)
     assert observer.look(3.0).verdict.activity is Activity.BUSY, "it shows that it works"
+    assert screen_sign(PROFILE.busy, observer.look(3.0).screen) == "screen: esc to stop"
     draw(observer, b"\x1b]7501;state=clear:id=a1\x1b\\" + COMPOSER, 4.0)
     look = observer.look(5.0)
     assert (look.verdict.activity, look.background) == (Activity.BUSY, ()), "the record is the program's own"
