@@ -9,13 +9,16 @@ from synapsed.terminal.snapshot import ScreenSnapshot
 COUNT_MAX = 99
 """A count is believed up to that."""
 
+ROWS_ABOVE = 8
+"""Rows above the composer that tell of it, too."""
+
 
 def shown_background(profile: Profile, screen: ScreenSnapshot, composer: ComposerState) -> tuple[str, ...]:
-    """Returns the words for each, by rows below its composer."""
+    """Returns the words for each, by rows around its composer."""
     if not profile.background.rows or composer.row is None:
         return ()
-    below = "\n".join(screen.lines[composer.row + 1 :])
-    return tuple(word for row in profile.background.rows for found in row.finditer(below) for word in _words(found))
+    around = "\n".join(screen.lines[max(0, composer.row - ROWS_ABOVE) :])
+    return tuple(word for row in profile.background.rows for found in row.finditer(around) for word in _words(found))
 
 
 def _words(found: re.Match[str]) -> tuple[str, ...]:

@@ -511,9 +511,8 @@ class TerminalObserver:
         )
 
     def _background(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[str, ...]:
-        if self._records.root is not None:
-            return self._records.parts
-        return self._told_background or shown_background(self._profile, screen, composer)
+        told = self._told_background if self._records.root is None else self._records.parts
+        return told or shown_background(self._profile, screen, composer)
 
     def _puts_off(self, screen: ScreenSnapshot, composer: ComposerState) -> bool:
         spec, message = self._profile.interrupt.put_off, self.unbegun

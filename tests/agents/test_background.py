@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from synapsed.errors import NotReady
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged
 from synapsed.model.task import TaskState
@@ -65,3 +68,20 @@ async def test_while_it_runs_nothing_is_restarted(world: World) -> None:
     await until(lambda: world.manager.directory.view(AGENT).background == 2)
     await asyncio.sleep(0)
     assert len(world.factory.launched) == 1
+
+
+async def test_it_is_stopped_at_rest_and_no_message_goes_meanwhile(world: World) -> None:
+    await serving(world, "Serve")
+    world.link.background_gate = asyncio.get_running_loop().create_future()
+    stopping = asyncio.ensure_future(world.manager.terminals.interrupt(AGENT, background=True))
+    await until(lambda: world.link.background_stops == 1)
+    task = await world.send(AGENT)
+    assert world.link.deliveries == []
+    world.link.background_gate.set_result(True)
+    assert await stopping
+    await world.delivered()
+    world.link.submit()
+    with pytest.raises(NotReady, match="not at rest"):
+        await world.manager.terminals.interrupt(AGENT, background=True)
+    world.link.end("done")
+    await world.task_is(task.id, TaskState.COMPLETED)

@@ -52,6 +52,8 @@ class FakeLink:
         self.hides_answers = False
         self.open_error: SynapsedError | None = None
         self.stop_gate: asyncio.Future[None] | None = None
+        self.background_gate: asyncio.Future[bool] | None = None
+        self.background_stops = 0
         self.screen_gate: asyncio.Future[None] | None = None
         self.open_gate: asyncio.Future[None] | None = None
         self.given_up = False
@@ -157,6 +159,10 @@ class FakeLink:
 
     def settled(self) -> None:
         self.settlements += 1
+
+    async def stop_background(self) -> bool:
+        self.background_stops += 1
+        return True if self.background_gate is None else await self.background_gate
 
     async def interrupt(self) -> bool:
         self.interrupts += 1

@@ -9,6 +9,7 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles.channel_spec import Channel
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Background, BusySigns, Composer, Interrupt, Ready
+from synapsed.terminal.background import ROWS_ABOVE
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen_messages import InBackground
 from synapsed.terminal.verdict import STALE_S, screen_sign
@@ -39,7 +40,7 @@ PART = report(state="working", id="a1", title=base64.b64encode(b"Look at it").de
 
 def watched(screen: bytes, profile: Profile = PROFILE, now: float = 1.0) -> TerminalObserver:
     """A program that has been ready, and shows that since `now`."""
-    observer = TerminalObserver(profile, cols=40, rows=8, offset=0)
+    observer = TerminalObserver(profile, cols=40, rows=14, offset=0)
     observer.feed(0, b"> ", 0.0)
     observer.look(0.0)
     observer.look(0.5)
@@ -118,8 +119,8 @@ def test_a_title_that_moves_is_of_the_background_that_a_channel_tells() -> None:
     assert observer.look(2.2).verdict.activity is Activity.BUSY
 
 
-def test_rows_below_the_composer_tell_of_the_background() -> None:
-    observer = watched(
-        b"4 shells\r\n> \r\n2 shells\r\n o explorer\r\n", PROFILE.model_copy(update={"status_records": False})
-    )
-    assert observer.look(2.0).background == ("shell", "shell", "explorer")
+def test_rows_around_the_composer_tell_of_the_background() -> None:
+    far = b"4 shells" + b"\r\n" * ROWS_ABOVE
+    shown = far + b"\r\n3 shells\r\n> \r\n2 shells\r\n o explorer\r\n"
+    observer = watched(shown, PROFILE.model_copy(update={"status_records": False}))
+    assert observer.look(2.0).background == ("shell",) * 5 + ("explorer",)
