@@ -10,6 +10,8 @@ export interface ActivityChanged {
   activity: Activity;
   evidence: string;
   prompt: Prompt | null | Truncated;
+  /** How much it runs in its background; null: not told with this */
+  background: number | null;
 }
 
 export interface ActivityChangedEvent {

@@ -76,9 +76,14 @@ class CommandContext:
         if (reason := why_not_as_root((paths.state, paths.config, paths.a2a), self.environ)) is not None:
             raise WrongUser(reason)
 
+    @property
+    def may_ask(self) -> bool:
+        """Whether a person is there to be asked."""
+        return not self.as_json and self.out.on_terminal and sys.stdin.isatty()
+
     def asks(self, question: str) -> bool:
         """A person's yes; False where nobody is there to be asked."""
-        if self.as_json or not (self.out.on_terminal and sys.stdin.isatty()):
+        if not self.may_ask:
             return False
         from synapsectl.signals import typed_line
 

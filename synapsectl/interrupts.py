@@ -1,6 +1,6 @@
 """Stopping what an agent does, whoever asked for it."""
 
-from synapsectl.client import agent_path
+from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, REFUSED
 
@@ -21,3 +21,16 @@ def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
     elif done:
         ctx.out.line(f"{agent} interrupted")
     return code
+
+
+def stop_background(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
+    """Stop what the program of `agent` runs in its background; returns the exit code. Raises ApiError."""
+    path = agent_path(agent, "interrupt", control=True)
+    done = bool(ctx.client.post(path, {"background": True}, timeout=SLOW_TIMEOUT)["interrupted"])
+    if as_json:
+        ctx.out.document({"agent": agent, "interrupted": done})
+    elif done:
+        ctx.out.line(f"nothing runs in the background of {agent}")
+    else:
+        ctx.out.note(f"{agent} did not stop all that runs in its background: see 'synapsectl status {agent}'")
+    return DONE if done else REFUSED

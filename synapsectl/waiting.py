@@ -226,12 +226,14 @@ def outcome(ctx: CommandContext, agent: str, task: dict[str, Any]) -> int:
 
 
 def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> None:
-    """Say whose answers (`tasks` by agent) no exact channel has told."""
+    """Say whose answers (`tasks` by agent) no exact channel has told, and what goes on beside them."""
     read = [agent for agent, task in tasks.items() if task["status"] == "completed" and task.get("exact") is False]
     if read:
         whose = "this answer was" if len(tasks) == 1 else f"the answers of {', '.join(read)} were"
         ctx.out.note(f"{whose} read off the screen and may not be exact")
     for agent, task in tasks.items():
+        if task["status"] == "completed" and (count := task.get("metadata", {}).get("background")):
+            ctx.out.note(f"{agent} runs {count} in its background: what comes of that is not in this answer")
         if task.get("truncated"):
             whose = "this answer" if len(tasks) == 1 else f"the answer of {agent}"
             lost = task.get("missing_lines")

@@ -5,22 +5,30 @@ import argparse
 from synapsectl.client import task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError
-from synapsectl.interrupts import interrupt
+from synapsectl.interrupts import interrupt, stop_background
 from synapsectl.output import short_id
 from synapsectl.prompts import looks_like_task
 
 EXAMPLES = (
     ("synapsectl cancel 1f0c9a2b", "this task"),
     ("synapsectl cancel claude", "whatever it does now, as Esc would"),
+    ("synapsectl cancel claude --background", "the shells and subagents that it left running"),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TASK|AGENT", help="a task's id, or an agent whose turn is interrupted")
+    parser.add_argument(
+        "--background",
+        action="store_true",
+        help="what the agent's program runs in its background, instead of its turn",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    if args.background:
+        return stop_background(ctx, args.target, as_json=args.json)
     if looks_like_task(args.target):
         try:
             task = ctx.client.post(task_path(args.target, "cancel"))["task"]

@@ -26,6 +26,8 @@ class EachAgent(NamedTuple):
     among_with: Callable[[dict[str, Any]], bool] = lambda _: True
     starts: bool = False
     """It starts them: then they get of this shell's environment what is to be brought."""
+    ends_background: bool = False
+    """It ends what their programs run in the background, too."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("agents", nargs="*", metavar="agent", help="names, ids, type-ports or types")
@@ -54,11 +56,7 @@ class EachAgent(NamedTuple):
         if bool(args.agents) == args.all:
             raise UsageError(f"name agents, or all of them with --all: synapsectl {self.verb} AGENT… | --all")
         chosen = self.option is not None and bool(getattr(args, self.option))
-        if args.all:
-            among = self.among_with if chosen else self.among
-            names = [agent["name"] for agent in ctx.client.get("/agents") if among(agent)]
-        else:
-            names = list(dict.fromkeys(args.agents))
+        names = self._names(args, ctx, chosen=chosen)
         body = {self.option: chosen} if self.option is not None else None
         body = {**(body or {}), "without_approval": True} if self._unapproved(args) else body
         code, after = DONE, []
@@ -82,6 +80,24 @@ class EachAgent(NamedTuple):
             ctx.out.note("no agent is known: there is nothing to do")
         return code
 
+    def _names(self, args: argparse.Namespace, ctx: CommandContext, *, chosen: bool) -> list[str]:
+        """The agents that are meant; a person is asked about each that runs something in its background, which would
+        end with its program."""
+        agents = ctx.client.get("/agents") if args.all or self.ends_background else []
+        among = self.among_with if chosen else self.among
+        names = [agent["name"] for agent in agents if among(agent)] if args.all else list(dict.fromkeys(args.agents))
+        waits = self.starts and chosen
+        running = [agent for agent in agents if agent.get("background")] if self.ends_background and not waits else []
+        return [name for name in names if all(self._may_end(agent, ctx) for agent in running if _is(agent, name))]
+
+    def _may_end(self, agent: dict[str, Any], ctx: CommandContext) -> bool:
+        told = f"{agent['name']}: {agent['background']} in its background end with it"
+        told += f" ({'; '.join(agent['background_tasks'])})" if agent.get("background_tasks") else ""
+        if ctx.may_ask:
+            return ctx.asks(f"{told}: {self.verb} it?")
+        ctx.out.note(told)
+        return True
+
     def _unapproved(self, args: argparse.Namespace) -> bool:
         return self.starts and bool(args.without_approval)
 
@@ -91,6 +107,10 @@ class EachAgent(NamedTuple):
             return
         activated = {name for agent in names for name in bring_all(ctx, agent)}
         note_activated(ctx, sorted(activated))
+
+
+def _is(agent: dict[str, Any], address: str) -> bool:
+    return address in (agent["name"], agent["id"], agent["type"], f"{agent['type']}-{agent['port']}")
 
 
 def _note_loss(ctx: CommandContext, name: str) -> None:
@@ -132,6 +152,7 @@ stop = EachAgent(
     option="remove",
     help="forget them too: name, port and conversation",
     done_with="stopped and removed",
+    ends_background=True,
 )
 restart = EachAgent(
     "restart",
@@ -141,6 +162,7 @@ restart = EachAgent(
     help="not now: when no turn runs and nobody types",
     done_with="is restarted when it is idle",
     starts=True,
+    ends_background=True,
 )
 park = EachAgent("park", "parked", lambda agent: bool(agent["state"] == "running"))
 kill = EachAgent("kill", "killed", lambda agent: agent["pid"] is not None)

@@ -151,6 +151,7 @@ def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
         "alert": "; ".join(agent.get("alerts") or []) or None,
         "gone": _gone(agent),
         "held": None if prompt else agent["held"],
+        "background": "; ".join(agent.get("background_tasks") or []) or None,
         "until": clock_time(agent["until"], datetime.now(UTC)) if agent.get("until") else None,
         "conversation": _conversation(agent.get("conversation")),
         "task": _task(agent),

@@ -3,6 +3,7 @@ until it is over.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -85,6 +86,13 @@ class Interruption:
         self._actor = actor
         self.pending: PendingInterrupt | None = None
 
+    def begin_background(self, stop: Callable[[], Awaitable[bool]]) -> asyncio.Future[bool]:
+        """Stop what runs in the background of a program at rest, by `stop`; as `begin`."""
+        if self.pending is None:
+            self.pending = PendingInterrupt("background")
+            self._actor.spawn(self._ask(self.pending, stop))
+        return self.pending.outcome
+
     def begin(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
         """Stop what runs, if that is not under way already; the future tells whether the program confirmed it. A task
         that ran ends `canceled` with `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken
@@ -112,13 +120,13 @@ class Interruption:
         self.pending = None
         pending.end()
 
-    async def _ask(self, pending: PendingInterrupt) -> None:
+    async def _ask(self, pending: PendingInterrupt, stop: Callable[[], Awaitable[bool]] | None = None) -> None:
         confirmed = False
         await self._owner.given()
         try:
             link = self._process.link
             if link is not None:
-                confirmed = await link.interrupt()
+                confirmed = await (stop or link.interrupt)()
         except SynapsedError as error:
             self._actor.log.warning("the interruption failed", error=error.message)
         finally:

@@ -430,7 +430,10 @@ class Agent:
         link = self.process.link
         if not self.record.restart_pending:
             await self.turns.pump()
-        elif link is not None and self.turns.current is None and (await link.observe()).can_receive:
+        elif link is not None and self.turns.current is None and (seen := await link.observe()).can_receive:
+            if seen.background:
+                await self.turns.pump()  # what may go on for ever keeps no message waiting
+                return
             try:
                 await self.process.stop(again=True)
             except NotReady as error:  # what it needs has gone since the restart was asked for
@@ -518,10 +521,16 @@ class Agent:
         before, self._seen = self._seen, seen
         if moved := before is None or before.activity is not seen.activity or before.prompt != seen.prompt:
             self.since = self._clock.wall()
+        moved = moved or before is None or len(before.background) != len(seen.background)
         commit = self.turns.observed(seen, again=before is not None and before.asking != seen.asking)
         change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
         if moved or commit is not None or change.events:
-            told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
+            told = ActivityChanged(
+                activity=seen.activity,
+                evidence=seen.evidence,
+                prompt=seen.prompt,
+                background=len(seen.background),
+            )
             also: list[EventData] = []
             if moved:
                 also = [told, *await self._rested(seen.activity)]

@@ -7,6 +7,7 @@ not idle            because
 ==================  ================================================================================================
 a task              one waits in the mailbox, is worked on, or is being interrupted
 the program         it is starting, works, asks something, or says nothing that is understood
+the background      something that it has started goes on there
 a person            a terminal is attached (looking on is enough), or a draft stands in the composer
 the account         its usage limit is reached: what that ends with would have to be found out again
 a restart           one was asked for when it is idle, which comes first
@@ -70,6 +71,8 @@ def occupied(now: Situation) -> str | None:
         return "it is to be restarted"
     if seen.activity is not Activity.READY:
         return f"it is {seen.activity.value}"
+    if seen.background:
+        return f"{len(seen.background)} in its background would end with it ({'; '.join(seen.background)})"
     if seen.held is not None:
         return f"it is held ({seen.held})"
     return None

@@ -17,7 +17,7 @@ from synapsed.agents.turns import OF_NO_TURN, AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Ages, Clock
 from synapsed.config.config import seconds_of
-from synapsed.errors import ProgramEnded, TaskNotCancelable
+from synapsed.errors import NotReady, ProgramEnded, TaskNotCancelable
 from synapsed.interfaces import Store
 from synapsed.model.task import INTERRUPTED_STATES, Task, TaskState
 from synapsed.tasks.transitions import describe_exit
@@ -67,6 +67,21 @@ class StopRequests:
             name, state, how = self._process.record.name, self._process.state.value, describe_exit(exited)
             raise ProgramEnded(f"{name}: its program ended over the interrupt ({how}); it is {state}", agent=name)
         return done
+
+    async def stop_background(self) -> bool:
+        """Stops all that its program runs in the background; False where something goes on. Raises NotReady while the
+        program is not at rest: it takes the keys for that at its composer."""
+        await self._owner.adopted()
+        if self._parking.away:
+            return False
+        pending = await self._actor.call(self._begin_background)
+        return await self._actor.wait(asyncio.shield(pending))
+
+    async def _begin_background(self) -> asyncio.Future[bool]:
+        link, name = self._process.require_link(), self._process.record.name
+        if self._turns.current is not None or not (await link.observe()).can_receive:
+            raise NotReady(f"{name} is not at rest: what runs in its background is stopped when it is", agent=name)
+        return self._turns.interruption.begin_background(link.stop_background)
 
     async def cancel(self, task_id: str) -> Task:
         """Raises TaskNotCancelable when it has ended, or the program went on; or while a keeper that stands still keeps

@@ -105,6 +105,8 @@ class AgentTurns:
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
+        self._background = 0
+        """How much its program was seen to run in its background."""
         self.interruption = Interruption(process, self, clock=clock, actor=actor)
         self._giving: asyncio.Task[None] | None = None
         """Gives the turn to the link."""
@@ -310,11 +312,13 @@ class AgentTurns:
 
     async def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
-        restarts, stops = self._process.record.restart_pending, self.interruption.pending is not None
-        now = replace(self._usage.moment, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
+        stops, runs = self.interruption.pending is not None, self._turn is not None
+        now = replace(self._usage.moment, interrupting=stops, in_turn=runs)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None
-        return link if (await link.observe()).can_receive else None
+        seen = await link.observe()
+        restarts = self._process.record.restart_pending and not seen.background
+        return link if seen.can_receive and not restarts else None
 
     async def _begin(
         self,
@@ -356,6 +360,7 @@ class AgentTurns:
 
     def observed(self, seen: LinkObserved, *, again: bool = False) -> Commit | None:
         """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
+        self._background = len(seen.background)
         if (task := self.current) is None:
             return None
         if not self.answers.counts(seen, again=again, waits=task.status in INTERRUPTED_STATES):
@@ -505,6 +510,7 @@ class AgentTurns:
             now=now,
             blocks=blocks,
             told=told,
+            background=self._background,
         )
 
     async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:

@@ -211,7 +211,8 @@ def _waited_for(agent: Agent) -> str | None:
 
 
 def _kept_from(agent: Agent) -> str | None:
-    found = obstacle(replace(agent.usage.moment, restarting=agent.record.restart_pending, link=agent.seen))
+    restarts = agent.record.restart_pending and not (agent.seen is not None and agent.seen.background)
+    found = obstacle(replace(agent.usage.moment, restarting=restarts, link=agent.seen))
     return found.held if found is not None else None
 
 
@@ -229,6 +230,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     task = agent.turns.current
     version = record.launch.version if record.launch is not None else None
     withheld = record.launch.withheld if record.launch is not None else []
+    background = agent.seen.background if agent.seen is not None else ()
     return {
         "name": record.name,
         "id": record.id,
@@ -253,6 +255,8 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "until": iso(limit.resume_at) if limited and limit is not None else None,
         "asks": _gist(telling(agent.prompt.type, agent.prompt.prompt)) if agent.prompt is not None else None,
         "doing": _gist(task.message.text) if task is not None else None,
+        "background": len(background),
+        "background_tasks": [_gist(each) for each in background],
     }
 
 

@@ -251,6 +251,10 @@ class StopBody(_Body):
     remove: bool = False
 
 
+class InterruptBody(_Body):
+    background: bool = False
+
+
 class RestartBody(_Body):
     when_idle: bool = False
     without_approval: bool = False

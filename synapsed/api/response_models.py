@@ -113,6 +113,7 @@ class SeedStatus(_Answer):
     evidence: str
     held: str | None
     queue: int
+    background: int = 0
     task: str | None
     prompt: Prompt | None
     explain: list[Testimony] | SkipJsonSchema[None] = _if_any([])

@@ -31,6 +31,7 @@ from synapsed.clock import PastDates, SystemClock
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
+    BackgroundTold,
     ChannelFact,
     PermissionAsked,
     PromptAccepted,
@@ -221,6 +222,7 @@ class HookChannel:
             self._transcript = Path(path)
         common = _Common(self.name, report.at_ns, _string(payload, fields.session), _string(payload, fields.turn))
         self._tell_tool(report, common)
+        self._tell_background(report, common)
         if kind is None:
             return
         if kind == "saying":
@@ -245,6 +247,13 @@ class HookChannel:
             turn = common.turn or (self._turn.name if self._turn is not None else None)
             at_ns, session = report.at_ns, common.session
             self._say(tool_fact(line, report.payload, channel=self.name, at_ns=at_ns, session=session, turn=turn))
+
+    def _tell_background(self, report: Report, common: "_Common") -> None:
+        fields = self._channel.fields
+        told = at_path(report.payload, fields.background) if fields.background is not None else None
+        if isinstance(told, list):
+            named = (_string(one, fields.background_name) for one in told if isinstance(one, dict))
+            self._say(common.fact(BackgroundTold, names=tuple(name or "task" for name in named)))
 
     def _tell_saying(self, report: Report, common: "_Common") -> None:
         """A courtesy: of the turn that is open, and of no other."""

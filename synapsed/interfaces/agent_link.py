@@ -348,6 +348,11 @@ class AgentLink(Protocol):
         """Stop whatever turn runs, a person's too, by the profile's keys; True when that is confirmed."""
         ...
 
+    async def stop_background(self) -> bool:
+        """Stop all that runs in the background of a program at rest, by the profile's keys; True when nothing does any
+        more."""
+        ...
+
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         """Answer the prompt on the screen; whether its terminal hid what was typed, so that it is kept nowhere.
         Raises NotWaiting, PromptChanged, InvalidChoice."""

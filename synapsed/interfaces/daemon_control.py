@@ -301,8 +301,9 @@ class Terminals(Protocol):
         """Answer a prompt outside any task."""
         ...
 
-    async def interrupt(self, agent_id: str) -> bool:
-        """Stop the turn that runs, a person's own too; a task that ran ends `canceled`."""
+    async def interrupt(self, agent_id: str, *, background: bool = False) -> bool:
+        """Stop the turn that runs, a person's own too; a task that ran ends `canceled`. `background`: instead all that
+        runs in the background of a program at rest. Raises NotReady."""
         ...
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:

@@ -218,6 +218,11 @@ class AgentView(BaseModel):
     """Attributes of the shell that started it which its process could not have: a lower nice value, limits, CPUs."""
     settings: list[str] = []
     """What the person's own settings of its program mean here: no hooks, another mode, other keys."""
+    background: int = 0
+    """How much of what it has started goes on in its background, as its program tells it: `activity` says whether it
+    takes a message meanwhile."""
+    background_tasks: list[str] = []
+    """The program's words for each; only for those who may see what its screen shows."""
     host: str | None = None
     """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
     they are there."""
@@ -228,7 +233,7 @@ class AgentView(BaseModel):
 
     def unseen(self) -> Self:
         """The same for those who may not see what its screen shows."""
-        return self.model_copy(update={"asks": None, "doing": None})
+        return self.model_copy(update={"asks": None, "doing": None, "background_tasks": []})
 
 
 class StartedAgent(AgentView):

@@ -57,6 +57,13 @@ class TurnAnswered(ChannelFact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundTold(ChannelFact):
+    """What runs in the program's background now, in its words: all of it."""
+
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(ChannelFact):
     """The turn is over; `answer` is the last assistant message exactly, None where this channel cannot tell;
     `truncated`: some of that may be missing."""

@@ -23,6 +23,8 @@ class LinkObserved:
     held: str | None = None
     asking: int = 0
     by_hand: str | None = field(default=None, compare=False)
+    background: tuple[str, ...] = ()
+    """What it runs in its background, in its own words."""
     whole: bool = field(default=False, compare=False)
     """The program itself asks over a channel: what that has not told of the prompt is not known."""
 

@@ -75,6 +75,10 @@ class ChannelFields(_Section):
     """Which piece of its message that is, from 0."""
     error: list[str] = ["error"]
     """All that have something are searched for the code; the last of them is the message."""
+    background: str | None = None
+    """A list of all that runs in the program's background."""
+    background_name: str = "name"
+    """What one of those is called, in that."""
     tool: str = "tool_name"
     tool_input: str = "tool_input"
 

@@ -17,6 +17,7 @@ from synapsed.profiles.releases import drift, key, within
 from synapsed.profiles.screen_spec import (
     AccountSpec,
     AnswerSpec,
+    Background,
     BusySigns,
     Composer,
     DeliverySpec,
@@ -203,6 +204,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     (false)."""
     ready: Ready = Ready()
     busy: BusySigns = BusySigns()
+    background: Background = Background()
     waiting: Signs = Signs()
     error: list[ErrorPattern] = []
     limit: list[LimitPattern] = []

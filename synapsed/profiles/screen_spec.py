@@ -56,6 +56,20 @@ class BusySigns(Signs):
     """Their group `count`, or all of the words, is told beside what shows that it works."""
 
 
+class Background(_Section):
+    """What the program runs beside its turns: shells and subagents that go on while it takes the next prompt. The parts
+    of its status records tell that, too, and better."""
+
+    rows: list[Pattern] = []
+    """Below the composer, or just above: what matches is one, or as many as the group `count` says, and the group
+    `what` its words. A program that tells the parts of its status record needs none."""
+    command: str = ""
+    """What is typed and submitted to stop it, again until nothing is left. Where that opens a list, `stop` ends the one
+    that is marked there, and `close` is pressed then. Empty: it is not known how it is stopped."""
+    stop: str = ""
+    close: str = "\x1b"
+
+
 class Ready(Signs):
     """A program with a composer is ready when that is empty; `title` must then match too."""
 

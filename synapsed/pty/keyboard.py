@@ -9,8 +9,10 @@ import re
 import signal
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from synapsed.model.agent import Activity
 from synapsed.model.link import LinkEvent
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
@@ -42,6 +44,18 @@ time may have been the end of a paste, and nothing have been left for the second
 
 TAKE_BACK_S = 10.0
 """How long a busy machine's program may take to show what was pasted. Without that it would be left to stand there."""
+
+BACKGROUND_MAX = 100
+"""So many are stopped in the background, one after the other."""
+
+STOPS_S = 15.0
+"""How long a busy machine's program may take to open its list, and to tell that something in it has ended."""
+
+CLOSED_S = 60.0
+"""How long a turn may take that the program begins with since something was stopped."""
+
+CLOSE_TRIES = 3
+"""What was looked at in a list is closed before the list is."""
 
 INTERRUPT_TRIES = 2
 
@@ -425,6 +439,40 @@ class Keyboard:
         yield from press(keys)
         return (yield from wait_for(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S))
 
+    def stop_background(self) -> Steps[bool]:
+        """Stop what runs in the background of a program at rest, at its empty composer; whether nothing does then."""
+        self.answering = True
+        try:
+            for _ in range(BACKGROUND_MAX if self._profile.background.command else 0):
+                left = len((yield from look_now()).background)
+                if not left or not (yield from wait_for(_takes_command, CLOSED_S)):
+                    break  # what was stopped may have made it begin with something else
+                yield from self._stop_some(left)
+                if len((yield from look_now()).background) >= left:
+                    break
+            return not (yield from look_now()).background
+        finally:
+            self.answering = False
+
+    def _stop_some(self, left: int) -> Steps[None]:
+        spec, fewer = self._profile.background, partial(_runs_less, left)
+        yield from press(spec.command)
+        yield from wait_for(lambda look: look.composer.state == "draft", SHOWN_S)
+        yield from press(self._profile.delivery.submit)
+        if spec.stop and (yield from wait_for(lambda look: look.composer.state == "absent", STOPS_S)):
+            yield from press(spec.stop)
+        yield from wait_for(fewer, STOPS_S)
+        yield from self._close_list(spec.close)
+        if (yield from look_now()).composer.state == "draft":  # it was not submitted
+            yield from self.clear()
+
+    def _close_list(self, keys: str) -> Steps[None]:
+        for _ in range(CLOSE_TRIES):
+            if (yield from wait_for(lambda look: look.composer.state != "absent", 0.0)):
+                return
+            yield from press(keys)
+            yield from wait_for(lambda look: look.composer.state != "absent", CLEAR_WAIT_S)
+
     def leave_opened(self, within: float = 0.0) -> Steps[None]:
         """Close what these keys opened, or open `within` so many seconds: they found nothing to stop or to clear."""
         if within and any(dialog.leave is not None for dialog in self._profile.prompts.dialogs):
@@ -469,6 +517,14 @@ class Keyboard:
                 return
         if spec.keys:
             yield WaitForExit(spec.grace_ms / 1000)
+
+
+def _takes_command(look: Look) -> bool:
+    return look.verdict.activity is Activity.READY and look.composer.state == "empty"
+
+
+def _runs_less(than: int, look: Look) -> bool:
+    return len(look.background) < than
 
 
 def _from_composer(look: Look) -> tuple[str, ...]:

@@ -57,6 +57,10 @@ class ProgramLink(Owner, Visited):
     def give_up(self) -> None:
         self._program.give_up()
 
+    async def stop_background(self) -> bool:
+        """False: it is not known how that is done."""
+        return False
+
     def leave_unreached(self) -> None:
         self._program.leave_unreached()
 

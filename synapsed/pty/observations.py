@@ -132,6 +132,7 @@ class Observations:
             can_receive=found is None,
             held=found.held if found is not None else None,
             asking=self.asking.number,
+            background=look.background,
             by_hand=self.touched if self.touched != prompt_id else None,
         )
         if observed.by_hand is not None:

@@ -410,6 +410,9 @@ class PtyLink(ProgramLink):
                 raise KeeperLost("its screen is not drawn: nothing could tell whether it stops") from None
             return await self._driver.perform(self._stopping.stop())
 
+    async def stop_background(self) -> bool:
+        return await self._driver.perform(self._keyboard.stop_background())
+
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         return await self._driver.perform(self._answering.answer(text, prompt_id, self._on_refusal))
 

@@ -19,6 +19,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
+    BackgroundTold,
     ChannelFact,
     PromptAccepted,
     SessionStarted,
@@ -58,6 +59,7 @@ from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import (
     Ask,
     Drawn,
+    InBackground,
     KeysTyped,
     Skipped,
     Start,
@@ -181,6 +183,8 @@ class Session:
         """A side channel reported."""
         if isinstance(fact, AssistantSaying):
             self.speech.told(fact)
+        elif isinstance(fact, BackgroundTold):
+            self._out.append(Tell(InBackground(fact.names)))
         else:
             self._facts.append(fact)
             if isinstance(fact, PromptAccepted):
@@ -317,6 +321,7 @@ class Session:
             times.append(max(self.turn.deadline, now + MOMENT_S))
         if look.verdict.activity is not Activity.READY:
             times += turning_points(self._profile, look.changed_at, look.still_since)
+            times += turning_points(self._profile, look.calm_since, look.calm_since)
         elif not look.verdict.settled:
             times.append(look.changed_at + self._profile.ready.quiet_ms / 1000)
         coming = [when for when in times if when > now]

@@ -145,6 +145,8 @@ class _WireLook(NamedTuple):
     steady_at: _Time
     still_since: _Time
     unreadable_at: _Time
+    calm_since: _Time
+    background: tuple[_Line, ...]
     record: _Line | None
     worked_until: _Count
     turn_open: bool
@@ -183,6 +185,8 @@ def read_look(frame: ScreenFrame, profile: Profile, known: ScreenSnapshot | None
         steady_at=told.steady_at,
         still_since=told.still_since,
         unreadable_at=told.unreadable_at,
+        calm_since=told.calm_since,
+        background=told.background,
         record=told.record,
         worked_until=told.worked_until,
         turn_open=told.turn_open,

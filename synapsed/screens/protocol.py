@@ -29,6 +29,7 @@ from synapsed.terminal.menu_rows import MenuOption
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.screen_messages import (
     Ask,
+    InBackground,
     KeysTyped,
     LinesWanted,
     Note,
@@ -211,7 +212,8 @@ def read_opening(text: bytes, blob: bytes) -> Opening:
 
 
 _NOTES: dict[str, type[Note]] = {
-    kind.__name__: kind for kind in (KeysTyped, StopAsked, StopOver, TurnOpened, TurnClosed, Skipped, OuterTerminal)
+    kind.__name__: kind
+    for kind in (KeysTyped, StopAsked, StopOver, TurnOpened, TurnClosed, InBackground, Skipped, OuterTerminal)
 }
 
 
@@ -269,6 +271,7 @@ def write_look(look: Look | None, profile: Profile, known: ScreenSnapshot | None
         (composer.state, composer.text, composer.row, composer.prompt, composer.learned),
         None if screen is known else _screen(screen),
         *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at),
+        *(look.calm_since, [_clean_words(each) for each in look.background]),
         *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost, look.good_until),
         *(look.mid_frame, look.kinds is not None),
     )

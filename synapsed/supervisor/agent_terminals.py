@@ -71,8 +71,9 @@ class AgentTerminals:
     async def answer(self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON) -> None:
         await agent_of(self._agents, agent_id).answer(text, prompt_id, origin)
 
-    async def interrupt(self, agent_id: str) -> bool:
-        return await agent_of(self._agents, agent_id).stops.interrupt()
+    async def interrupt(self, agent_id: str, *, background: bool = False) -> bool:
+        stops = agent_of(self._agents, agent_id).stops
+        return await (stops.stop_background() if background else stops.interrupt())
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         return await agent_of(self._agents, agent_id).decide(event, told)

@@ -109,11 +109,12 @@ def completed(
     missing: int | None = None,
     blocks: Sequence[Artifact] = (),
     told: str = "",
+    background: int = 0,
 ) -> Commit:
     """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole, but where
     the screen that it was read off had it no more (`truncated`: so many lines are `missing`, if that is known). What
     was `told` of it in pieces is not told again, unless it turned out to be another text; nor are the blocks that the
-    task has already."""
+    task has already. `background`: so much of what the program has started goes on."""
     artifacts = [Artifact.answer(answer, truncated=truncated, missing=missing), *blocks]
     append = bool(told) and answer.startswith(told)
     rest = Artifact.answer(answer[len(told) :], truncated=truncated, missing=missing)
@@ -126,11 +127,16 @@ def completed(
         exact=exact,
         truncated=truncated,
         missing_lines=missing,
+        metadata={**_without(task.metadata, "background"), **({"background": background} if background else {})},
         prompt=None,
         artifacts=[*(a for a in _without_blocks(task) if a.artifact_id != ANSWER_ID), *artifacts],
     )
     events = (*(_event(task, data) for data in (end, *news)), _status(task))
     return Commit(task=task, events=events, turn_ended=task.id)
+
+
+def _without(metadata: dict[str, Any], key: str) -> dict[str, Any]:
+    return {known: value for known, value in metadata.items() if known != key}
 
 
 def failed(task: Task, *, code: str, message: str, now: float, details: dict[str, Any] | None = None) -> Commit:

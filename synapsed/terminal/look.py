@@ -35,6 +35,10 @@ class Look:
     """When the screen or the title last changed, or the turn was asked to stop."""
     unreadable_at: float = 0.0
     """When a screen that is not understood is told of, if it stays so; 0 for never."""
+    calm_since: float = 0.0
+    """The same, but for numbers that count and what stands below the composer."""
+    background: tuple[str, ...] = ()
+    """What the program says to run in its background."""
     record: str | None = None
     """The root of the program's status records."""
     worked_until: int = 0

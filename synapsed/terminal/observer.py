@@ -14,6 +14,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
+from synapsed.terminal.background import shown_background
 from synapsed.terminal.composer import ComposerState, OwnText, emptied, puts_off, read_composer, stands_before, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
 from synapsed.terminal.emulated_screen import Screen
@@ -35,8 +36,19 @@ from synapsed.terminal.scanner import (
     StatusReported,
     TerminalReset,
 )
-from synapsed.terminal.screen_messages import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
+from synapsed.terminal.screen_messages import (
+    Ask,
+    InBackground,
+    KeysTyped,
+    Note,
+    Skipped,
+    StopAsked,
+    StopOver,
+    TurnClosed,
+    TurnOpened,
+)
 from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.stillness import Calm
 from synapsed.terminal.turn_signs import OpenTurn
 from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
@@ -103,6 +115,9 @@ class TerminalObserver:
     _edits_from = 0
     """Spool offset at which bracketed paste was switched on last."""
 
+    _told_background: tuple[str, ...] = ()
+    """What a side channel told last to run in the background."""
+
     _undrawn: str | None = None
     """As of `Observation`."""
 
@@ -135,6 +150,7 @@ class TerminalObserver:
         self._activity = Activity.STARTING
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
+        self._calm = Calm(profile)
         self._title: tuple[str, float] = ("", 0.0)
         """The title, and since when it has been that."""
         self._fed_at = 0.0
@@ -187,6 +203,7 @@ class TerminalObserver:
             self._progress = ProgressState(state.get("progress", 0))
             self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
         self._changed_at = now
+        self._calm.moved(now)
         return self
 
     def _composer(self, screen: ScreenSnapshot) -> ComposerState:
@@ -302,6 +319,7 @@ class TerminalObserver:
         self._records.report(body)
         if self._records.root != before:
             self._changed_at = now
+            self._calm.moved(now)
             if self._records.root == "working":
                 self.turn.stop_over()
             if before == "working" and self._records.root in ("idle", "done", "error"):
@@ -330,6 +348,8 @@ class TerminalObserver:
                 self.turn.opened(channel, at_ns)
             case TurnClosed():
                 self.turn.closed()
+            case InBackground(names):
+                self._told_background = names
             case Skipped(offset):
                 self.skip(offset)
             case OuterTerminal():
@@ -373,6 +393,7 @@ class TerminalObserver:
         says_so = look.verdict.activity is Activity.READY and look.verdict.settled and not look.lost
         if not says_so or look.turn_open or look.stopping or self._progress is not ProgressState.NONE:
             points += turning_points(self._profile, look.changed_at, look.still_since)
+            points += turning_points(self._profile, look.calm_since, look.calm_since)
         return points
 
     @property
@@ -389,6 +410,8 @@ class TerminalObserver:
             self._before,
             self._undrawn,
             self._records.root,
+            self._records.parts,
+            self._told_background,
             self._progress,
             self.turn.channel,
             self.turn.lost_ns,
@@ -411,6 +434,8 @@ class TerminalObserver:
         if self._shown_at is None and any(line.strip() for line in screen.lines):
             self._shown_at = now
         seen = self._observe(screen, now)
+        self._calm.look(screen, seen.composer, self._changed_at)
+        seen = replace(seen, calm_s=now - self._calm.since, calm_still_s=now - self._calm_still_since)
         if self.turn.lost_ns is None and lost_end(self._profile, seen):
             self.turn.lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
@@ -439,6 +464,8 @@ class TerminalObserver:
             still_since=self._still_since,
             unreadable_at=self._unreadable.due or 0.0,
             record=self._records.root,
+            background=seen.background,
+            calm_since=self._calm_still_since,
             worked_until=self.worked_until,
             turn_open=self.turn.channel is not None,
             stopping=self.turn.stop_asked_at is not None,
@@ -470,6 +497,9 @@ class TerminalObserver:
             turn_open=self.turn.channel,
             quiet_s=now - self._changed_at,
             still_s=now - self._still_since,
+            calm_s=now - self._calm.since,
+            calm_still_s=now - self._calm_still_since,
+            background=self._background(screen, composer),
             stopping=self.turn.stop_asked_at is not None,
             lost=self.turn.lost_ns is not None,
             put_off=self._puts_off(screen, composer),
@@ -480,6 +510,10 @@ class TerminalObserver:
             kernel=self.kernel,
         )
 
+    def _background(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[str, ...]:
+        told = self._told_background if self._records.root is None else self._records.parts
+        return told or shown_background(self._profile, screen, composer)
+
     def _puts_off(self, screen: ScreenSnapshot, composer: ComposerState) -> bool:
         spec, message = self._profile.interrupt.put_off, self.unbegun
         return (
@@ -489,6 +523,10 @@ class TerminalObserver:
     @property
     def _still_since(self) -> float:
         return max(self._changed_at, self._title[1], self.turn.stop_asked_at or 0.0)
+
+    @property
+    def _calm_still_since(self) -> float:
+        return max(self._calm.since, self._title[1], self.turn.stop_asked_at or 0.0)
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:
         """What is asked. Who asks waits for that answer and for nothing else: beside a composer, a dialog is only

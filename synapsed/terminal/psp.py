@@ -225,6 +225,12 @@ class StatusRecords:
         record = self._records.get("")
         return record.state.value if record is not None else None
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What parts of the program work at or wait for, in their words or by their ids, the oldest first."""
+        active = (record for record in self._records.values() if record.id and record.state in _ACTIVE)
+        return tuple(record.title or record.id for record in active)
+
     def get(self, record_id: str = "") -> Record | None:
         """The record of an id; of the root without one."""
         return self._records.get(record_id)

@@ -57,7 +57,14 @@ class Skipped:
     offset: int
 
 
-type Note = KeysTyped | StopAsked | StopOver | TurnOpened | TurnClosed | Skipped | OuterTerminal
+@dataclass(frozen=True, slots=True)
+class InBackground:
+    """A side channel told what the program runs in its background now."""
+
+    names: tuple[str, ...]
+
+
+type Note = KeysTyped | StopAsked | StopOver | TurnOpened | TurnClosed | InBackground | Skipped | OuterTerminal
 
 
 # --- what is asked ---------------------------------------------------------------------------------------------------

@@ -44,7 +44,12 @@ idle, done, error           a side channel has a turn open and the program's own
 working, blocked            no side channel has a turn open, the program shows no sign of work though it has such
                             signs (or the kernel says that a line is read), its composer stands, and nothing has moved
                             for `STALE_S`
+working                     something runs in the background, no side channel has a turn open, the program shows no
+                            sign of work though it has such signs, its composer stands, and its screen is at rest
 ==========================  ======================================================================================
+
+A title of work is of the background, too, where that is so. That nothing moves, beside a composer, means nothing but
+numbers that count and what stands below the composer (`stillness`).
 
 Nor is a side channel's open turn believed for ever against the screen (`lost_end`). Its composer stands, nothing on the
 screen or in the title moves, and the program shows no sign of work:
@@ -94,6 +99,9 @@ with a spinner, a monitor. The second is for a program with a composer of its ow
 HIDDEN_CURSOR_S = 60.0
 """The same of one that only hides the cursor, as what installs or downloads does."""
 
+CALM_S = QUIET_UNKNOWN_S
+"""A screen on which something moves all the time counts as at rest when nothing else has moved for so long."""
+
 STALE_S = 10.0
 """A program that works moves something on its screen more often than this: a spinner, a clock."""
 
@@ -120,6 +128,13 @@ class Observation:
     """Since the screen last changed."""
     still_s: float = 0.0
     """Since the screen or the title last changed, and (`stopping`) since the turn was asked to stop."""
+    calm_s: float = 0.0
+    """Since the screen last changed but for numbers that count and what stands below the composer, where a person's
+    status line is; where no sign of work is known, or no composer stands, as `quiet_s`."""
+    calm_still_s: float = 0.0
+    """The same with the title and `stopping`, as `still_s`."""
+    background: tuple[str, ...] = ()
+    """What the program says to run in its background."""
     stopping: bool = False
     """The turn that runs was asked to stop."""
     lost: bool = False
@@ -175,7 +190,7 @@ def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
         text = bottom(screen, signs.rows)
         for pattern in signs.screen:
             if (match := pattern.search(text)) is not None:
-                return f"screen: {match.group().strip()[:80]}"
+                return f"screen: {(match.groupdict().get('sign') or match.group()).strip()[:80]}"
     return None
 
 
@@ -214,13 +229,28 @@ def doubt(profile: Profile, seen: Observation) -> str | None:
             if sign is None and seen.quiet_s < STALE_S:
                 sign = screen_sign(profile.busy, seen.screen)
             return None if sign is None else f"{open_} has a turn open, and {sign}"
-        case "working" | "blocked" if open_ is None and (stopped(profile, seen) or seen.quiet_s >= STALE_S):
+        case "working" | "blocked" if open_ is None:
             if seen.composer.state == "absent" or _at_work(profile, seen):
                 return None
             if not has_signs(profile) and seen.kernel != "reads":
                 return None
-            return f"nothing has moved for {seen.quiet_s:.0f} s, and there is no sign of it"
+            if in_background(profile, seen):
+                return f"{len(seen.background)} in the background, and no other sign of it"
+            if stopped(profile, seen) or seen.calm_s >= STALE_S:
+                return f"nothing has moved for {seen.calm_s:.0f} s, and there is no sign of it"
     return None
+
+
+def in_background(profile: Profile, seen: Observation) -> bool:
+    """What works is in the background: no side channel has a turn open, and the screen has come to rest at the
+    composer."""
+    resting = seen.composer.state != "absent" and _settled(profile, seen)
+    return bool(seen.background) and seen.turn_open is None and resting
+
+
+def _settled(profile: Profile, seen: Observation) -> bool:
+    """The screen has come to rest, or nothing but what is beside the work has moved for `CALM_S`."""
+    return seen.quiet_s * 1000 >= profile.ready.quiet_ms or seen.calm_s >= CALM_S
 
 
 def has_signs(profile: Profile) -> bool:
@@ -262,7 +292,7 @@ def title_left_behind(profile: Profile, seen: Observation) -> bool:
         bool(signs.screen)
         and title_sign(signs, seen.screen) is not None
         and screen_sign(signs, seen.screen) is None
-        and seen.still_s >= STALE_S
+        and (seen.calm_still_s >= STALE_S or in_background(profile, seen))
     )
 
 
@@ -287,7 +317,7 @@ def stopped(profile: Profile, seen: Observation) -> bool:
     composer says nothing then: what is killed has not taken its own away."""
     if not seen.stopping or seen.asked is not None or seen.composer.state == "absent" or edits_no_line(seen):
         return False
-    if seen.still_s < profile.interrupt.still_ms / 1000 or shows(profile.waiting, seen) is not None:
+    if seen.calm_still_s < profile.interrupt.still_ms / 1000 or shows(profile.waiting, seen) is not None:
         return False
     sign = working(profile, seen)
     return sign is None or _source(sign) == "progress" or seen.still_s >= STALE_S
@@ -299,10 +329,10 @@ def lost_end(profile: Profile, seen: Observation) -> bool:
         return False
     if seen.lost or stopped(profile, seen):
         return True
-    if seen.composer.state == "absent" or seen.still_s < STALE_S or _at_work(profile, seen) is not None:
+    if seen.composer.state == "absent" or seen.calm_still_s < STALE_S or _at_work(profile, seen) is not None:
         return False
     told = has_signs(profile) or title_sign(profile.ready, seen.screen) is not None
-    return (told and seen.composer.state == "empty") or seen.still_s >= LOST_S
+    return (told and seen.composer.state == "empty") or seen.calm_still_s >= LOST_S
 
 
 def judge(profile: Profile, seen: Observation) -> Verdict:
@@ -355,7 +385,7 @@ def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict
     """Nothing says that the program works or asks: is it ready?"""
     spec, composer = profile.composer, seen.composer
     told = f"status record: {record}" if record is not None else None
-    settled = seen.quiet_s * 1000 >= profile.ready.quiet_ms
+    settled = _settled(profile, seen)
     if spec.line is None:
         sign = told or shows(profile.ready, seen)
         if sign is None:

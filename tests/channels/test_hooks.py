@@ -20,6 +20,7 @@ from synapsed.interfaces import SideChannel
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
+    BackgroundTold,
     ChannelFact,
     PermissionAsked,
     PromptAccepted,
@@ -106,6 +107,17 @@ async def test_a_turn_of_claude(launch: Launch, channel: HookChannel) -> None:
     assert (asked.tool, asked.input) == ("Bash", {"command": "ls"})
     assert isinstance(ended, TurnEnded)
     assert (ended.answer, ended.turn, ended.at_ns) == ("**Hi** 日本", "p1", end)
+
+
+async def test_what_runs_in_the_background_is_told_at_a_turns_end(launch: Launch, channel: HookChannel) -> None:
+    running: list[Any] = [{"id": "a", "description": "Serve"}, {"id": "b"}, "not understood"]
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    launch.report("Stop", claude(last_assistant_message="Hi", background_tasks=running))
+    launch.report("UserPromptSubmit", claude(prompt="again", prompt_id="p2"))
+    launch.report("Stop", claude(last_assistant_message="Hi", prompt_id="p2", background_tasks=[]))
+    await rested(channel)
+    told = [fact.names for fact in launch.facts if isinstance(fact, BackgroundTold)]
+    assert told == [("Serve", "task"), ()]
 
 
 async def test_a_turn_goes_on_until_the_program_rests(launch: Launch, channel: HookChannel) -> None:

@@ -581,8 +581,8 @@ class FakeTerminals:
         if not text:
             raise InvalidRequest("input: is empty", field="input")
 
-    async def interrupt(self, agent_id_: str) -> bool:
-        self._fake.calls.append(("interrupt", agent_id_))
+    async def interrupt(self, agent_id_: str, *, background: bool = False) -> bool:
+        self._fake.calls.append(("interrupt", agent_id_, *(["background"] if background else [])))
         return self._fake.directory.view(agent_id_).activity is Activity.BUSY
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:

@@ -52,6 +52,8 @@ class FakeLink:
         self.hides_answers = False
         self.open_error: SynapsedError | None = None
         self.stop_gate: asyncio.Future[None] | None = None
+        self.background_gate: asyncio.Future[bool] | None = None
+        self.background_stops = 0
         self.screen_gate: asyncio.Future[None] | None = None
         self.open_gate: asyncio.Future[None] | None = None
         self.given_up = False
@@ -84,10 +86,16 @@ class FakeLink:
     # --- what the test does ---
 
     def observe_as(
-        self, activity: Activity, *, prompt: Prompt | None = None, held: str | None = None, evidence: str = "fake"
+        self,
+        activity: Activity,
+        *,
+        prompt: Prompt | None = None,
+        held: str | None = None,
+        evidence: str = "fake",
+        background: tuple[str, ...] = (),
     ) -> None:
         receives = activity is Activity.READY and held is None
-        self.seen = LinkObserved(activity, evidence, prompt, can_receive=receives, held=held)
+        self.seen = LinkObserved(activity, evidence, prompt, receives, held, background=background)
         self.emit(self.seen)
 
     def ready(self) -> None:
@@ -151,6 +159,10 @@ class FakeLink:
 
     def settled(self) -> None:
         self.settlements += 1
+
+    async def stop_background(self) -> bool:
+        self.background_stops += 1
+        return True if self.background_gate is None else await self.background_gate
 
     async def interrupt(self) -> bool:
         self.interrupts += 1

@@ -16,6 +16,7 @@ from synapsed.api.query import Query, Resumed, Text, between
 from synapsed.api.request_models import (
     EnvironmentBody,
     InputBody,
+    InterruptBody,
     KeysBody,
     ReloadBody,
     RestartBody,
@@ -205,13 +206,13 @@ async def kill(request: web.Request, control: Control) -> AgentView:
 
 
 @operation(
-    "Interrupt the turn that runs",
-    "whether there was one",
+    "Interrupt the turn that runs, or stop what runs in the background",
+    "whether that is so",
     allowed=granted("stop_agents", "interrupt agents"),
     errors=(NotReady,),
 )
-async def interrupt(request: web.Request, control: Control) -> InterruptedAnswer:
-    done = await to_the_end(control.terminals.interrupt(agent_id_of(request)))
+async def interrupt(request: web.Request, body: InterruptBody, control: Control) -> InterruptedAnswer:
+    done = await to_the_end(control.terminals.interrupt(agent_id_of(request), background=body.background))
     return InterruptedAnswer(interrupted=done)
 
 

@@ -47,6 +47,7 @@ async def status(request: web.Request, query: StatusQuery, control: Control) -> 
         evidence=detail.evidence,
         held=detail.held,
         queue=detail.queue,
+        background=detail.background,
         task=detail.task,
         prompt=detail.prompt,
         explain=explain,

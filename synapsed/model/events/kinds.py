@@ -85,6 +85,9 @@ class ActivityChanged(Data):
     activity: Activity
     evidence: str
     prompt: Annotated[Prompt | None, LARGE] = None
+    background: int | None = Field(
+        default=None, ge=0, description="How much it runs in its background; null: not told with this"
+    )
 
 
 class InputRequired(Data):

@@ -137,7 +137,9 @@ def _of_task(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
         return []
     if task.status is TaskState.COMPLETED:
         before = board.of(event.agent_id, "finished")
-        return [*map(closed, before), _opened(event, "finished", task.answer or "")]
+        count = task.metadata.get("background")
+        beside = f"({count} in the background) " if count else ""
+        return [*map(closed, before), _opened(event, "finished", beside + (task.answer or ""))]
     error = task.error
     if (
         task.status is not TaskState.FAILED

@@ -37,8 +37,14 @@ export function rank(agent, waiting) {
   }
 }
 
-/** What it does, in words. @param {Agent} agent @param {boolean} waits */
+/** What it does, and how much it runs beside that, in words. @param {Agent} agent @param {boolean} waits */
 export function saying(agent, waits) {
+  const does = matter(agent, waits);
+  return agent.background ? `${does} · ${agent.background} in the background` : does;
+}
+
+/** @param {Agent} agent @param {boolean} waits */
+function matter(agent, waits) {
   const does = doing(agent);
   if (waits) return agent.asks || "waits for you";
   if (does === "busy") return agent.doing || agent.evidence || "works";

@@ -14,6 +14,7 @@ import { useEffect, useReducer, useRef } from "../vendor/hooks.mjs";
  * @property {string} since
  * @property {string} evidence
  * @property {string|null} held
+ * @property {number} [background]
  * @property {number} queue
  * @property {string|null} task
  * @property {string} cwd
