@@ -129,10 +129,8 @@ class ScreenProcess(asyncio.Protocol):
         if self._transport is None:
             return
         waiting, self._waiting, self._size = self._waiting, [], 0
-        # On a transport that is closing `writelines` would watch a file that is closed a moment later: whoever opened
-        # one of the same number next could not wait for it (CPython, `_SelectorSocketTransport`).
         if not self._transport.is_closing():
-            self._transport.writelines(waiting)
+            self._transport.write(b"".join(waiting))
 
     def end(self, reason: str) -> None:
         """End it at once; `over` is told."""
