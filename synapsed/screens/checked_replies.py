@@ -247,18 +247,22 @@ def _read_screen(told: _WireScreen, known: ScreenSnapshot | None) -> ScreenSnaps
         raise ScreenFrameError("a screen with more or fewer rows than it says")
     if told.cursor[0] >= told.rows or told.cursor[1] >= told.cols:
         raise ScreenFrameError("a cursor beside its screen")
-    if told.modes is None and known is None:
+    modes = Modes(*told.modes) if told.modes is not None else known.modes if known is not None else None
+    if modes is None:
         raise ScreenFrameError("a screen without modes")
     wrapped = [False] * told.rows
     for row in told.wrapped:
         wrapped[row] = True
     return ScreenSnapshot(
-        told.cols,
-        told.rows,
-        tuple(lines),
-        tuple(wrapped),
-        *told[4:8],
-        known.modes if told.modes is None and known is not None else Modes(*told.modes),
+        cols=told.cols,
+        rows=told.rows,
+        lines=tuple(lines),
+        wrapped=tuple(wrapped),
+        cursor=told.cursor,
+        cursor_visible=told.cursor_visible,
+        alternate=told.alternate,
+        title=told.title,
+        modes=modes,
         foreground=(255, 255, 255),
         background=(0, 0, 0),
         palette=b"",
