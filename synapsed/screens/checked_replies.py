@@ -73,17 +73,22 @@ def _read[T](reader: TypeAdapter[T], text: bytes) -> T:
         raise ScreenFrameError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
+type _Modes = Annotated[frozenset[int], Field(max_length=64)]
+
+
 class _WireScreen(NamedTuple):
     cols: _Size
     rows: _Size
-    lines: _Lines
-    wrapped: Annotated[tuple[bool, ...], Field(max_length=SIZE_MAX)]
+    lines: Annotated[tuple[_Line | tuple[_Cell, _Size], ...], Field(max_length=SIZE_MAX)]
+    """Rows as they are, and runs of rows of the screen that was told last: its first, and the one behind it."""
+    wrapped: Annotated[tuple[_Cell, ...], Field(max_length=SIZE_MAX)]
+    """Those that are."""
     cursor: tuple[_Cell, _Cell]
     cursor_visible: bool
     alternate: bool
     title: _Line
-    dec: Annotated[frozenset[int], Field(max_length=64)]
-    ansi: Annotated[frozenset[int], Field(max_length=64)]
+    modes: tuple[_Modes, _Modes] | None
+    """None while they are what was told last."""
 
 
 type _WireOption = tuple[_Line, _Line, _Cell, _Cell]
@@ -135,23 +140,27 @@ class _WireComposer(NamedTuple):
     learned: bool
 
 
-class _WireLook(NamedTuple):
+class _WireJudged(NamedTuple):
     verdict: _WireVerdict
     asked: _WireAsked | None
     composer: _WireComposer
-    screen: _WireScreen | None
-    """None while it is what was told last."""
-    changed_at: _Time
-    steady_at: _Time
-    still_since: _Time
-    unreadable_at: _Time
-    calm_since: _Time
-    background: tuple[_Line, ...]
     record: _Line | None
     worked_until: _Count
     turn_open: bool
     stopping: bool
     lost: bool
+    background: tuple[_Line, ...]
+
+
+class _WireLook(NamedTuple):
+    judged: _WireJudged | None
+    screen: _WireScreen | None
+    """None, of both, while they are what was told last."""
+    changed_at: _Time
+    steady_at: _Time
+    still_since: _Time
+    unreadable_at: _Time
+    calm_since: _Time
     good_until: _Time
     mid_frame: bool
     with_kinds: bool
@@ -160,25 +169,17 @@ class _WireLook(NamedTuple):
 _LOOK = TypeAdapter(_WireLook | None)
 
 
-def read_look(frame: ScreenFrame, profile: Profile, known: ScreenSnapshot | None) -> Look | None:
-    """`known` is the screen that was read last. Raises ScreenFrameError."""
+def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look | None:
+    """`before` is the look that was read last. Raises ScreenFrameError."""
     told = _read(_LOOK, frame.text)
     if told is None:
         return None
-    screen = known if told.screen is None else _read_screen(told.screen)
+    known = None if before is None else before.screen
+    screen = known if told.screen is None else _read_screen(told.screen, known)
     if screen is None:
         raise ScreenFrameError("a look without a screen")
-    asked = None if told.asked is None else _read_asked(told.asked, profile)
     return Look(
-        verdict=Verdict(
-            activity=told.verdict.activity,
-            evidence=told.verdict.evidence,
-            source=told.verdict.source,
-            asked=asked,
-            settled=told.verdict.settled,
-            lacks_composer=told.verdict.lacks_composer,
-        ),
-        composer=ComposerState(*told.composer),
+        **_read_judged(told.judged, profile, before),
         screen=screen,
         offset=frame.offset,
         changed_at=told.changed_at,
@@ -186,16 +187,48 @@ def read_look(frame: ScreenFrame, profile: Profile, known: ScreenSnapshot | None
         still_since=told.still_since,
         unreadable_at=told.unreadable_at,
         calm_since=told.calm_since,
-        background=told.background,
-        record=told.record,
-        worked_until=told.worked_until,
-        turn_open=told.turn_open,
-        stopping=told.stopping,
-        lost=told.lost,
         good_until=told.good_until,
         mid_frame=told.mid_frame,
         kinds=_read_kinds(frame.blob, screen) if told.with_kinds else None,
     )
+
+
+class _Judged(TypedDict):
+    verdict: Verdict
+    composer: ComposerState
+    record: str | None
+    worked_until: int
+    turn_open: bool
+    stopping: bool
+    lost: bool
+    background: tuple[str, ...]
+
+
+def _read_judged(told: _WireJudged | None, profile: Profile, before: Look | None) -> _Judged:
+    if told is not None:
+        verdict, asked = told.verdict, None if told.asked is None else _read_asked(told.asked, profile)
+        return {
+            "verdict": Verdict(asked=asked, **verdict._asdict()),
+            "composer": ComposerState(*told.composer),
+            "record": told.record,
+            "worked_until": told.worked_until,
+            "turn_open": told.turn_open,
+            "stopping": told.stopping,
+            "lost": told.lost,
+            "background": told.background,
+        }
+    if before is None:
+        raise ScreenFrameError("a look without a verdict")
+    return {
+        "verdict": before.verdict,
+        "composer": before.composer,
+        "record": before.record,
+        "worked_until": before.worked_until,
+        "turn_open": before.turn_open,
+        "stopping": before.stopping,
+        "lost": before.lost,
+        "background": before.background,
+    }
 
 
 def _read_kinds(blob: bytes, screen: ScreenSnapshot) -> str:
@@ -205,13 +238,40 @@ def _read_kinds(blob: bytes, screen: ScreenSnapshot) -> str:
     return kinds
 
 
-def _read_screen(told: _WireScreen) -> ScreenSnapshot:
-    if len(told.lines) != told.rows or len(told.wrapped) != told.rows:
+def _read_screen(told: _WireScreen, known: ScreenSnapshot | None) -> ScreenSnapshot:
+    lines: list[str] = []
+    for piece in told.lines:
+        if isinstance(piece, str):
+            lines.append(piece)
+        elif known is None or not piece[0] < piece[1] <= known.rows:
+            raise ScreenFrameError("a row that was not told")
+        else:
+            lines += known.lines[piece[0] : piece[1]]
+        if len(lines) > told.rows:
+            break
+    if len(lines) != told.rows or any(row >= told.rows for row in told.wrapped):
         raise ScreenFrameError("a screen with more or fewer rows than it says")
     if told.cursor[0] >= told.rows or told.cursor[1] >= told.cols:
         raise ScreenFrameError("a cursor beside its screen")
+    modes = Modes(*told.modes) if told.modes is not None else known.modes if known is not None else None
+    if modes is None:
+        raise ScreenFrameError("a screen without modes")
+    wrapped = [False] * told.rows
+    for row in told.wrapped:
+        wrapped[row] = True
     return ScreenSnapshot(
-        *told[:8], Modes(told.dec, told.ansi), foreground=(255, 255, 255), background=(0, 0, 0), palette=b""
+        cols=told.cols,
+        rows=told.rows,
+        lines=tuple(lines),
+        wrapped=tuple(wrapped),
+        cursor=told.cursor,
+        cursor_visible=told.cursor_visible,
+        alternate=told.alternate,
+        title=told.title,
+        modes=modes,
+        foreground=(255, 255, 255),
+        background=(0, 0, 0),
+        palette=b"",
     )
 
 

@@ -11,7 +11,7 @@ import re
 import struct
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, astuple, fields
+from dataclasses import asdict, astuple, fields, replace
 from enum import IntEnum
 from operator import attrgetter
 from pathlib import Path
@@ -41,7 +41,7 @@ from synapsed.terminal.screen_messages import (
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
 
-VERSION = 4
+VERSION = 5
 """Of all that is defined here."""
 
 TEXT_MAX = 4 << 20
@@ -53,8 +53,9 @@ BLOB_MAX = 64 << 20
 _HEAD = struct.Struct("<IIBBIQQd")
 
 
-AS_DRAWN = 2
-"""In `flag` of what is asked: as the screen is by now, without the output that waits to be drawn."""
+AS_DRAWN, KINDS, WHOLE = 2, 4, 8
+"""In `flag` of what is asked: as the screen is by now, without the output that waits to be drawn; the rest as of
+`Ask`."""
 
 
 class ScreenFrameError(Exception):
@@ -227,19 +228,32 @@ def read_note(text: bytes) -> Note:
     return made(**{field: _frozen(value) for field, value in fields.items()})
 
 
-_ASK = attrgetter(*(field.name for field in fields(Ask)))
-
-
 def write_ask(ask: Ask) -> bytes:
-    return _told(_ASK(ask))
+    """Returns what of it is known (`Ask.known`); the rest is in the frame's head."""
+    return _told(ask.known)
 
 
-def read_ask(text: bytes) -> Ask:
-    told = dict(zip((field.name for field in fields(Ask)), json.loads(text), strict=True))
-    facts = told["facts"]
-    told["facts"] = None if facts is None else TerminalFacts(*(_frozen(value) for value in facts))
-    told["learned"] = tuple(LearnedPrompt(*one) for one in told["learned"])
-    return Ask(**told)
+def asking(kind: FrameKind, ask: Ask, text: bytes, flag: int = 0) -> ScreenFrame:
+    """Returns the frame that asks with `ask`, of which `text` is what `write_ask` has made."""
+    return ScreenFrame(kind, now=ask.now, flag=flag | KINDS * ask.kinds | WHOLE * ask.whole, text=text)
+
+
+def read_ask(frame: ScreenFrame, before: Ask | None = None) -> Ask:
+    """`before` is what was asked with last: a frame without text knows nothing else."""
+    known = before
+    if frame.text:
+        in_turn, facts, learned, given_back, kernel, unbegun = json.loads(frame.text)
+        known = Ask(
+            now=0.0,
+            in_turn=in_turn,
+            facts=None if facts is None else TerminalFacts(*(_frozen(value) for value in facts)),
+            learned=tuple(LearnedPrompt(*one) for one in learned),
+            given_back=given_back,
+            kernel=kernel,
+            unbegun=unbegun,
+        )
+    assert known is not None, "the first one is told whole"
+    return replace(known, now=frame.now, kinds=bool(frame.flag & KINDS), whole=bool(frame.flag & WHOLE))
 
 
 def _frozen(value: Any) -> Any:
@@ -257,25 +271,35 @@ def read_lines(text: bytes, blob: bytes) -> tuple[LinesWanted, tuple[int, int]]:
     return LinesWanted(**{**told, "output": blob}), (cols, rows)
 
 
-def write_look(look: Look | None, profile: Profile, known: ScreenSnapshot | None) -> tuple[bytes, bytes]:
-    """`known` is the screen that was written last."""
+_JUDGED = attrgetter("verdict", "composer", "record", "worked_until", "turn_open", "stopping", "lost", "background")
+
+
+def write_look(look: Look | None, profile: Profile, before: Look | None) -> tuple[bytes, bytes]:
+    """`before` is the look that was written last: what is as it was then is left out."""
     if look is None:
         return b"null", b""
-    verdict, composer, screen = look.verdict, look.composer, look.screen
+    same = before is not None and _JUDGED(look) == _JUDGED(before)
     told = (
+        None if same else _judged(look, profile),
+        None if before is not None and look.screen is before.screen else _screen(look.screen, before),
+        *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at, look.calm_since),
+        *(look.good_until, look.mid_frame, look.kinds is not None),
+    )
+    return _told_of_screen(told), b"" if look.kinds is None else look.kinds.encode()
+
+
+def _judged(look: Look, profile: Profile) -> tuple[Any, ...]:
+    verdict, composer = look.verdict, look.composer
+    return (
         (
             *(verdict.activity.value, _clean_words(verdict.evidence), verdict.source),
             *(verdict.settled, verdict.lacks_composer),
         ),
         None if verdict.asked is None else _asked(verdict.asked, profile),
         (composer.state, composer.text, composer.row, composer.prompt, composer.learned),
-        None if screen is known else _screen(screen),
-        *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at),
-        *(look.calm_since, [_clean_words(each) for each in look.background]),
-        *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost, look.good_until),
-        *(look.mid_frame, look.kinds is not None),
+        *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost),
+        [_clean_words(each) for each in look.background],
     )
-    return _told_of_screen(told), b"" if look.kinds is None else look.kinds.encode()
 
 
 def _asked(asked: Asked, profile: Profile) -> tuple[Any, ...]:
@@ -305,19 +329,42 @@ def _options(options: Sequence[MenuOption]) -> list[tuple[Any, ...]]:
     return [astuple(option) for option in options]
 
 
-def _screen(screen: ScreenSnapshot) -> tuple[Any, ...]:
+def _screen(screen: ScreenSnapshot, before: Look | None) -> tuple[Any, ...]:
+    known = None if before is None else before.screen
     return (
         screen.cols,
         screen.rows,
-        screen.lines,
-        screen.wrapped,
+        _lines(screen.lines, () if known is None else known.lines),
+        [row for row, wrapped in enumerate(screen.wrapped) if wrapped],
         screen.cursor,
         screen.cursor_visible,
         screen.alternate,
         _clean(screen.title),
-        list(screen.modes.dec),
-        list(screen.modes.ansi),
+        None
+        if known is not None and screen.modes == known.modes
+        else (list(screen.modes.dec), list(screen.modes.ansi)),
     )
+
+
+def _lines(lines: Sequence[str], known: Sequence[str]) -> list[str | list[int]]:
+    """Returns the rows, those that stand one after the other in `known` as where they begin and end there."""
+    told: list[str | list[int]] = []
+    places = {line: row for row, line in enumerate(known)}
+    run, end = [0, 0], len(known)
+    for row, line in enumerate(lines):
+        if run[1] < end and known[run[1]] == line:
+            at = run[1]
+        elif row < end and known[row] == line:
+            at = row
+        else:
+            at = places.get(line, -1)
+        if at < 0:
+            told.append(line)
+        elif told and told[-1] is run and at == run[1]:
+            run[1] += 1
+        else:
+            told.append(run := [at, at + 1])
+    return told
 
 
 def write_hello(version: int, rights: Sequence[str]) -> bytes:

@@ -10,7 +10,7 @@ passed over.
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,6 @@ from synapsed.terminal.screen_messages import (
     TurnClosed,
     TurnOpened,
 )
-from synapsed.terminal.snapshot import ScreenSnapshot
 
 
 class KeptLook:
@@ -76,12 +75,7 @@ class KeptLook:
         look, asked = self._kept
         timely = asked.now <= ask.now < look.good_until
         as_much = (not look.mid_frame or not ask.whole) and (look.kinds is not None or not ask.kinds)
-        return look if timely and as_much and _alike(asked) == _alike(ask) else None
-
-
-def _alike(ask: Ask) -> Ask:
-    """What of it tells what is judged."""
-    return replace(ask, now=0.0, kinds=False, whole=False)
+        return look if timely and as_much and asked.known == ask.known else None
 
 
 if TYPE_CHECKING:
@@ -120,6 +114,15 @@ class RemoteStage:
 
     _passed_to = 0
     """Up to where output is not drawn any more, because nobody waits for it."""
+
+    _before: Look | None = None
+    """The last look of the process that has the screen."""
+
+    _known: tuple[tuple[object, ...], bytes] = ((), b"")
+    """What looks are asked with (`Ask.known`), and how that is told."""
+
+    _known_there: bytes | None = None
+    """What of that the process was told last: it is not told it again."""
 
     def __init__(
         self,
@@ -174,8 +177,6 @@ class RemoteStage:
         self._asked: dict[int, _Asked] = {}
         self._numbers = itertools.count(1)
         self._look = KeptLook()
-        self._screen: ScreenSnapshot | None = None
-        """That of the last look."""
         self._notes: dict[str, tuple[int, Note]] = {}
         """The last of each kind, with up to where output had come, in the order in which they were told."""
         self._untold: list[tuple[int, Note]] = []
@@ -286,64 +287,54 @@ class RemoteStage:
         if (kept := self._look.answers(ask)) is not None:
             return kept
         changes = self._look.changes
-        look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=protocol.write_ask(ask))
+        if ask.known != self._known[0]:
+            self._known = ask.known, protocol.write_ask(ask)
+        look: Look | None = await self._ask(protocol.asking(FrameKind.LOOK, ask, self._known[1]), self._read_look)
         if look is not None:
             self._look.keep(look, ask, changes)
         return look
 
     def _read_look(self, frame: ScreenFrame) -> Look | None:
-        look = checked_replies.read_look(frame, self._profile, self._screen)
-        self._screen = self._screen if look is None else look.screen
+        look = checked_replies.read_look(frame, self._profile, self._before)
+        self._before = look or self._before
         return look
 
     async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
-        flag = AS_DRAWN * as_drawn
-        return await self._ask(
-            FrameKind.EXPLAIN, checked_replies.read_witnesses, text=protocol.write_ask(ask), flag=flag
-        )
+        frame = protocol.asking(FrameKind.EXPLAIN, ask, protocol.write_ask(ask), AS_DRAWN * as_drawn)
+        return await self._ask(frame, checked_replies.read_witnesses)
 
     async def checkpoint(self) -> Checkpoint:
-        return await self._ask(FrameKind.CHECKPOINT, checked_replies.read_checkpoint)
+        return await self._ask(ScreenFrame(FrameKind.CHECKPOINT), checked_replies.read_checkpoint)
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
-        return await self._ask(
-            FrameKind.REDRAW, checked_replies.read_redraw, text=protocol.write_redraw(notice, alone=alone)
-        )
+        frame = ScreenFrame(FrameKind.REDRAW, text=protocol.write_redraw(notice, alone=alone))
+        return await self._ask(frame, checked_replies.read_redraw)
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        return await self._ask(
-            FrameKind.PANE, checked_replies.read_redrawn, text=protocol.write_pane(cols, rows, notice)
-        )
+        frame = ScreenFrame(FrameKind.PANE, text=protocol.write_pane(cols, rows, notice))
+        return await self._ask(frame, checked_replies.read_redrawn)
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         flag = int(scrollback) | AS_DRAWN * as_drawn
-        return await self._ask(FrameKind.TEXT, checked_replies.read_text, flag=flag)
+        return await self._ask(ScreenFrame(FrameKind.TEXT, flag=flag), checked_replies.read_text)
 
     async def shown(self, fmt: ScreenForm, *, as_drawn: bool = False) -> Shown:
-        shown = await self._ask(
-            FrameKind.SHOWN,
-            lambda frame: checked_replies.read_shown(fmt, frame),
-            text=fmt.encode(),
-            flag=AS_DRAWN * as_drawn,
-        )
+        frame = ScreenFrame(FrameKind.SHOWN, text=fmt.encode(), flag=AS_DRAWN * as_drawn)
+        shown = await self._ask(frame, lambda answer: checked_replies.read_shown(fmt, answer))
         if isinstance(shown, TooLarge):
             raise shown
         return shown
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
         text, blob = protocol.write_lines(wanted, self._sizes.now)
-        return await self._ask(FrameKind.LINES, checked_replies.read_lines, text=text, blob=blob)
+        return await self._ask(ScreenFrame(FrameKind.LINES, text=text, blob=blob), checked_replies.read_lines)
 
-    async def _ask[T](
-        self, kind: FrameKind, read: Callable[[ScreenFrame], T], *, text: bytes = b"", blob: bytes = b"", flag: int = 0
-    ) -> T:
+    async def _ask[T](self, frame: ScreenFrame, read: Callable[[ScreenFrame], T]) -> T:
         if self._closed:
             raise _gone()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
-        asked = self._asked[number] = _Asked(
-            ScreenFrame(kind, number=number, text=text, blob=blob, flag=flag), read, answer
-        )
+        asked = self._asked[number] = _Asked(frame._replace(number=number), read, answer)
         if self._live:
             self._say(asked.frame)
         try:
@@ -393,7 +384,7 @@ class RemoteStage:
     def lost(self, *, suspect: bool, outside: bool) -> None:
         """The process has ended: see `pool.PlacedScreen`."""
         self._look.changed()
-        self._seat = self._screen = self._works_since = None
+        self._seat = self._before = self._works_since = None
         self._live = False
         self._asked = {number: asked for number, asked in self._asked.items() if not asked.answer.done()}
         left = (self._drawn, self._sent) if suspect and not (outside and self._by_chance()) else None
@@ -469,7 +460,7 @@ class RemoteStage:
     def _take_seat(self, checkpoint: Checkpoint | None) -> None:
         offset = self._launch_start if checkpoint is None else checkpoint.offset
         self._seat = self._pool.place(self)
-        self._heard = False
+        self._heard, self._known_there = False, None
         self._drawn, self._sent = offset, self._drawn_from(offset)
         now = self._clock.monotonic()
         size = self._sizes.begin(offset, None if checkpoint is None else (checkpoint.cols, checkpoint.rows))
@@ -493,9 +484,15 @@ class RemoteStage:
 
     def _say(self, frame: ScreenFrame) -> None:
         if self._seat is not None:
+            if frame.kind == FrameKind.LOOK:
+                frame = self._without_known(frame)
             self._seat.say(frame)
             if self._works_since is None and self._works:
                 self._works_since = next(self._pool.order)
+
+    def _without_known(self, look: ScreenFrame) -> ScreenFrame:
+        before, self._known_there = self._known_there, look.text
+        return look._replace(text=b"") if look.text == before else look
 
     async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int], outside: bool) -> None:
         """Try what the process was at work on; what harms is not drawn again."""

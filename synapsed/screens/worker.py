@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from synapsed.process.sandbox import give_up_rights
 from synapsed.profiles.profile import Profile
@@ -25,11 +26,11 @@ from synapsed.screens import protocol
 from synapsed.screens.protocol import AS_DRAWN, TEXT_MAX, VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
 from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.emulator_input import portions
-from synapsed.terminal.look import TerminalReply
+from synapsed.terminal.look import Look, TerminalReply
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.printed import read_lines
 from synapsed.terminal.screen_formats import document, picture
-from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.screen_messages import Ask
 
 TURN_S = 0.002
 """How long one agent's output is drawn before the next one's turn, of the process's own time."""
@@ -56,13 +57,14 @@ type _Steps = Iterator[None]
 @dataclass(slots=True)
 class _Seat:
     """One agent's screen, and what waits to be done with it. `told` is up to where its output is drawn, as far as the
-    daemon knows."""
+    daemon knows; `look` the last one that was told, and `ask` what it was asked with."""
 
     observer: TerminalObserver | None = None
     profile: Profile | None = None
     waiting: "deque[tuple[ScreenFrame, _Steps]]" = field(default_factory=deque)
     told: int = 0
-    known: ScreenSnapshot | None = None
+    ask: Ask | None = None
+    look: Look | None = None
 
     @property
     def screen(self) -> TerminalObserver:
@@ -131,14 +133,15 @@ class Screens:
                 return agent
         return next(iter(self._working))
 
-    def acknowledge(self) -> bool:
-        """Say of all screens what is drawn; whether there was anything to say."""
-        late = [
-            (agent, seat) for agent, seat in self._seats.items() if seat.observer and seat.told < seat.screen.offset
-        ]
-        for agent, seat in late:
-            self._drawn(agent, seat)
-        return bool(late)
+    @property
+    def late(self) -> list[int]:
+        """The agents of whose output more is drawn than was said."""
+        return [agent for agent, seat in self._seats.items() if seat.observer and seat.told < seat.screen.offset]
+
+    def acknowledge(self) -> None:
+        """Say of all screens what is drawn."""
+        for agent in self.late:
+            self._drawn(agent, self._seats[agent])
 
     def _drawn(self, agent: int, seat: _Seat, replies: tuple[TerminalReply, ...] = ()) -> None:
         seat.told = seat.screen.offset
@@ -160,7 +163,11 @@ class Screens:
             self._answer(frame, seat, text, blob)
 
     def _steps(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        done: dict[int, Callable[[ScreenFrame, _Seat], _Steps]] = {
+        return self._doing[frame.kind](frame, seat)
+
+    @cached_property
+    def _doing(self) -> dict[int, Callable[[ScreenFrame, _Seat], _Steps]]:
+        return {
             FrameKind.OPEN: self._open,
             FrameKind.FEED: self._feed,
             FrameKind.NOTE: self._note,
@@ -177,13 +184,12 @@ class Screens:
             FrameKind.KEPT: self._kept,
             FrameKind.PANE: self._pane,
         }
-        return done[frame.kind](frame, seat)
 
     # --- what is told ---
 
     def _open(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         opening = protocol.read_opening(frame.text, frame.blob)
-        seat.profile, seat.known = opening.profile, None
+        seat.profile, seat.ask, seat.look = opening.profile, None, None
         if opening.checkpoint is not None:
             seat.observer = TerminalObserver.restore(
                 opening.profile, opening.checkpoint, opening.now, harm=opening.harm
@@ -228,14 +234,15 @@ class Screens:
     # --- what is asked ---
 
     def _look(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        look = seat.screen.asked(protocol.read_ask(frame.text))
+        seat.ask = protocol.read_ask(frame, seat.ask)
+        look = seat.screen.asked(seat.ask)
         assert seat.profile is not None
-        self._answer(frame, seat, *protocol.write_look(look, seat.profile, seat.known))
-        seat.known = look.screen if look is not None else seat.known
+        self._answer(frame, seat, *protocol.write_look(look, seat.profile, seat.look))
+        seat.look = look or seat.look
         yield from ()
 
     def _explain(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        ask = protocol.read_ask(frame.text)
+        ask = protocol.read_ask(frame)
         seat.screen.believe(ask)
         self._answer(frame, seat, protocol.write_witnesses(seat.screen.explain(ask.now)))
         yield from ()
@@ -360,20 +367,17 @@ class _Process:
         """Returns when the daemon has closed the socket."""
         poll, decoder, screens = select.poll(), ScreenFrameReader(), self._screens
         poll.register(0, select.POLLIN)
-        idle: int | None = IDLE_MS
         while True:
             if not screens.busy:
                 self._tell()
-            if poll.poll(0 if screens.busy else idle):
+            if poll.poll(0 if screens.busy else IDLE_MS if screens.late else None):
                 data = os.read(0, READ_BYTES)
                 if not data:
                     return
                 for frame in decoder.feed(data):
                     screens.take(frame)
-                idle = IDLE_MS
             elif not screens.busy:
                 screens.acknowledge()
-                idle = None
             if screens.busy:
                 if time.monotonic() - self._said_at > ALIVE_S:
                     self.say(ScreenFrame(FrameKind.ALIVE))

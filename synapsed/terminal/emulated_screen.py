@@ -112,7 +112,7 @@ class Screen:
             return self._emulator.text().rstrip("\n")
         return self.snapshot().text()
 
-    def row_cells(self, row: int) -> list[Cell]:
+    def row_cells(self, row: int) -> Sequence[Cell]:
         """The cells of a visible row (from 0), left to right, each character once. IndexError beyond the last."""
         self.snapshot()
         return self._grid.cells(row)
@@ -120,7 +120,7 @@ class Screen:
     def kinds(self) -> str:
         """How each character of `snapshot().text()` is drawn: see `grid.PLAIN`. A line break is itself."""
         snapshot = self.snapshot()
-        rows = (self._grid.kinds(row)[: len(line)] for row, line in enumerate(snapshot.lines))
+        rows = (self._grid.kinds(row, len(line)) for row, line in enumerate(snapshot.lines))
         ends = ("" if joined else "\n" for joined in snapshot.wrapped)
         return "".join(row + end for row, end in zip(rows, ends, strict=True)).rstrip("\n")
 

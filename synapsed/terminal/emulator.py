@@ -169,6 +169,10 @@ class Emulator:
         """Returns the cells of a row. One that shows what another showed is the same object."""
         return self._reader.row(index)
 
+    def drawn(self, index: int) -> str | None:
+        """Returns the text of a row with the sequences that set its pens: see `RowReader.drawn`."""
+        return self._reader.drawn(index)
+
     def wrapped(self, index: int) -> bool:
         """Returns whether a row goes on in the next one."""
         return self._reader.wrapped(index)

@@ -174,10 +174,11 @@ class RowReader:
         self._colors_told: tuple[bytes, tuple[Rgb, Rgb, bytes]] = (b"", ((0, 0, 0), (0, 0, 0), b""))
         self._text = sized("GhosttyTerminalSelectionFormatOptions")
         self._selection = self._text.selection = sized("GhosttySelection")
-        self._text.emit = FORMAT["PLAIN"]
         self._point, self._ends = ffi.new("Point*"), [ffi.addressof(self._selection[0], at) for at in ("start", "end")]
         self._written, self._length = ffi.new("uint8_t**"), ffi.new("size_t*")
         self._texts: list[str] = []
+        self._drawn: list[str | None] = []
+        self._cols, self._by_cells = 0, False
         self._rows: list[ScreenRow | None] = []
         self.styles = [Cell(" ")]
         self._indexes = {self.styles[0]: 0}
@@ -203,6 +204,7 @@ class RowReader:
         `by_cells`: there may be halves of wide characters, or wide blanks, which the library writes as they are.
         """
         check(lib.ghostty_render_state_update(self._state, self._terminal), "render_state_update")
+        self._cols, self._by_cells = cols, by_cells
         self._rewind()
         self._get("DIRTY", self._dirty)
         whole = self._dirty[0] == DIRTY["FULL"] or len(self._texts) != rows
@@ -211,19 +213,35 @@ class RowReader:
         self._named.clear()
         changed: Sequence[int] = range(rows)
         if whole:
-            self._texts, self._rows = [""] * rows, [None] * rows
+            self._texts, self._rows, self._drawn = [""] * rows, [None] * rows, [None] * rows
         else:
             changed = [*self._changed()]
         if by_cells:
             for y in changed:
-                self._rows[y] = None
+                self._rows[y] = self._drawn[y] = None
                 self._texts[y] = "".join(graphemes_of(self.row(y)))
         elif changed:
-            texts = self._write(changed[0], changed[-1], cols)
+            texts = self._write("PLAIN", changed[0], changed[-1]).split("\n")
+            texts += [""] * (changed[-1] - changed[0] + 1 - len(texts))  # blank rows at the end are left out
             for y in changed:
-                self._rows[y], self._texts[y] = None, texts[y - changed[0]]
+                self._rows[y] = self._drawn[y] = None
+                self._texts[y] = texts[y - changed[0]]
         check(lib.ghostty_render_state_clean(self._state), "render_state_clean")
         return self._texts
+
+    def drawn(self, y: int) -> str | None:
+        """Returns the text of a row, as of the last `read`, with the sequences that set its pens: each pen is told
+        whole, and the last one ends with the row. None where the text has to be made of the cells."""
+        if self._by_cells:
+            return None
+        if self._drawn[y] is None:
+            unknown = [row for row, drawn in enumerate(self._drawn) if drawn is None]
+            # The palette comes before them, and behind them the pen and the link of what is printed next.
+            written = self._write("VT", unknown[0], unknown[-1]).partition("\x1b]4;255;")[2].partition("\x1b\\")[2]
+            drawn = written.partition("\x1b]8;")[0].split("\r\n")
+            for row in unknown:
+                self._drawn[row] = drawn[row - unknown[0]] if row - unknown[0] < len(drawn) else ""
+        return self._drawn[y]
 
     def row(self, y: int) -> ScreenRow:
         """Returns the cells of a row, as of the last `read`. One that shows what another did is the same object."""
@@ -247,9 +265,10 @@ class RowReader:
             yield self._y[0]
         self._rewind()
 
-    def _write(self, first: int, last: int, cols: int) -> list[str]:
-        """Returns the text of rows, the last of which is `last`, as the library writes it."""
-        for end, place in zip(self._ends, ((0, first), (cols - 1, last)), strict=True):
+    def _write(self, form: str, first: int, last: int) -> str:
+        """Returns rows, the last of which is `last`, as the library writes them."""
+        self._text.emit = FORMAT[form]
+        for end, place in zip(self._ends, ((0, first), (self._cols - 1, last)), strict=True):
             self._point.value.x, self._point.value.y = place
             check(lib.ghostty_terminal_grid_ref(self._terminal, self._point[0], end), "grid_ref")
         written, length = self._written, self._length
@@ -257,10 +276,9 @@ class RowReader:
             self._terminal, ffi.NULL, self._text[0], written, length
         )
         check(formatted, "format")
-        text = ffi.buffer(written[0], length[0])[:] if length[0] else b""
+        text: bytes = ffi.buffer(written[0], length[0])[:] if length[0] else b""
         lib.ghostty_free(ffi.NULL, written[0], length[0])
-        texts = text.decode("utf-8", "replace").split("\n")
-        return texts + [""] * (last - first + 1 - len(texts))  # blank rows at the end are left out
+        return text.decode("utf-8", "replace")
 
     def _rewind(self) -> None:
         self._rows_out[0] = self._iterator

@@ -1,12 +1,15 @@
 """The visible rows of the emulator: as text, as cells and as bytes.
 
-The text of all rows is read at once; cells only of rows that are asked for more. The emulator hands out the same object
-for a row that shows what it showed, also after it moved, so what is derived of a row is kept by its identity. Whether
-a row is wrapped into the next is asked of rows that look like it, and of all of them for `paint`.
+The text of all rows is read at once, and so are their pens where they are asked for; cells only of rows that are asked
+for more. The emulator hands out the same object for a row that shows what it showed, also after it moved, so what is
+derived of a row is kept by its identity. Whether a row is wrapped into the next is asked of rows that look like it, and
+of all of them for `paint`.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -21,6 +24,14 @@ MAX_STYLES = 4096
 
 MAX_CELLS = 4096
 """Different cells remembered; a screen has some hundreds."""
+
+MAX_DRAWN = 256
+"""Rows whose kinds are remembered."""
+
+_PENS = re.compile(r"((?:\x1b\[[\d;:]*m)+)")
+_SHOWN = re.compile("[^ ]")
+_DRAWN_OTHERWISE = frozenset({"2", "3", "4", "7", "8", "9", "48"})
+"""What a pen sets that makes text `OTHER`: faint, italic, underlined, inverse, invisible, struck, a background."""
 
 _GRAYS = 232
 """The first of the palette's 24 grays, dark to light."""
@@ -43,8 +54,9 @@ class _Line:
 
     rendered: bytes | None = None
     """As `redraw.render_row` makes it, unwrapped."""
+    cells: list[Cell] | None = None
     kinds: str | None = None
-    """How each character of its text is drawn."""
+    """How each character of its text is drawn, by its cells."""
     told: tuple[Rgb | bytes, ...] = ()
     row: str = ""
     """The row of a page (`rows.written`), and in which colours it was worked out."""
@@ -64,8 +76,8 @@ class Grid:
         """(row, column), from 0, as of the last `refresh`."""
         self._pens: list[bytes] = []
         """Sequences that set the pen to each style, for as many as were asked for; empty for the default one."""
-        self._kinds: list[str] = []
-        """How text of each style is drawn, for as many as were asked for."""
+        self._kinds: dict[str, str | None] = {}
+        """How each character of a row is drawn, by how it is drawn with its pens."""
         self._cells: dict[tuple[str, int, int], Cell] = {}
 
     def refresh(self) -> None:
@@ -96,25 +108,39 @@ class Grid:
                     texts[index] = whole[:-1] if self._skips_last(index) else whole
         return tuple(texts), tuple(wrapped)
 
-    def cells(self, index: int) -> list[Cell]:
+    def cells(self, index: int) -> Sequence[Cell]:
         """The cells of one row, each character once."""
         row = self._emulator.row(index)
-        return [
-            self._cell(text, 1 if text == " " else width, style)
-            for text, width, style in zip(redraw.graphemes_of(row), row.widths, row.styles, strict=True)
-            if text
-        ]
+        line = _line(row)
+        if line.cells is None:
+            line.cells = [
+                self._cell(text, 1 if text == " " else width, style)
+                for text, width, style in zip(redraw.graphemes_of(row), row.widths, row.styles, strict=True)
+                if text
+            ]
+        return line.cells
 
-    def kinds(self, index: int) -> str:
-        """How each character of a row is drawn, PLAIN, BOLD or OTHER; a blank in a colour is a plain one."""
+    def kinds(self, index: int, length: int) -> str:
+        """How each of the first `length` characters of a row is drawn, PLAIN, BOLD or OTHER; a blank in a colour is a
+        plain one."""
+        drawn = self._emulator.drawn(index)
+        if drawn is None:
+            return self._kinds_of_cells(index)[:length]
+        if drawn not in self._kinds:
+            if len(self._kinds) >= MAX_DRAWN:
+                self._kinds.clear()
+            self._kinds[drawn] = _kinds_of(drawn)
+        kinds = self._kinds[drawn]
+        return self._kinds_of_cells(index)[:length] if kinds is None else kinds[:length].ljust(length, PLAIN)
+
+    def _kinds_of_cells(self, index: int) -> str:
         row = self._emulator.row(index)
         line = _line(row)
         if line.kinds is None:
-            self._kinds += map(_kind_of, self._emulator.styles[len(self._kinds) :])
-            kinds = self._kinds
-            drawn = zip(redraw.graphemes_of(row), row.styles, strict=True)
+            kinds = {style: _kind_of(self._emulator.styles[style]) for style in {*row.styles}}
             line.kinds = "".join(
-                (PLAIN if text == " " and kinds[style] is OTHER else kinds[style]) * len(text) for text, style in drawn
+                (PLAIN if text == " " and kinds[style] is OTHER else kinds[style]) * len(text)
+                for text, style in zip(redraw.graphemes_of(row), row.styles, strict=True)
             )
         return line.kinds
 
@@ -217,6 +243,38 @@ def _kind_of(style: Cell) -> str:
     if style.bold:
         return BOLD
     return PLAIN if _is_ordinary(style.fg) else OTHER
+
+
+def _kinds_of(drawn: str) -> str | None:
+    """How each character of a row is drawn, by its text with its pens. None where only the cells tell: a column that
+    nothing was printed in is written in the pen of what stands before it, and a bold blank is not a plain one."""
+    text, *styled = _PENS.split(drawn)
+    kinds = [PLAIN * len(text)]
+    for pens, run in zip(styled[::2], styled[1::2], strict=True):
+        kind = _kind_of_pen(pens)
+        if kind is BOLD and " " in run:
+            return None
+        kinds.append(_SHOWN.sub(OTHER, run).replace(" ", PLAIN) if kind is OTHER else kind * len(run))
+    return "".join(kinds)
+
+
+@lru_cache(MAX_CELLS)
+def _kind_of_pen(pens: str) -> str:
+    """As of `_kind_of`, by the sequences that set a pen."""
+    bold, ordinary = False, True
+    for pen in pens.rpartition("\x1b[0m")[2].removeprefix("\x1b[").removesuffix("m").split("m\x1b["):
+        match pen.replace(":", ";").split(";"):
+            case [code, *_] if code in _DRAWN_OTHERWISE:
+                return OTHER
+            case ["1"]:
+                bold = True
+            case ["38", "5", index]:
+                ordinary = _is_ordinary(int(index))
+            case ["38", "2", red, green, blue]:
+                ordinary = _is_ordinary((int(red), int(green), int(blue)))
+    if bold:
+        return BOLD
+    return PLAIN if ordinary else OTHER
 
 
 def _is_ordinary(color: Color) -> bool:

@@ -1,5 +1,6 @@
 """A screen, in the formats in which it is asked for: text, a redraw, a document, rows, a picture. Pure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
@@ -61,7 +62,7 @@ def picture(screen: Screen) -> Picture:
     )
 
 
-def _line(cells: list[Cell], now: ScreenSnapshot) -> tuple[Glyph, ...]:
+def _line(cells: Sequence[Cell], now: ScreenSnapshot) -> tuple[Glyph, ...]:
     glyphs, col = [], 0
     inks: dict[Cell, Ink] = {}
     for cell in cells:

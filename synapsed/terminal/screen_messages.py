@@ -92,6 +92,11 @@ class Ask:
     whole: bool = False
     """No look is wanted while the program is in the middle of a frame."""
 
+    @property
+    def known(self) -> tuple[object, ...]:
+        """All but when it is asked, and how much is wanted: it stays the same over many looks."""
+        return self.in_turn, self.facts, self.learned, self.given_back, self.kernel, self.unbegun
+
 
 @dataclass(frozen=True, slots=True)
 class LinesRead:

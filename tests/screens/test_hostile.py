@@ -45,7 +45,7 @@ def of_look(change: Callable[[list[Any]], object]) -> Callable[[ScreenFrame], Sc
 
 def asks(*asked: Any) -> Callable[[list[Any]], object]:
     prompt = {"prompt_id": "x", "type": "confirmation", "prompt": "y"}
-    return lambda look: look.__setitem__(1, [prompt if one is ... else one for one in asked])
+    return lambda look: look[0].__setitem__(1, [prompt if one is ... else one for one in asked])
 
 
 def types(keys: bytes) -> Callable[[ScreenFrame], ScreenFrame]:
@@ -54,20 +54,24 @@ def types(keys: bytes) -> Callable[[ScreenFrame], ScreenFrame]:
 
 
 def screen(place: int, value: Any) -> Callable[[list[Any]], object]:
-    return lambda look: look[3].__setitem__(place, value)
+    return lambda look: look[1].__setitem__(place, value)
 
 
 LIES: dict[str, Callable[[ScreenFrame], ScreenFrame]] = {
-    "escape in a line": of_look(lambda look: look[3][2].__setitem__(0, "\x1b]52;c;aGk=\x07")),
+    "escape in a line": of_look(lambda look: look[1][2].__setitem__(0, "\x1b]52;c;aGk=\x07")),
     "escape in a title": of_look(screen(7, "\x1b[2J")),
-    "escape in the evidence": of_look(lambda look: look[0].__setitem__(1, "\x1b[2J")),
+    "escape in the evidence": of_look(lambda look: look[0][0].__setitem__(1, "\x1b[2J")),
     "too many rows": of_look(screen(1, 100_000)),
-    "more rows than it says": of_look(lambda look: look[3][2].append("more")),
+    "more rows than it says": of_look(lambda look: look[1][2].append("more")),
     "cursor elsewhere": of_look(screen(4, [900, 900])),
-    "no screen": of_look(lambda look: look.__setitem__(3, None)),
-    "unknown activity": of_look(lambda look: look[0].__setitem__(0, "hungry")),
-    "a time that is not a number": of_look(lambda look: look.__setitem__(4, "NaN")),
-    "a time without end": of_look(lambda look: look.__setitem__(4, math.inf)),
+    "no screen": of_look(lambda look: look.__setitem__(1, None)),
+    "no verdict": of_look(lambda look: look.__setitem__(0, None)),
+    "no modes": of_look(screen(8, None)),
+    "rows that were not told": of_look(screen(2, [[0, 40]])),
+    "a wrapped row beside it": of_look(screen(3, [999])),
+    "unknown activity": of_look(lambda look: look[0][0].__setitem__(0, "hungry")),
+    "a time that is not a number": of_look(lambda look: look.__setitem__(2, "NaN")),
+    "a time without end": of_look(lambda look: look.__setitem__(2, math.inf)),
     "a dialog of its own": of_look(asks(..., 77, [], False, None)),
     "a dialog in its own words": of_look(asks(..., {"type": "confirmation"}, [], False, None)),
     "a prompt with an escape": of_look(
@@ -134,9 +138,8 @@ async def test_what_cannot_be_costs_the_screen_it_is_told_of_and_no_other(
     one, other = await make_program(pool, "one"), await make_program(pool, "other")
     other.prints(b"spared\r\n")
     one.prints(b"before\r\n")
-    await one.look()
     await other.look()
-    one.prints(b"LIE\r\n")
+    one.prints(b"LIE\r\n")  # at its first look, of which all is told
     look = await one.stage.look(Ask(now=time.monotonic(), kinds=True))
     assert look is not None
     assert "its output ended the terminal emulator" in look.screen.lines[0]

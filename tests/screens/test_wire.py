@@ -1,6 +1,7 @@
 """What goes over the socket comes out of it as it went in."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_the_looks_of_all_recordings(profile: str, path: Path) -> None:
         frame = ScreenFrame(FrameKind.ANSWER, offset=look.offset, text=text, blob=blob)
         there = checked_replies.read_look(frame, watched, read)
         assert there == as_it_crosses(look)
-        written, read = look.screen, there.screen
+        written, read = look, there
         shown = picture(observer.screen)
         assert checked_replies.read_picture(protocol.write_picture(shown)) == shown
     told = document(observer.screen)
@@ -114,7 +115,10 @@ def test_what_a_look_is_asked_with() -> None:
     facts = TerminalFacts(9, False, True, 17, ("bash", "sh"), 3, "maybe", foreign=True, cwd="/")
     known = (LearnedPrompt("$", r"\$ *", "bash", "keys"), LearnedPrompt("", "", confirmed=False))
     ask = Ask(now=17.25, in_turn=True, facts=facts, learned=known, given_back="command", kernel="reads", kinds=True)
-    assert protocol.read_ask(protocol.write_ask(ask)) == ask
+    frame = protocol.asking(FrameKind.LOOK, ask, protocol.write_ask(ask))
+    assert protocol.read_ask(frame) == ask
+    later = replace(ask, now=18.5, kinds=False, whole=True)
+    assert protocol.read_ask(protocol.asking(FrameKind.LOOK, later, b""), ask) == later
 
 
 def test_how_a_screen_is_opened() -> None:

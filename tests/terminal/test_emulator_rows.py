@@ -26,7 +26,18 @@ PIECES: list[Piece] = [
         "\u00ad".encode(),
     ),
     *("\u0301".encode(), "\u200d".encode(), "\ufe0f".encode(), "\U0001f3fb".encode(), b"\x1b[?2027h", b"\x1b[?2027l"),
-    *(b"\x1b[31m", b"\x1b[m", b"\x1b[1;48;5;7m", b"\x1b[38;2;1;2;3m", b"\x1b[38;2;1;2;4m", b"\x1b[41m\x1b[K"),
+    *(
+        b"\x1b[31m",
+        b"\x1b[m",
+        b"\x1b[1m",
+        b"\x1b[1;34m",
+        b"\x1b[4;2m",
+        b"\x1b[38;5;15m",
+        b"\x1b[1;48;5;7m",
+        b"\x1b[38;2;1;2;3m",
+        b"\x1b[38;2;1;2;4m",
+        b"\x1b[41m\x1b[K",
+    ),
     *(b"\x1b[H", b"\x1b[2;3H", b"\x1b[99;99H", b"\x1b[A", b"\x1b[C", b"\x1b[D", b"\x1bM", b"\n\n\n", b"\x1b[S"),
     *(b"\x1b[J", b"\x1b[2J", b"\x1b[K", b"\x1b[1K", b"\x1b[X", b"\x1b[P", b"\x1b[@", b"\x1b[L", b"\x1b[M", b"\x1b[4h"),
     *(
@@ -68,6 +79,8 @@ def read_all_again(screen: Screen) -> None:
 @example([([b"\x1b[?47h", FULL, b"\x1b[?47l"], False), ([(7, 4), b"\x1b[?47h"], False)])
 @example([([b"\x1b(0", FULL], False)])
 @example([([b"word "], True), (["\u0301".encode()], True)])
+@example([([b"\x1b[1;34m", b"word ", b"\x1b[m", b"\x1b[C", b"a"], True)])
+@example([([b"\x1b[31m", b"\x1b]8;;http://x\x07", b"a"], True)])
 def test_rows_are_as_a_reader_has_them_that_has_read_nothing(looks: list[tuple[list[Piece], bool]]) -> None:
     """All rows are asked for, or the text alone."""
     screen, fresh = Screen(8, 4), Screen(8, 4)
