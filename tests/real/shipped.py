@@ -21,7 +21,7 @@ from tests.real.programs import API_KEY, Prepared
 from tests.support.npm import MissingProgramsError, NpmCache, cache_root
 from tests.support.pypi import PypiCache
 
-__all__ = ["PROGRAMS", "Program", "install", "missing", "prepare"]
+__all__ = ["PROGRAMS", "Program", "install", "missing", "prepare", "version"]
 
 _HERE = Path(__file__).parent
 _COMMAND = "python -m tests.real.shipped install"
@@ -40,9 +40,13 @@ PYPI = PypiCache(
 class Program:
     """`configure` writes what a person would have set up into the home, and returns what they have in their shell."""
 
+    package: str
     configure: Callable[[Path, str], Mapping[str, str]]
     cache: NpmCache | PypiCache = NPM
+    asks: bool = True
+    """Before it runs a command."""
     terminal: bool = False
+    """Its answers are read off its screen, where markup is drawn."""
 
 
 def _write(path: Path, content: object) -> None:
@@ -128,20 +132,13 @@ def _pi(home: Path, model_url: str) -> Mapping[str, str]:
     return {"PI_OFFLINE": "1"}
 
 
-def _grok(home: Path, model_url: str) -> Mapping[str, str]:
-    settings = {"apiKey": API_KEY, "baseURL": f"{model_url}/v1", "defaultModel": "scripted", "models": ["scripted"]}
-    _write(home / ".grok" / "user-settings.json", settings)
-    return {}
-
-
 PROGRAMS: Mapping[str, Program] = {
-    "qwen": Program(configure=_qwen),
-    "copilot": Program(configure=_copilot),
-    "cline": Program(configure=_cline),
-    "vibe": Program(configure=_vibe, cache=PYPI),
-    "kimi": Program(configure=_kimi),
-    "pi": Program(configure=_pi, terminal=True),
-    "grok": Program(configure=_grok, terminal=True),
+    "qwen": Program(package="@qwen-code/qwen-code", configure=_qwen),
+    "copilot": Program(package="@github/copilot", configure=_copilot),
+    "cline": Program(package="cline", configure=_cline),
+    "vibe": Program(package="mistral-vibe", configure=_vibe, cache=PYPI),
+    "kimi": Program(package="@moonshot-ai/kimi-code", configure=_kimi),
+    "pi": Program(package="@earendil-works/pi-coding-agent", configure=_pi, asks=False, terminal=True),
 }
 
 
@@ -149,6 +146,12 @@ def missing(*names: str) -> str | None:
     """Why the programs of those names, or any, cannot be run from the caches, in a sentence, or None if they can."""
     caches = [PROGRAMS[name].cache for name in names] or [NPM, PYPI]
     return next((reason for cache in caches if (reason := cache.missing())), None)
+
+
+def version(name: str) -> str:
+    """The pinned version of a program from npm."""
+    pinned: dict[str, str] = json.loads((NPM.locked / "package.json").read_text())["dependencies"]
+    return pinned[PROGRAMS[name].package]
 
 
 def install() -> None:
