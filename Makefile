@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check simulate nightly lint surface test-clients test-real test-versions test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check simulate nightly lint surface test-clients test-real test-versions test-shipped test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,10 @@ test-real: $(STAMP) clis ## everything on the real agent programs
 test-versions: $(STAMP) clis ## older versions of the agent programs, back to six months: one row a version
 	@$(PY) -m tests.real.versions install
 	@$(PY) -m tests.real.run -q -rs tests/real/test_versions.py
+
+test-shipped: $(STAMP) clis ## the programs whose profiles are shipped besides the four: one row a program
+	@$(PY) -m tests.real.shipped install
+	@$(PY) -m tests.real.run -q -rs tests/real/test_shipped.py
 
 test-strangers: $(STAMP) clis ## programs that no profile was written for: their menus, and those of the ACP registry
 	@$(PY) -m tests.real.strangers install

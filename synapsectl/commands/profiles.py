@@ -81,7 +81,7 @@ def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
             profile["command"],
             "-".join(map(str, profile["ports"])),
             profile["source"],
-            profile["description"],
+            profile["description"] + (f" (not verified: {told})" if (told := profile.get("unverified")) else ""),
         )
         for profile in profiles
     ]

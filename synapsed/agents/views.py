@@ -177,6 +177,7 @@ def _profile_row(profile: Profile) -> ProfileAnswer:
         command=profile.command,
         ports=list(profile.ports),
         verified=profile.verified,
+        unverified=profile.unverified,
         model=profile.model,
         skills=[skill.model_dump() for skill in profile.skills],
         source=str(Path(profile.source)),

@@ -276,6 +276,8 @@ class ProfileAnswer(BaseModel):
     command: str
     ports: list[int]
     verified: str | None
+    unverified: str = ""
+    """A sentence where nobody has measured it on the program: what was seen of that."""
     model: bool = Field(description="A model reads what is typed; to other programs it is a command")
     skills: list[dict[str, Any]]
     source: str

@@ -1,5 +1,6 @@
 """What a program on pipes does beside talking: its tool calls, its plan, its tokens; facts out. Pure."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -76,7 +77,21 @@ class ProgramCalls:
 
 
 def _said(update: dict[str, Any]) -> dict[str, Any]:
-    return {name: update[name] for name in _FIELDS if update.get(name) not in (None, "", {}, [])}
+    said = {name: update[name] for name in _FIELDS if update.get(name) not in (None, "", {}, [])}
+    if "rawInput" not in said and update.get("status") == "pending" and (given := _input_as_text(update)):
+        said["rawInput"] = given
+    return said
+
+
+def _input_as_text(update: dict[str, Any]) -> dict[str, Any] | None:
+    """The input of a call that has not begun, where a program tells it as a JSON object in a text: what it then asks
+    may have the beginning alone."""
+    texts = _output({"content": update.get("content")})
+    try:
+        given = json.loads(texts["text"]) if texts is not None else None
+    except (ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
 
 
 def plan(update: dict[str, Any], now_ns: int) -> PlanTold:

@@ -27,8 +27,9 @@ _BY_NAME = re.compile(r"-m\W+synapsectl\b")
 """Begins an MCP server of ours that Python is to find by its name: it looks for that in the folder it is in."""
 _ITS_OWN = ("ports", "description")
 """What a profile does not take from the one that it extends."""
-_OF_ONE_PROGRAM = ("verified", "version", "versions")
+_OF_ONE_PROGRAM = ("verified", "unverified", "install", "version", "versions")
 """What it does not take either where its command is another one."""
+_OF_A_TERMINAL = frozenset({"composer", "ready", "busy", "answer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,14 @@ def _validated(path: Path, text: str, data: Mapping[str, Any], inside: Sequence[
 def _written(path: Path, over: _Written | None) -> _Written:
     """What `path` says, `over` what the file of the same name said before it."""
     text = _read(path)
-    return _Written(path, text, [*(over.layers if over is not None else ()), _parse_toml(path, text)])
+    data = _parse_toml(path, text)
+    return _Written(path, text, [*(over.layers if over is not None and not _is_whole(data, over.data) else ()), data])
+
+
+def _is_whole(data: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Whether `data` takes nothing of the profile of its name: it describes a terminal, or extends another profile,
+    where that one describes no terminal. Such a file may be older than that profile."""
+    return not _OF_A_TERMINAL & over.keys() and bool((_OF_A_TERMINAL | {"extends"}) & data.keys())
 
 
 def _extended(

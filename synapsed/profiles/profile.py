@@ -196,6 +196,11 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     rows: int = Field(default=40, ge=5, le=1000)
     verified: str | None = None
     """The program's version that this profile was measured on."""
+    unverified: str = ""
+    """A sentence for a person where nobody has measured it on the program: what was seen of that. It is said at each
+    start."""
+    install: str = ""
+    """A command that installs the program, for a person who has not got it."""
     version: VersionCheck | None = None
     versions: list[Variant] = []
     """In the order in which they count: the last one wins."""
@@ -250,6 +255,8 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
 
     def drift(self, version: str | None) -> str | None:
         """What a person should know of a program of that version; None where there is nothing to tell."""
+        if self.unverified:
+            return f"its profile is not verified: {self.unverified}"
         told = drift(version, verified=self.verified, since=self.version.since if self.version else None)
         notes = [each.note for each in self.versions if each.note and within(version or "", each.since, each.below)]
         return "; ".join([told, *notes]) if told is not None else None

@@ -201,8 +201,9 @@ def _with_here(told: str) -> str:
     return told if "*" in known else ",".join(dict.fromkeys([*known, *HERE]))
 
 
-def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str) -> str:
-    """The absolute path of `command`, seen from `cwd` with the PATH of `env`. Raises ProgramNotFound."""
+def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str, install: str = "") -> str:
+    """The absolute path of `command`, seen from `cwd` with the PATH of `env`; `install` is a command that installs it.
+    Raises ProgramNotFound."""
     path = env.get("PATH", os.defpath)
     if "/" in command:
         candidate = Path(cwd, Path(command).expanduser())
@@ -215,8 +216,8 @@ def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str
     if (found := shutil.which(command, path=path)) is not None:
         return str(Path(cwd, found))
     raise ProgramNotFound(
-        f"{command!r} was not found on PATH ({path}): install it, start the agent from a shell that finds it, or give "
-        f"its absolute path as 'command' of the agent or of profile {profile!r}",
+        f"{command!r} was not found on PATH ({path}): install it{f' ({install})' if install else ''}, start the agent "
+        f"from a shell that finds it, or give its absolute path as 'command' of the agent or of profile {profile!r}",
         program=command,
         path=path,
     )

@@ -65,7 +65,9 @@ class Planner:
             rules=self._roster.config.environment,
         )
         command = config.command or profile.argv(sys.executable)[0]
-        program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
+        program = environment.find_program(
+            command, cwd=record.cwd, env=env, profile=profile.name, install=profile.install
+        )
         plan = environment.launch_plan(record, profile, program=program, env=env)
         theirs = person_settings.read(profile.settings, env=env, cwd=record.cwd, args=plan.args)
         judged = person_settings.judge(profile.settings, theirs, replaced_channels(profile))

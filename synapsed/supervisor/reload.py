@@ -21,7 +21,7 @@ LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits"
 LAUNCH_PROFILE = frozenset({"command", "args", "env", "unset_env", "transport", "channels", "mcp", "instructions"})
 """Keys of a profile that its programs were launched with."""
 
-UNSEEN = frozenset({"name", "source", "description", "verified", "ports"})
+UNSEEN = frozenset({"name", "source", "description", "verified", "unverified", "install", "ports"})
 """Keys of a profile that change nothing for an agent that is there."""
 
 type ProfileOf = Callable[[str], Profile | None]

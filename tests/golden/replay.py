@@ -95,7 +95,8 @@ class Case:
         """What the side channel told, with its time. `transcript` of the expectation adds what only that tells: at a
         mark, the kind of a fact."""
         cli = self.record["cli"]
-        channels = self.profile().channels
+        if not (channels := self.profile().channels):
+            return []
         channel = channels.get("hooks") or next(iter(channels.values()))
         told: list[tuple[float, str]] = []
         turn_open = False

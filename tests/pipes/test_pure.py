@@ -280,6 +280,28 @@ def test_a_request_that_only_names_its_call_has_what_was_told_of_that() -> None:
     assert asked.told == {"kind": "execute", "command": "touch made.txt", "paths": []}
 
 
+def shown(text: str) -> dict[str, Any]:
+    return {"type": "content", "content": {"type": "text", "text": text}}
+
+
+def test_a_command_that_is_told_as_text_and_cut_in_the_request_is_known_whole() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    for text in ('{"comm', '{"command": "touch made.txt", "description": "x"}'):
+        tool(played, title="Bash", kind="execute", status="pending", content=[shown(text)])
+    request = only_named()
+    request["params"]["toolCall"] |= {"title": "Bash", "content": [shown("Running: touch m…")]}
+    played.line(**request)
+    prompt = prompt_of(played)
+    assert (prompt.prompt, prompt.command) == ("Bash\ntouch made.txt\nRunning: touch m…", "touch made.txt")
+
+
+def test_what_a_call_printed_is_no_input_of_it() -> None:
+    calls = ProgramCalls()
+    list(calls.told({"toolCallId": "c", "status": "in_progress", "content": [shown('{"command": "x"}')]}, 0))
+    assert "rawInput" not in calls.whole({"toolCallId": "c"})
+
+
 def test_what_is_told_after_the_request_and_in_pieces_makes_another_question() -> None:
     played = Played().opened()
     played.deliver(fresh=True)

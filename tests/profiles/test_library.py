@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.library import CHECKOUT, ProfileLibrary
 
-BUILT_IN = ["acp", "claude", "codex", "dummy", "gemini", "generic", "opencode"]
+OWN_PORTS = ["claude", "codex", "dummy", "gemini", "opencode"]
+BUILT_IN = sorted(path.stem for path in CHECKOUT.glob("*.toml"))
 
 
 def user(tmp_path: Path, name: str, text: str) -> ProfileLibrary:
@@ -34,8 +35,9 @@ def test_built_in_profiles_load(tmp_path: Path) -> None:
 
 def test_ports_do_not_overlap(tmp_path: Path) -> None:
     library = ProfileLibrary.standard(tmp_path)
-    ranges = {name: library.get(name).ports for name in BUILT_IN if name != "acp"}
-    assert library.get("acp").ports == library.get("generic").ports  # that of all others
+    ranges = {name: library.get(name).ports for name in (*OWN_PORTS, "generic")}
+    for name in set(BUILT_IN) - set(OWN_PORTS):
+        assert library.get(name).ports == library.get("generic").ports
     assert ranges == {
         "claude": (8100, 8109),
         "gemini": (8110, 8119),
@@ -100,7 +102,7 @@ def test_unknown_profile_names_the_nearest(tmp_path: Path) -> None:
     library = ProfileLibrary.standard(tmp_path)
     with pytest.raises(UnknownProfile, match="did you mean 'claude'"):
         library.get("claud")
-    with pytest.raises(UnknownProfile, match="there are acp, claude, codex"):
+    with pytest.raises(UnknownProfile, match="there are acp, aider, amp"):
         library.get("zzz")
 
 
@@ -196,3 +198,32 @@ def test_who_reads_profiles_does_not_load_the_log() -> None:
     code = f"import sys, synapsed.profiles.library; print({asked})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+TERMINAL = "[composer]\nline = '^> (?P<text>.*)$'\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "takes"),
+    [
+        ("qwen", f"command = 'qwen'\n{TERMINAL}", False),
+        ("qwen", "extends = 'gemini'\n", False),
+        ("aider", TERMINAL, False),
+        ("qwen", "args = ['--acp', '--yolo']\n", True),
+        ("qwen", "[ready]\nquiet_ms = 7\n", False),
+        ("claude", TERMINAL, True),
+    ],
+)
+def test_what_a_person_wrote_for_a_program_before_its_profile_was_shipped_counts_alone(
+    name: str, text: str, takes: bool, tmp_path: Path
+) -> None:
+    profile, built_in = user(tmp_path, name, text).get(name), ProfileLibrary.builtin().get(name)
+    assert (profile.transport == built_in.transport and profile.install == built_in.install) is takes
+
+
+def test_an_unverified_profile_says_so_at_each_start(tmp_path: Path) -> None:
+    profile = user(tmp_path, "mine", "unverified = 'never run here'\nversion = {}\n").get("mine")
+    for version in (None, "", "1.0"):
+        assert profile.drift(version) == "its profile is not verified: never run here"
+    assert user(tmp_path, "fork", "extends = 'mine'\n").get("fork").unverified == "never run here"
+    assert user(tmp_path, "other", "extends = 'mine'\ncommand = 'other'\n").get("other").unverified == ""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real import netns, programs
+from tests.real import netns, programs, shipped
 from tests.real.agents import RealAgent, StartAgent
 from tests.real.model import Model
 from tests.real.programs import Prepared
@@ -82,7 +82,8 @@ def cli_home(private_dir: Path, model: Model) -> CliHome:
 
     def prepare(cli: str) -> Prepared:
         base = private_dir / f"{cli}-{secrets.token_hex(2)}"
-        return programs.prepare(cli, base / "home", base / "project", model.url)
+        known = shipped if cli in shipped.PROGRAMS else programs
+        return known.prepare(cli, base / "home", base / "project", model.url)
 
     return prepare
 

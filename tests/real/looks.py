@@ -92,12 +92,17 @@ def _opencode(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
     return ["--port", str(SERVER_PORT), "--hostname", "127.0.0.1"], {}
 
 
+def _nothing(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    return [], {}
+
+
 # What a launch adds so that the program reports: arguments and environment, given the hooks' folder and the home.
 LAUNCHES: Mapping[str, Callable[[Path, Path], tuple[list[str], dict[str, str]]]] = {
     "claude": _claude,
     "codex": _codex,
     "gemini": _gemini,
     "opencode": _opencode,
+    "pi": _nothing,
 }
 
 
@@ -182,6 +187,19 @@ LOOKS: Mapping[str, Look] = {
         error=r"scripted failure 400",
         retry=r"attempt|retry",
         leave=["\x03"],
+    ),
+    "pi": Look(
+        ready=r"─{20}\n\s*\n─{20}[\s\S]*scripted",
+        busy=r"Working\.\.\.",
+        dialog=r"\A\Z",  # it asks about nothing
+        accept="",
+        reject="",
+        interrupt=["\x1b"],
+        interrupted=r"Operation aborted",
+        trust=None,
+        error=r"scripted failure 400",
+        retry=r"Retrying",
+        leave=["\x04"],
     ),
 }
 

@@ -17,17 +17,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.real import netns
-from tests.real.programs import PROGRAMS, version
+from tests.real import netns, programs, shipped
+from tests.real.programs import PROGRAMS
 from tests.real.questions import PLANNING
 from tests.real.recorded import SCENARIOS, is_possible
 from tests.real.session import Session, launched, untrusted, without_account
 from tests.real.terminal import COLUMNS, ROWS, Mark, render, statuses_in, titles_in
 
-__all__ = ["INTO", "main"]
+__all__ = ["INTO", "RECORDED", "main"]
 
+RECORDED = (*PROGRAMS, *(name for name, program in shipped.PROGRAMS.items() if program.terminal))
 INTO = Path(__file__).parent.parent / "recordings"
 NOISE = frozenset({"plugin.added", "server.heartbeat"})  # events of opencode that say nothing of turns
+
+
+def version(cli: str) -> str:
+    return (shipped if cli in shipped.PROGRAMS else programs).version(cli)
 
 
 def _save(session: Session, scenario: str, into: Path) -> None:
@@ -115,7 +120,7 @@ def record(cli: str, scenario: str, into: Path, base: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.real.record", description="Records real runs.")
-    parser.add_argument("cli", nargs="*", choices=[*PROGRAMS, []], default=[])
+    parser.add_argument("cli", nargs="*", choices=[*RECORDED, []], default=[])
     parser.add_argument("--only", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
     parser.add_argument("--into", type=Path, default=INTO)
     parser.add_argument(
@@ -123,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     netns.enter()
-    for cli in options.cli or PROGRAMS:
+    for cli in options.cli or RECORDED:
         for scenario in options.only:
             if is_possible(cli, scenario):
                 record(cli, scenario, options.into, options.base / cli)

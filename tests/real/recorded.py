@@ -393,7 +393,10 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "loop": loop,
 }
 
+_FOUR = ("claude", "codex", "gemini", "opencode")
+
 SOME = {
+    **dict.fromkeys(("accept", "reject", "limit", "overlong", "error-401"), _FOUR),
     "menu": ("claude",),
     "question": ("claude",),
     "own-words": tuple(ASKING),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.real import netns
+from tests.real import netns, shipped
 from tests.real.looks import LAUNCHES, LOOKS, SERVER_PORT, Look
 from tests.real.model import Model
 from tests.real.programs import Prepared, prepare
@@ -72,7 +72,8 @@ def launched(
     hooks = base / "hooks"
     hooks.mkdir(parents=True, mode=0o700)
     with Model() as model:
-        prepared = prepare(cli, base / "home", base / "project", model.url)
+        known = shipped.prepare if cli in shipped.PROGRAMS else prepare
+        prepared = known(cli, base / "home", base / "project", model.url)
         if configure is not None:
             configure(prepared)
         args, env = LAUNCHES[cli](hooks, prepared.home)

@@ -88,7 +88,7 @@ SHAPES = (
 """Messages, each with its weight."""
 
 STRANGERS = ("qwen", "cn", "pi")
-"""Programs that no profile is shipped for (`strangers`)."""
+"""Programs under a profile of a person's (`strangers`), which counts over the shipped one where there is one."""
 
 TO_STRANGERS = ("{word} [[answer:short]]", "Say {word}.", "{word} [[delay:2]] [[answer:short]]", "{word}\nin two lines")
 """Messages to these: an answer is read off their screens as they draw it, so it is a plain one."""

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.programs import PROGRAMS
-from tests.real.record import INTO
+from tests.real.record import INTO, RECORDED
 from tests.real.recorded import SCENARIOS
 from tests.real.terminal import render, statuses_in, titles_in
 
 pytestmark = pytest.mark.recorded
 
 LARGEST = 300_000  # bytes: they live in the repository
-RECORDINGS = sorted(path for cli in PROGRAMS for path in INTO.glob(f"{cli}-*/*.raw"))
+RECORDINGS = sorted(path for cli in RECORDED for path in INTO.glob(f"{cli}-*/*.raw"))
 
 
 @pytest.mark.parametrize("raw", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -147,7 +147,7 @@ SECTIONS = (
 )  # fmt: skip
 
 OWN_COMMAND = {
-    "real": "make test-real, test-versions, test-strangers",
+    "real": "make test-real, test-versions, test-shipped, test-strangers",
     "frameworks": "make test-clients",
 }  # fmt: skip
 """Marks of tests that neither the gate nor the night runs whole: they take hours, or gigabytes."""

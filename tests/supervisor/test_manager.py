@@ -84,6 +84,7 @@ async def test_a_program_that_is_not_found_leaves_no_trace(world: World, tmp_pat
     with pytest.raises(ProgramNotFound) as caught:
         await world.start(env={"PATH": empty})
     assert empty in caught.value.message
+    assert "install it (pipx install fake), start the agent" in caught.value.message
     assert await world.store.agents() == []
     assert world.store.events.all == []
     assert (await world.start()).id == AGENT

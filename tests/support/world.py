@@ -27,6 +27,7 @@ command = "sh"
 model = true
 ports = [8190, 8192]
 unset_env = ["CLAUDE*"]
+install = "pipx install fake"
 [exit]
 codes = [0, 3]
 """

@@ -444,7 +444,9 @@ class FakeDaemon:
     async def _profiles(self, request: web.Request) -> web.Response:
         row = {"name": "dummy", "description": "a script", "command": "x", "ports": [8190, 8199]}
         row |= {"verified": "1", "source": "/profiles/dummy.toml", "model": True}
-        return web.json_response([row, row | {"name": "claude"}, row | {"name": "codex", "model": False}])
+        return web.json_response(
+            [row, row | {"name": "claude"}, row | {"name": "codex", "model": False, "unverified": "never run"}]
+        )
 
     async def _conversations(self, request: web.Request) -> web.Response:
         return web.json_response(self.conversations)

@@ -279,6 +279,7 @@ def test_logs(daemon: FakeDaemon, ctl: Ctl) -> None:
 
 def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("profiles", "list").out.split("\t")[:3] == ["dummy", "x", "8190-8199"]
+    assert ctl("profiles").out.splitlines()[-1].endswith("a script (not verified: never run)")
     assert json.loads(ctl("profiles", "--json").out)[0]["name"] == "dummy"
     for shell in ("bash", "zsh", "fish"):
         script = ctl("completion", shell).out

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -49,7 +49,8 @@ class Call:
 
     `users`: the user's texts in order, without what programs add (that is in `notes`). `results`: results of tools that
     came after the last of them; `all_results`: of the whole conversation. `side`: what kind of side call this is
-    (``title``, ``count``, ``route``, …) or None for the conversation itself. `tools`: names offered.
+    (``title``, ``count``, ``route``, …) or None for the conversation itself. `tools`: names offered; `arguments`: those
+    of the tools that take no others.
     """
 
     model: str
@@ -61,6 +62,7 @@ class Call:
     tools: tuple[str, ...]
     side: str | None
     wants_json: bool = False
+    arguments: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def user(self) -> str:
@@ -151,21 +153,26 @@ _SHELLS: dict[str, Json] = {
     "shell": {"command": ["bash", "-lc", "{}"]},
     "run_shell_command": {"command": "{}", "description": "Run a scripted command"},
     "bash": {"command": "{}", "description": "Run a scripted command"},
+    "run_commands": {"commands": ["{}"]},
+    "Shell": {"command": "{}"},
 }
 
 _SANDBOXED = frozenset({"exec_command", "shell_command", "shell"})
 _ESCALATED: Json = {"sandbox_permissions": "require_escalated", "justification": "Scripted: outside the sandbox"}
 
 
-def resolved(tool: ToolCall, offered: tuple[str, ...]) -> tuple[str, Json]:
-    """Name and arguments of a call, in terms of the tools that the program offered."""
+def resolved(
+    tool: ToolCall, offered: tuple[str, ...], taken: Mapping[str, frozenset[str]] | None = None
+) -> tuple[str, Json]:
+    """Name and arguments of a call, in terms of the tools that the program offered; `taken`: see `Call.arguments`."""
     if tool.arguments is not None:
         # Programs put a server's name before the tools of MCP, each in its own way.
         ours = [name for name in offered if re.search(rf"synapsed_+{re.escape(tool.name)}$", name)]
         return (ours or [tool.name])[0], tool.arguments
     for name, template in _SHELLS.items():
         if name in offered:
-            filled = {key: _filled(value, tool.command) for key, value in template.items()}
+            known = (taken or {}).get(name, template.keys())
+            filled = {key: _filled(value, tool.command) for key, value in template.items() if key in known}
             return name, {**filled, **(_ESCALATED if tool.escalated and name in _SANDBOXED else {})}
     raise ValueError(f"no shell tool among {', '.join(offered) or 'none'}")
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, numbered, resolved, sse
@@ -202,9 +203,11 @@ class Chat:
                         talk.said(block["text"])
             elif role in ("system", "developer"):
                 system += flat(message.get("content"))
-        tools = tuple(tool.get("function", {}).get("name", "") for tool in body.get("tools") or [])
+        offered = [tool.get("function", {}) for tool in body.get("tools") or []]
+        tools = tuple(function.get("name", "") for function in offered)
         side = None if tools else "title" if "title" in system else "other"
-        return talk.call(model=body.get("model", ""), stream=bool(body.get("stream")), tools=tools, side=side)
+        call = talk.call(model=body.get("model", ""), stream=bool(body.get("stream")), tools=tools, side=side)
+        return replace(call, arguments={function["name"]: known for function in offered if (known := _taken(function))})
 
     def encoder(self, call: Call, number: int) -> Encoder:
         return _ChatEncoder(call, number)
@@ -220,6 +223,12 @@ class Chat:
 
     def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
         return _refused(refusal, self.error)
+
+
+def _taken(function: Json) -> frozenset[str] | None:
+    """The arguments that the function takes, where it takes no others."""
+    schema = function.get("parameters") or {}
+    return frozenset(schema.get("properties", {})) if schema.get("additionalProperties") is False else None
 
 
 class _ChatEncoder:
@@ -250,7 +259,7 @@ class _ChatEncoder:
     _usage: ClassVar[Json] = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
 
     def _tool(self, tool: ToolCall, n: int) -> Json:
-        name, arguments = resolved(tool, self._call.tools)
+        name, arguments = resolved(tool, self._call.tools, self._call.arguments)
         function = {"name": name, "arguments": json.dumps(arguments)}
         return {"id": numbered(f"call_{self._number:06d}", n), "type": "function", "function": function}
 

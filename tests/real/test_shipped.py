@@ -1,0 +1,126 @@
+"""The programs whose profiles are shipped besides the four: each started by its name alone, without an option.
+
+Where they are not installed (`python -m tests.real.shipped install`) they are skipped.
+"""
+
+import os
+import signal
+
+import pytest
+
+from tests.real import shipped
+from tests.real.agents import RealAgent, nonce
+from tests.real.conftest import CliHome
+from tests.real.model import Model
+from tests.real.script import expected_answer
+from tests.real.shipped import PROGRAMS
+from tests.support.daemon import Daemon, eventually
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+
+EXACT = ("lines200", "fenced", "japanese", "short", "short", "quotes")
+DRAWN = ("lines200", "lines20", "japanese", "short", "short", "lines20")
+"""Without markup, which a screen has as it is drawn."""
+
+each = pytest.mark.parametrize("name", PROGRAMS)
+of_a_terminal = pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.terminal])
+
+
+def started(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> RealAgent:
+    if reason := shipped.missing(name):
+        pytest.skip(reason)
+    return RealAgent.start(name, daemon, model, cli_home(name))
+
+
+def answer_of(daemon: Daemon, task: str) -> str:
+    done = daemon.ended(task)
+    assert done["status"] == "completed", done
+    (said,) = [each["parts"][0]["text"] for each in done["artifacts"] if each["artifact_id"] == "answer"]
+    return str(said)
+
+
+@each
+def test_six_turns_and_what_it_asks(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(name, daemon, model, cli_home)
+    view = daemon.agent(name)
+    assert (view["version"], view["drift"]) == (view["verified"], None)
+    for answer in DRAWN if PROGRAMS[name].terminal else EXACT:
+        word = nonce()
+        agent.ask_exactly(f"{word} [[answer:{answer}]]")
+        assert model.submissions(word) == 1
+    if not PROGRAMS[name].asks:
+        made = agent.file("made")
+        agent.ask_exactly(f"{nonce()} [[tool:shell-ask:touch {made}]]")
+        assert made.exists()
+        return
+    for verb in ("approve", "deny"):
+        made, word = agent.file(f"made-{verb}"), nonce()
+        task = agent.send(f"{word} [[tool:shell-ask:touch {made}]]")
+        asked = daemon.task_in(task, "input_required")["prompt"]
+        assert asked["type"] == "permission"
+        assert f"touch {made}" in f"{asked['command']} {asked['prompt']}", asked
+        assert daemon.ctl(verb, task).code == 0
+        daemon.ended(task)
+        assert made.exists() is (verb == "approve")
+        agent.ask_exactly(f"And {nonce()}.")
+
+
+@each
+def test_a_cancel_and_priority_five(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(name, daemon, model, cli_home)
+    pid, early = agent.pid, nonce()
+    task = agent.send(f"{early} [[hold:never-{early}]]")
+    assert daemon.ctl("cancel", task).code == 0
+    assert daemon.ended(task)["status"] == "canceled"
+    old, waiting, new = nonce(), nonce(), nonce()
+    running = agent.send(f"{old} [[hold-mid:never-{old}]] [[answer:lines20]]")
+    model.wait_for_turn(old)
+    daemon.task_in(running, "working")
+    queued = agent.send(f"Later {waiting}.")
+    answer = daemon.ctl("send", name, "--priority", "5", "--wait", "--", f"Now {new}.")
+    assert answer.out == expected_answer(f"Now {new}.") + "\n", answer.err
+    assert daemon.ended(running)["status"] == "canceled"
+    assert answer_of(daemon, queued) == f"Answer to {waiting}."
+    assert agent.pid == pid
+    assert [model.submissions(word) for word in (old, new, waiting)] == [1, 1, 1]
+
+
+@each
+def test_a_restart_and_kills(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    """Of the daemon in mid-turn: nothing is lost or doubled. Of the program: its task fails, and it comes back."""
+    agent = started(name, daemon, model, cli_home)
+    agent.ask_exactly(f"First {nonce()}.")
+    assert daemon.ctl("restart", name).code == 0
+    daemon.ready(name, patience=240)
+    agent.ask_exactly(f"Second {nonce()}.")
+    word = nonce()
+    message = f"{word} [[hold-mid:{word}]] [[answer:lines20]]"
+    task = agent.send(message)
+    model.wait_for_turn(word)
+    daemon.kill9()
+    daemon.start()
+    model.release(word)
+    assert answer_of(daemon, task) == expected_answer(message)
+    assert model.submissions(word) == 1
+    pid, word = agent.pid, nonce()
+    task = agent.send(f"{word} [[hold-mid:never-{word}]] [[answer:lines20]]")
+    model.wait_for_turn(word)
+    os.killpg(pid, signal.SIGKILL)
+    assert daemon.ended(task)["status"] == "failed"
+    eventually(lambda: daemon.agent(name)["pid"] not in (None, pid), "it is started again")
+    daemon.ready(name, patience=240)
+    agent.ask_exactly(f"Third {nonce()}.")
+    assert daemon.ctl("stop", name).code == 0
+
+
+@of_a_terminal
+def test_a_draft_is_kept(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(name, daemon, model, cli_home)
+    assert daemon.ctl("keys", name, "half a thought").code == 0
+    eventually(lambda: "half a thought" in agent.screen(), "the draft stands in the composer")
+    word = nonce()
+    task = agent.send(f"Wait {word}.")
+    eventually(lambda: daemon.agent(name)["held"] == "typing", "it is held for what a person types")
+    assert daemon.task(task)["status"] == "submitted"
+    assert "half a thought" in agent.screen()
+    assert model.submissions(word) == 0
