@@ -9,6 +9,7 @@ from synapsed.interfaces.agent_link import (
     Attachment,
     Delivering,
     Delivery,
+    DeliveryWay,
     FoundTurn,
     LinkTerminal,
     Reach,
@@ -16,7 +17,6 @@ from synapsed.interfaces.agent_link import (
     SideChannel,
     Submitted,
     TypedLine,
-    Way,
 )
 from synapsed.interfaces.daemon_control import (
     PERSON,
@@ -100,6 +100,7 @@ __all__ = [
     "DaemonFigures",
     "Delivering",
     "Delivery",
+    "DeliveryWay",
     "Directory",
     "Drawn",
     "DrawnForm",
@@ -153,7 +154,6 @@ __all__ = [
     "TypedLine",
     "WaitingHere",
     "WaitingSource",
-    "Way",
     "context_of",
     "given_here",
     "headers_of",

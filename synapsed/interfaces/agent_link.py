@@ -69,7 +69,7 @@ class FoundTurn:
     over: TurnOver | None = None
 
 
-class Way(Protocol):
+class DeliveryWay(Protocol):
     """A way on which a program takes messages.
 
     A message has a key, under which the program knows it. Whoever gave one and did not hear what came of it asks with
@@ -107,7 +107,7 @@ class Way(Protocol):
 
 
 @runtime_checkable
-class Delivering(SideChannel, Way, Protocol):
+class Delivering(SideChannel, DeliveryWay, Protocol):
     """A side channel over which the program takes messages, whatever stands on its terminal."""
 
     coming: bool

@@ -454,7 +454,7 @@ class AcpLink(ProgramLink):
 
 
 class _Pipes:
-    """`interfaces.Way`: a message's key is the id of the request that gives it."""
+    """`interfaces.DeliveryWay`: a message's key is the id of the request that gives it."""
 
     name = CHANNEL
     gone: str | None = None

@@ -7,7 +7,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, SynapsedError
-from synapsed.interfaces import Delivery, Way
+from synapsed.interfaces import Delivery, DeliveryWay
 from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnSaid
 from synapsed.model.records import TurnRecord
@@ -45,7 +45,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self,
         agent_id: str,
         profile: Profile,
-        channel: Way,
+        channel: DeliveryWay,
         *,
         clock: Clock,
         emit: Callable[[LinkEvent], None],

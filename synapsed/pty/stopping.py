@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from synapsed.interfaces import Way
+from synapsed.interfaces import DeliveryWay
 from synapsed.model.agent import Activity
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
@@ -146,7 +146,7 @@ class Stopping:
 class WayStopping:
     """Stops turns on a way of the program's own, without a key."""
 
-    def __init__(self, turns: ChannelDelivery, way: Way) -> None:
+    def __init__(self, turns: ChannelDelivery, way: DeliveryWay) -> None:
         self._turns = turns
         self._way = way
         self.moved = asyncio.Event()
