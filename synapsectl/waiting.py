@@ -232,7 +232,7 @@ def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> No
         whose = "this answer was" if len(tasks) == 1 else f"the answers of {', '.join(read)} were"
         ctx.out.note(f"{whose} read off the screen and may not be exact")
     for agent, task in tasks.items():
-        if task["status"] == "completed" and (count := task.get("metadata", {}).get("background")):
+        if task["status"] == "completed" and (count := task.get("metadata", {}).get("in_background")):
             ctx.out.note(f"{agent} runs {count} in its background: what comes of that is not in this answer")
         if task.get("truncated"):
             whose = "this answer" if len(tasks) == 1 else f"the answer of {agent}"

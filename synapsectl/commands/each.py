@@ -56,7 +56,9 @@ class EachAgent(NamedTuple):
         if bool(args.agents) == args.all:
             raise UsageError(f"name agents, or all of them with --all: synapsectl {self.verb} AGENT… | --all")
         chosen = self.option is not None and bool(getattr(args, self.option))
-        names = self._names(args, ctx, chosen=chosen)
+        names, spared = self._names(args, ctx, chosen=chosen)
+        if spared and not names:
+            return DONE  # the person has said no
         body = {self.option: chosen} if self.option is not None else None
         body = {**(body or {}), "without_approval": True} if self._unapproved(args) else body
         code, after = DONE, []
@@ -80,15 +82,17 @@ class EachAgent(NamedTuple):
             ctx.out.note("no agent is known: there is nothing to do")
         return code
 
-    def _names(self, args: argparse.Namespace, ctx: CommandContext, *, chosen: bool) -> list[str]:
-        """The agents that are meant; a person is asked about each that runs something in its background, which would
-        end with its program."""
+    def _names(self, args: argparse.Namespace, ctx: CommandContext, *, chosen: bool) -> tuple[list[str], bool]:
+        """Returns the agents that are meant, and whether a person has spared some: each that runs something in its
+        background, which would end with its program, is asked about."""
         agents = ctx.client.get("/agents") if args.all or self.ends_background else []
         among = self.among_with if chosen else self.among
         names = [agent["name"] for agent in agents if among(agent)] if args.all else list(dict.fromkeys(args.agents))
         waits = self.starts and chosen
         running = [agent for agent in agents if agent.get("background")] if self.ends_background and not waits else []
-        return [name for name in names if all(self._may_end(agent, ctx) for agent in running if _is(agent, name))]
+        meant = [agent for agent in running if any(_is(agent, name) for name in names)]
+        spared = [agent for agent in meant if not self._may_end(agent, ctx)]
+        return [name for name in names if not any(_is(agent, name) for agent in spared)], bool(spared)
 
     def _may_end(self, agent: dict[str, Any], ctx: CommandContext) -> bool:
         told = f"{agent['name']}: {agent['background']} in its background end with it"

@@ -72,7 +72,7 @@ def occupied(now: Situation) -> str | None:
     if seen.activity is not Activity.READY:
         return f"it is {seen.activity.value}"
     if seen.background:
-        return f"{len(seen.background)} in its background would end with it ({'; '.join(seen.background)})"
+        return f"{len(seen.background)} in its background would end with it"
     if seen.held is not None:
         return f"it is held ({seen.held})"
     return None

@@ -29,6 +29,8 @@ from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, used
 from synapsed.clock import PastDates, SystemClock
 from synapsed.model.facts import (
+    BACKGROUND_MAX,
+    BACKGROUND_NAME,
     AssistantSaid,
     AssistantSaying,
     BackgroundTold,
@@ -252,8 +254,9 @@ class HookChannel:
         fields = self._channel.fields
         told = at_path(report.payload, fields.background) if fields.background is not None else None
         if isinstance(told, list):
-            named = (_string(one, fields.background_name) for one in told if isinstance(one, dict))
-            self._say(common.fact(BackgroundTold, names=tuple(name or "task" for name in named)))
+            named = (_string(one, fields.background_name) for one in told[:BACKGROUND_MAX] if isinstance(one, dict))
+            names = tuple(" ".join((name or "").split())[:BACKGROUND_NAME] or "task" for name in named)
+            self._say(common.fact(BackgroundTold, names=names))
 
     def _tell_saying(self, report: Report, common: "_Common") -> None:
         """A courtesy: of the turn that is open, and of no other."""

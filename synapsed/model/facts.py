@@ -56,9 +56,16 @@ class TurnAnswered(ChannelFact):
     (`SideChannel.rests`) TurnEnded follows."""
 
 
+BACKGROUND_MAX = 100
+"""So much is told, and stopped, of what runs in a program's background."""
+
+BACKGROUND_NAME = 200
+"""Characters of a name there: it may be a whole command."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundTold(ChannelFact):
-    """What runs in the program's background now, in its words: all of it."""
+    """What runs in the program's background now, in its words, on one line each."""
 
     names: tuple[str, ...] = ()
 

@@ -116,6 +116,9 @@ class AcpLink(ProgramLink):
             machine=AcpTurn,
         )
         self._stopping = WayStopping(self._turns, pipes)
+        self._gives_up = False
+        self._has_it = False
+        """It is on record that the program has the message of the turn."""
         self._told: LinkObserved | None = None
         self._rests = asyncio.Event()
         """No prompt is open."""
@@ -267,6 +270,8 @@ class AcpLink(ProgramLink):
             written = await self._program.keeper().write(encode(command.message), command.input_id)
         except KeeperRefused as error:
             log.warning("not written", agent_id=self._agent_id, what=command.input_id, reason=error.reason)
+            if error.reason != "exited" and command.input_id is not None:
+                self._perform(self._session.unwritten(command.input_id))
         except KeeperLost:
             pass  # that is told otherwise
         else:
@@ -278,13 +283,16 @@ class AcpLink(ProgramLink):
         message = self._session.prompt(key)
         try:
             keeper = self._program.keeper()
-            written = await (keeper.recall(key) if message is None else keeper.write(encode(message), key))
+            if message is None or self._has_it:  # the keeper forgets what many other inputs follow
+                written = await keeper.recall(key)
+            else:
+                written = await keeper.write(encode(message), key)
         except KeeperLost as error:
             raise ChannelAway(error.message, sent=True) from None
         except KeeperRefused as error:
             if error.reason == "exited":  # that is told otherwise
                 raise ChannelAway(error.message, sent=True) from None
-            self._session.turn = None
+            self._perform(self._session.unwritten(key))
             raise MessageRefused(f"it could not be written: {error.message}") from None
         at = written.offset if written is not None else 0
         self._perform(self._session.given(key, time.monotonic_ns(), at=at, whole=at >= self._read_from))
@@ -310,7 +318,10 @@ class AcpLink(ProgramLink):
 
     async def last_words(self) -> None:
         """How its turn ended just before is told first."""
+        if self._gives_up:
+            self._perform(self._session.given_up(time.monotonic_ns()))
         if self._turns.turn is not None and self._turns.turn.over:
+            self._turns.recorded()  # its record need not be durable any more
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._turns.idle.wait(), LAST_WORDS_S)
         self._turns.drop()
@@ -326,6 +337,8 @@ class AcpLink(ProgramLink):
         if self._session.turn is not None or self._turns.turn is not None:
             raise NotReady("a turn runs already")
         link = {**self._turns.record(delivery.record).link, **of_before(delivery.record.link)}
+        was = delivery.record.link
+        self._has_it = not delivery.fresh and (was.get("taken") is True or was.get("submit_offset") is not None)
         text = delivery.text
         if not delivery.command:  # its programs read commands, too
             text = type_message(self._profile.delivery, text, bracketed=True).text
@@ -357,8 +370,8 @@ class AcpLink(ProgramLink):
             ends = await self._rest_within(CONFIRM_S)
         if not ends and not self._program.finishing:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
-            self._perform(self._session.given_up(time.monotonic_ns()))
-            await self._program.keeper().signal(signal.SIGKILL)
+            self._gives_up = True
+            await self._program.signal(signal.SIGKILL)
             await asyncio.shield(self._program.exited)
         return True
 
@@ -438,7 +451,10 @@ class AcpLink(ProgramLink):
         for line in asked:
             if line == "\x03":
                 turn = self._turns.turn
-                self._turns.add(turn.interrupt()) if turn is not None else self._perform(self._session.interrupt())
+                if turn is not None:
+                    self._program.tasks.spawn(self._stopping.stop())
+                else:
+                    self._perform(self._session.interrupt())
                 continue
             self._persons += 1
             try:

@@ -488,6 +488,15 @@ class AcpSession:
         blocks = [{"type": "text", "text": each} for each in (*turn.before, turn.text)]
         return {"id": prompt_id, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": blocks}}
 
+    def unwritten(self, prompt_id: str) -> list[PipesCommand]:
+        """The keeper did not take the message."""
+        turn = self.turn
+        if turn is not None and turn.id == prompt_id:
+            self.turn = None
+            self._brief = turn.before[0] if turn.before else self._brief
+            self._out.append(ShowLine("[not written]"))
+        return self._drain()
+
     def given(self, prompt_id: str, now_ns: int, *, at: int, whole: bool = False) -> list[PipesCommand]:
         """The program has the message; what it had written by then, up to `at` of its output, is no answer to it.
         `whole`: nothing of what it wrote since is gone."""

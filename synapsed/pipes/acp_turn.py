@@ -6,10 +6,10 @@ of it, and its answer is found in the program's output by its id, so that nothin
 
 from typing import Any
 
-from synapsed.model.facts import TurnEnded
+from synapsed.model.facts import ChannelFact, TurnEnded, TurnInterrupted
 from synapsed.model.link import LinkTurnEnded
 from synapsed.pty.channel_turn import ChannelTurn
-from synapsed.pty.turn_types import Command
+from synapsed.pty.turn_types import Command, Phase
 
 
 class AcpTurn(ChannelTurn):
@@ -26,6 +26,12 @@ class AcpTurn(ChannelTurn):
     def overrule(self) -> list[Command]:
         """A refusal counts until the turn ends, whatever the program says to it."""
         return []
+
+    def told(self, fact: ChannelFact, now: float) -> list[Command]:
+        """One that was given up is over, though nobody knows whether the program has the message."""
+        if self.phase is Phase.SENDING and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:
+            return self._reported(fact, now)
+        return super().told(fact, now)
 
     def _ended(self, fact: TurnEnded, evidence: str, now: float) -> list[Command]:
         """What was said is the answer, though it was told to stop."""

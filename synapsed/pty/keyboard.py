@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from synapsed.model.agent import Activity
+from synapsed.model.facts import BACKGROUND_MAX
 from synapsed.model.link import LinkEvent
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
@@ -44,9 +45,6 @@ time may have been the end of a paste, and nothing have been left for the second
 
 TAKE_BACK_S = 10.0
 """How long a busy machine's program may take to show what was pasted. Without that it would be left to stand there."""
-
-BACKGROUND_MAX = 100
-"""So many are stopped in the background, one after the other."""
 
 STOPS_S = 15.0
 """How long a busy machine's program may take to open its list, and to tell that something in it has ended."""
@@ -456,19 +454,20 @@ class Keyboard:
 
     def _stop_some(self, left: int) -> Steps[None]:
         spec, fewer = self._profile.background, partial(_runs_less, left)
+        stands = partial(_holds_command, spec.command)
         yield from press(spec.command)
-        yield from wait_for(lambda look: look.composer.state == "draft", SHOWN_S)
-        yield from press(self._profile.delivery.submit)
-        if spec.stop and (yield from wait_for(lambda look: look.composer.state == "absent", STOPS_S)):
-            yield from press(spec.stop)
-        yield from wait_for(fewer, STOPS_S)
-        yield from self._close_list(spec.close)
-        if (yield from look_now()).composer.state == "draft":  # it was not submitted
+        if (yield from wait_for(stands, SHOWN_S)):
+            yield from press(self._profile.delivery.submit)
+            if spec.stop and (yield from wait_for(_is_list, STOPS_S)):
+                yield from press(spec.stop)
+            yield from wait_for(fewer, STOPS_S)
+            yield from self._close_list(spec.close)
+        if stands((yield from look_now())):  # it was not submitted
             yield from self.clear()
 
     def _close_list(self, keys: str) -> Steps[None]:
         for _ in range(CLOSE_TRIES):
-            if (yield from wait_for(lambda look: look.composer.state != "absent", 0.0)):
+            if not _is_list((yield from look_now())):
                 return
             yield from press(keys)
             yield from wait_for(lambda look: look.composer.state != "absent", CLEAR_WAIT_S)
@@ -521,6 +520,18 @@ class Keyboard:
 
 def _takes_command(look: Look) -> bool:
     return look.verdict.activity is Activity.READY and look.composer.state == "empty"
+
+
+def _holds_command(command: str, look: Look) -> bool:
+    """What was typed stands in the composer of a program at rest: a turn that it has begun would be stopped."""
+    stands = look.composer.state == "draft" and look.composer.text.strip() == command
+    return stands and look.verdict.activity is Activity.READY
+
+
+def _is_list(look: Look) -> bool:
+    """What stands in the composer's place asks nothing that is understood."""
+    asked = look.verdict.asked
+    return look.composer.state == "absent" and (asked is None or asked.prompt.type == "screen")
 
 
 def _runs_less(than: int, look: Look) -> bool:

@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from synapsed.errors import TooLarge
 from synapsed.model.agent import Activity
+from synapsed.model.facts import BACKGROUND_MAX
 from synapsed.model.picture import Glyph, Ink, Picture, Rows, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Prompt
@@ -149,7 +150,7 @@ class _WireJudged(NamedTuple):
     turn_open: bool
     stopping: bool
     lost: bool
-    background: tuple[_Line, ...]
+    background: Annotated[tuple[_Line, ...], Field(max_length=BACKGROUND_MAX)]
 
 
 class _WireLook(NamedTuple):

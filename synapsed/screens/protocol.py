@@ -17,6 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from synapsed.model.facts import BACKGROUND_MAX, BACKGROUND_NAME
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import Ink, Picture, Rows
 from synapsed.model.records import Checkpoint
@@ -298,7 +299,7 @@ def _judged(look: Look, profile: Profile) -> tuple[Any, ...]:
         None if verdict.asked is None else _asked(verdict.asked, profile),
         (composer.state, composer.text, composer.row, composer.prompt, composer.learned),
         *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost),
-        [_clean_words(each) for each in look.background],
+        [_clean(each)[:BACKGROUND_NAME] for each in look.background[:BACKGROUND_MAX]],
     )
 
 

@@ -35,6 +35,7 @@ from synapsed.terminal.screen_messages import (
     Ask,
     Drawn,
     Harmed,
+    InBackground,
     Incomplete,
     LinesRead,
     LinesWanted,
@@ -234,6 +235,8 @@ class RemoteStage:
                 self._keep("stop", note)
             case OuterTerminal():
                 self._keep("outer", note)
+            case InBackground():
+                self._keep("background", note)
             case Skipped(offset):
                 self._fed = offset
                 self._sent = offset if self._live else self._sent

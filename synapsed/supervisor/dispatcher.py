@@ -45,7 +45,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, transitions.IN_BACKGROUND})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 

@@ -36,6 +36,9 @@ from synapsed.model.task import (
 )
 from synapsed.shared.choices import whole
 
+IN_BACKGROUND = "in_background"
+"""Key of a completed task's metadata: so much of what the program has started goes on."""
+
 COMMAND = "command"
 """Key of a task's metadata: its text may be a command of the program."""
 
@@ -127,16 +130,12 @@ def completed(
         exact=exact,
         truncated=truncated,
         missing_lines=missing,
-        metadata={**_without(task.metadata, "background"), **({"background": background} if background else {})},
+        metadata={**task.metadata, IN_BACKGROUND: background} if background else task.metadata,
         prompt=None,
         artifacts=[*(a for a in _without_blocks(task) if a.artifact_id != ANSWER_ID), *artifacts],
     )
     events = (*(_event(task, data) for data in (end, *news)), _status(task))
     return Commit(task=task, events=events, turn_ended=task.id)
-
-
-def _without(metadata: dict[str, Any], key: str) -> dict[str, Any]:
-    return {known: value for known, value in metadata.items() if known != key}
 
 
 def failed(task: Task, *, code: str, message: str, now: float, details: dict[str, Any] | None = None) -> Commit:

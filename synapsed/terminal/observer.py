@@ -198,6 +198,8 @@ class TerminalObserver:
         self._edits_from = edits_from if isinstance(edits_from, int) else 0
         own = state.get("own", ())
         self._own_text = OwnText([str(text) for text in own] if isinstance(own, list) else (), now)
+        told = state.get("background", ())
+        self._told_background = tuple(one for one in told if isinstance(one, str)) if isinstance(told, list) else ()
         with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen tells what there is
             self._activity = Activity(state.get("activity", Activity.STARTING))
             self._progress = ProgressState(state.get("progress", 0))
@@ -235,6 +237,7 @@ class TerminalObserver:
             "before": self._before,
             "edits_from": self._edits_from,
             "own": self._own_text.known,
+            "background": list(self._told_background),
         }
         return Checkpoint(
             offset=self.offset - len(self.screen.pending),
@@ -434,7 +437,8 @@ class TerminalObserver:
         if self._shown_at is None and any(line.strip() for line in screen.lines):
             self._shown_at = now
         seen = self._observe(screen, now)
-        self._calm.look(screen, seen.composer, self._changed_at)
+        beside = bool(seen.background) and seen.turn_open is None
+        self._calm.look(screen, seen.composer, self._changed_at, beside=beside)
         seen = replace(seen, calm_s=now - self._calm.since, calm_still_s=now - self._calm_still_since)
         if self.turn.lost_ns is None and lost_end(self._profile, seen):
             self.turn.lost_ns = int(now * 1e9)

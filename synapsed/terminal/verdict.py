@@ -102,6 +102,9 @@ HIDDEN_CURSOR_S = 60.0
 CALM_S = QUIET_UNKNOWN_S
 """A screen on which something moves all the time counts as at rest when nothing else has moved for so long."""
 
+BACKGROUND_S = 1.5
+"""What works is taken for the background of a program at its composer where nothing has moved for so long."""
+
 STALE_S = 10.0
 """A program that works moves something on its screen more often than this: a spinner, a clock."""
 
@@ -210,7 +213,7 @@ def progress_left_behind(seen: Observation) -> bool:
 
 def turning_points(profile: Profile, changed_at: float, still_since: float) -> list[float]:
     """When time alone may change what is judged of a screen that stays as it is; see `Observation`."""
-    quiet = (profile.ready.quiet_ms / 1000, QUIET_UNKNOWN_S, START_UNKNOWN_S, STALE_S)
+    quiet = (profile.ready.quiet_ms / 1000, BACKGROUND_S, QUIET_UNKNOWN_S, START_UNKNOWN_S, STALE_S)
     still = (profile.interrupt.still_ms / 1000, STALE_S, LOST_S)
     return [*(changed_at + wait for wait in quiet), *(still_since + wait for wait in still)]
 
@@ -234,7 +237,7 @@ def doubt(profile: Profile, seen: Observation) -> str | None:
                 return None
             if not has_signs(profile) and seen.kernel != "reads":
                 return None
-            if in_background(profile, seen):
+            if seen.record == "working" and in_background(profile, seen):
                 return f"{len(seen.background)} in the background, and no other sign of it"
             if stopped(profile, seen) or seen.calm_s >= STALE_S:
                 return f"nothing has moved for {seen.calm_s:.0f} s, and there is no sign of it"
@@ -243,9 +246,9 @@ def doubt(profile: Profile, seen: Observation) -> str | None:
 
 def in_background(profile: Profile, seen: Observation) -> bool:
     """What works is in the background: no side channel has a turn open, and the screen has come to rest at the
-    composer."""
-    resting = seen.composer.state != "absent" and _settled(profile, seen)
-    return bool(seen.background) and seen.turn_open is None and resting
+    composer, for longer than a spinner stands still on a busy machine."""
+    resting = seen.composer.state != "absent" and (seen.quiet_s >= BACKGROUND_S or seen.calm_s >= CALM_S)
+    return bool(seen.background) and seen.turn_open is None and resting and _settled(profile, seen)
 
 
 def _settled(profile: Profile, seen: Observation) -> bool:

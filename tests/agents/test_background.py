@@ -42,11 +42,11 @@ async def test_a_task_that_has_ended_tells_what_goes_on(world: World) -> None:
     world.link.observe_as(Activity.BUSY, background=("Serve",))
     world.link.end("It serves.")
     done = await world.task_is(task.id, TaskState.COMPLETED)
-    assert done.metadata["background"] == 1
-    task = await world.send(AGENT, metadata={"background": "mine"})
+    assert done.metadata == {**done.metadata, "in_background": 1, "background": "mine"}
+    task = await world.send(AGENT, metadata={"in_background": 7})
     await world.delivered(2)
     world.link.end("Again.")
-    assert "background" not in (await world.task_is(task.id, TaskState.COMPLETED)).metadata
+    assert "in_background" not in (await world.task_is(task.id, TaskState.COMPLETED)).metadata
 
 
 async def test_a_restart_when_idle_waits_for_the_background_and_messages_do_not(world: World) -> None:

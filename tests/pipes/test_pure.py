@@ -13,7 +13,7 @@ from synapsed.model.facts import PermissionAsked, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkRefused, LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
 from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
-from synapsed.pipes.acp_session import AcpSession
+from synapsed.pipes.acp_session import AcpSession, SessionOpening
 from synapsed.pipes.acp_turn import AcpTurn
 from synapsed.pipes.commands import OfTurn, PipesCommand, Write
 from synapsed.pipes.permission_request import open_request
@@ -224,6 +224,17 @@ def test_a_session_is_opened_and_a_message_answered() -> None:
     played.line(id="t.1", result={"stopReason": "end_turn"})
     assert [(event.answer, event.exact) for event in played.told] == [("so", True)]
     assert played.session.observation().can_receive
+
+
+def test_a_message_that_the_keeper_refuses_leaves_the_instructions_to_the_next() -> None:
+    played = Played(opening=SessionOpening(brief="Be brief.")).opened()
+    for text in ("first", "second"):
+        played.session.deliver(text, text, fresh=True)
+        given = played.session.prompt(text)
+        assert given is not None
+        assert [part["text"] for part in given["params"]["prompt"]] == ["Be brief.", text]
+        played.session.unwritten(text)
+        assert played.session.observation().can_receive
 
 
 @pytest.mark.parametrize("whole", [True, False])

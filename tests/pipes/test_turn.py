@@ -79,3 +79,10 @@ def test_a_turn_that_a_version_before_has_begun_is_gone_on_with(more: dict[str, 
     told = over(it, TurnInterrupted, turn="t.1")
     assert told.reason == next((ends[name] for name in more if name in ends), "person")
     assert of_before(it.record.link) == it.record.link
+
+
+def test_one_that_was_given_up_before_the_program_had_it_is_stopped() -> None:
+    it = turn()
+    it.begin(fresh=True)
+    it.interrupt()
+    assert over(it, TurnInterrupted).reason == "interrupted"

@@ -20,6 +20,9 @@ class Program:
         self.runs, self.deaf, self.lists = list(runs), deaf, opened
         self.keys: list[bytes] = []
         self._state = "empty"
+        self._typed = ""
+        self.asks: Any = None
+        """A dialog that has come in the place of the list."""
         self._stops = False
         self._opened = 0
         """So many of `lists` are open, one in the other."""
@@ -51,7 +54,7 @@ class Program:
     def _press(self, keys: bytes) -> None:
         match self._state, keys:
             case "empty", b"/tasks":
-                self._state = "draft"
+                self._state, self._typed = "draft", keys.decode()
             case "draft", b"\r" if self.lists:
                 self._state, self._opened, self._stops = "absent", self.lists, True
             case "draft", b"\r":
@@ -65,7 +68,8 @@ class Program:
 
     def _look(self) -> Any:
         activity = Activity.READY if self._state in ("empty", "draft") else Activity.UNKNOWN
-        composer, verdict = SimpleNamespace(state=self._state), SimpleNamespace(activity=activity)
+        composer = SimpleNamespace(state=self._state, text=self._typed)
+        verdict = SimpleNamespace(activity=activity, asked=self.asks)
         return SimpleNamespace(background=tuple(self.runs), composer=composer, verdict=verdict)
 
 
@@ -92,3 +96,17 @@ def test_a_command_may_stop_all_of_it() -> None:
     program = Program("Serve", "Look at it", opened=0)
     assert program.play(Profile(name="p", command="p", background=Background(command="/tasks")))
     assert program.keys == [b"/tasks", b"\r"]
+
+
+def test_no_key_is_pressed_into_a_dialog_that_comes_in_the_place_of_the_list() -> None:
+    program = Program("Serve")
+    program.asks = SimpleNamespace(prompt=SimpleNamespace(type="permission"))
+    assert not program.play()
+    assert program.keys == [b"/tasks", b"\r"]
+
+
+def test_a_command_that_is_not_seen_in_the_composer_is_not_submitted() -> None:
+    program = Program("Serve")
+    program._press = lambda keys: None  # type: ignore[method-assign]
+    assert not program.play()
+    assert program.keys == [b"/tasks"]

@@ -91,7 +91,7 @@ def test_turns_stop_beside_a_subagent_and_what_it_ends_in_is_seen(start_claude: 
     agent, held, name = start_claude(), nonce(), "claude"
     daemon = agent.daemon
     launched = daemon.send(f"{nonce()} {subagent(f'[[hold:{held}]] say: It is done.')} say: I have launched it.", name)
-    assert daemon.ended(launched)["metadata"]["background"] == 1
+    assert daemon.ended(launched)["metadata"]["in_background"] == 1
     view = eventually(lambda: _in_background(agent, 1), "one runs in the background")
     assert len(view["background_tasks"]) == 1
     assert daemon.ctl("park", name).code == 6, "it would end"

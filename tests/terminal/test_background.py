@@ -12,7 +12,7 @@ from synapsed.profiles.screen_spec import Background, BusySigns, Composer, Inter
 from synapsed.terminal.background import ROWS_ABOVE
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen_messages import InBackground
-from synapsed.terminal.verdict import STALE_S, screen_sign
+from synapsed.terminal.verdict import BACKGROUND_S, STALE_S, screen_sign
 from tests.support.readiness import receives
 
 PROFILE = Profile(
@@ -56,14 +56,15 @@ def draw(observer: TerminalObserver, screen: bytes, now: float) -> None:
 def test_parts_of_a_record_are_in_the_background_where_nothing_else_shows_work() -> None:
     observer = watched(report(state="working") + PART + COMPOSER)
     assert observer.look(1.05).verdict.activity is Activity.BUSY, "its screen has not come to rest"
-    look = observer.look(1.2)
+    assert observer.look(1.2).verdict.activity is Activity.BUSY, "a spinner may stand still so long"
+    look = observer.look(1.1 + BACKGROUND_S)
     assert receives(look)
     assert look.background == ("Look at it",)
-    draw(observer, COMPOSER.replace(b"status line", b"esc to stop"), 2.0)
-    assert observer.look(3.0).verdict.activity is Activity.BUSY, "it shows that it works"
-    assert screen_sign(PROFILE.busy, observer.look(3.0).screen) == "screen: esc to stop"
-    draw(observer, b"\x1b]7501;state=clear:id=a1\x1b\\" + COMPOSER, 4.0)
-    look = observer.look(5.0)
+    draw(observer, COMPOSER.replace(b"status line", b"esc to stop"), 4.0)
+    assert observer.look(7.0).verdict.activity is Activity.BUSY, "it shows that it works"
+    assert screen_sign(PROFILE.busy, observer.look(7.0).screen) == "screen: esc to stop"
+    draw(observer, b"\x1b]7501;state=clear:id=a1\x1b\\" + COMPOSER, 8.0)
+    look = observer.look(10.0)
     assert (look.verdict.activity, look.background) == (Activity.BUSY, ()), "the record is the program's own"
 
 
@@ -84,18 +85,42 @@ def test_a_status_line_below_the_composer_keeps_no_record_working(moves: bytes) 
     assert look.verdict.activity is Activity.READY
 
 
-def test_numbers_that_count_keep_no_record_working() -> None:
+@pytest.mark.parametrize("beside", [True, False])
+def test_numbers_that_count_are_of_the_background_where_something_runs_there(beside: bool) -> None:
     def screen(second: int) -> bytes:
         return b"the answer\r\nup %d s (%dk)\r\n> \r\n" % (second, 5 * second)
 
-    observer = watched(report(state="working") + screen(1))
-    for second in range(2, 2 + int(STALE_S)):
+    observer = watched(report(state="working") + PART * beside + screen(1))
+    for second in range(2, 2 + 2 * int(STALE_S)):
         draw(observer, screen(second), second)
         look = observer.look(second)
-    assert look.verdict.activity is Activity.READY
-    draw(observer, b"another answer\r\nup 9 s (45k)\r\n> \r\n", 20.0)
-    look = observer.look(20.05)
-    assert look.calm_since == 20.05, "words have moved"
+    assert look.verdict.activity is (Activity.READY if beside else Activity.BUSY)
+    draw(observer, b"another answer\r\nup 9 s (45k)\r\n> \r\n", 40.0)
+    look = observer.look(40.05)
+    assert look.calm_since == 40.05, "words have moved"
+
+
+@pytest.mark.parametrize("part", [b"", PART])
+def test_a_turn_in_which_only_numbers_are_printed_is_not_over(part: bytes) -> None:
+    numbers = [str(n).encode() for n in range(200)]
+    observer = watched(report(state="working") + part + COMPOSER)
+    observer.turn.told(PromptAccepted(channel="hooks", at_ns=int(1e9)))
+    for second in range(2, 100):
+        draw(observer, b"\r\n".join(numbers[second : second + 8]) + b"\r\n> \r\n", second)
+        look = observer.look(second)
+    assert look.verdict.activity is Activity.BUSY
+
+
+def test_a_record_that_says_that_it_asks_is_not_of_the_background() -> None:
+    observer = watched(report(state="blocked", kind="permission") + PART + COMPOSER)
+    assert observer.look(1.0 + 2 * BACKGROUND_S).verdict.activity is not Activity.READY
+
+
+def test_what_a_channel_told_is_known_to_the_next_daemon() -> None:
+    observer = watched(COMPOSER)
+    observer.note(InBackground(("A server",)))
+    after = TerminalObserver.restore(PROFILE, observer.checkpoint(), 9.0)
+    assert after.look(12.0).background == ("A server",)
 
 
 def test_numbers_are_all_that_shows_work_of_a_program_without_signs() -> None:
@@ -112,11 +137,11 @@ def test_a_title_that_moves_is_of_the_background_that_a_channel_tells() -> None:
     observer = watched(b"\x1b]0;* topic\x07" + COMPOSER, PROFILE.model_copy(update={"status_records": False}))
     assert observer.look(2.0).verdict.activity is Activity.BUSY
     observer.note(InBackground(("Look at it",)))
-    look = observer.look(2.1)
+    look = observer.look(1.1 + BACKGROUND_S)
     assert receives(look)
     assert look.background == ("Look at it",)
     observer.note(InBackground(()))
-    assert observer.look(2.2).verdict.activity is Activity.BUSY
+    assert observer.look(2.7).verdict.activity is Activity.BUSY
 
 
 def test_rows_around_the_composer_tell_of_the_background() -> None:

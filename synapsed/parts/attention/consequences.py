@@ -137,7 +137,7 @@ def _of_task(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
         return []
     if task.status is TaskState.COMPLETED:
         before = board.of(event.agent_id, "finished")
-        count = task.metadata.get("background")
+        count = task.metadata.get("in_background")
         beside = f"({count} in the background) " if count else ""
         return [*map(closed, before), _opened(event, "finished", beside + (task.answer or ""))]
     error = task.error
