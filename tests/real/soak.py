@@ -302,7 +302,7 @@ class Soak:
         self._count("people cut off")
         with agent.attached() as terminal:
             terminal.settle(0.5, at_most=2)
-            if self.daemon.agent(agent.name)["held"] == "typing":
+            if self._stands_there(agent):
                 self._take_back(agent, terminal, TYPED_MAX)
             terminal.send("\x1d")
             terminal.wait_exit()
@@ -329,8 +329,8 @@ class Soak:
             time.sleep(0.3)
 
     def _take_back(self, agent: RealAgent, terminal: Terminal, characters: int) -> None:
-        """A program that is starved takes many keys for one: a person sees that, and goes on."""
-        for _ in range(characters):
+        """A program that is starved takes many keys for one: a person sees that, and goes on until all is gone."""
+        for _ in range(TYPED_MAX):
             for _ in range(characters):
                 terminal.send("\x7f")
                 time.sleep(0.03)
