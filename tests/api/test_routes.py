@@ -27,8 +27,8 @@ async def test_agents(api: Api):
     assert [agent["name"] for agent in agents] == ["claude", "codex"]
     assert list(agents[0]) == [
         "name", "id", "type", "port", "pid", "state", "activity", "since", "evidence", "held", "queue", "task",
-        "restarts", "cwd", "endpoint", "until", "version", "verified", "drift", "withheld", "settings", "host",
-        "asks", "doing",
+        "restarts", "cwd", "endpoint", "until", "version", "verified", "drift", "withheld", "settings", "background",
+        "background_tasks", "host", "asks", "doing",
     ]  # fmt: skip
 
 
@@ -128,6 +128,7 @@ async def test_status(api: Api):
         "evidence": "screen: prompt",
         "held": None,
         "queue": 0,
+        "background": 0,
         "task": None,
         "prompt": PROMPT.model_dump(mode="json"),
     }

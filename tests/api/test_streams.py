@@ -218,7 +218,7 @@ async def test_events_of_all_and_of_one(api: Api):
         assert event == {
             "id": 2,
             "event": "activity",
-            "data": {"activity": "busy", "evidence": "hook", "prompt": None},
+            "data": {"activity": "busy", "evidence": "hook", "prompt": None, "background": None},
             "time": event["time"],
             "agent": "synapse-codex-8120",
             "task": None,

@@ -62,7 +62,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project,) = example("toml")
     source = folder / "source"
     files = {
-        "pyproject.toml": project + '\n[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n',
+        "pyproject.toml": project,
         "synapsed_greetings/__init__.py": "",
         "synapsed_greetings/face.py": face.replace("synapsed.parts.greetings", "synapsed_greetings"),
         "synapsed_greetings/following.py": following,
