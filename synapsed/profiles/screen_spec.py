@@ -66,6 +66,8 @@ class Background(_Section):
     command: str = ""
     """What is typed and submitted to stop it, again until nothing is left. Where that opens a list, `stop` ends the one
     that is marked there, and `close` is pressed then. Empty: it is not known how it is stopped."""
+    list: Pattern | None = None
+    """What that list shows: `stop` is pressed where it stands, and nowhere else."""
     stop: str = ""
     close: str = "\x1b"
 

@@ -456,9 +456,9 @@ class Keyboard:
         spec, fewer = self._profile.background, partial(_runs_less, left)
         stands = partial(_holds_command, spec.command)
         yield from press(spec.command)
-        if (yield from wait_for(stands, SHOWN_S)):
+        if (yield from wait_for(stands, STOPS_S)):
             yield from press(self._profile.delivery.submit)
-            if spec.stop and (yield from wait_for(_is_list, STOPS_S)):
+            if spec.list is not None and (yield from wait_for(partial(_is_list, spec.list), STOPS_S)):
                 yield from press(spec.stop)
             yield from wait_for(fewer, STOPS_S)
             yield from self._close_list(spec.close)
@@ -466,8 +466,10 @@ class Keyboard:
             yield from self.clear()
 
     def _close_list(self, keys: str) -> Steps[None]:
+        listed = self._profile.background.list
         for _ in range(CLOSE_TRIES):
-            if not _is_list((yield from look_now())):
+            look = yield from look_now()
+            if look.composer.state != "absent" or not (_asks_nothing(look) or (listed and _is_list(listed, look))):
                 return
             yield from press(keys)
             yield from wait_for(lambda look: look.composer.state != "absent", CLEAR_WAIT_S)
@@ -528,10 +530,14 @@ def _holds_command(command: str, look: Look) -> bool:
     return stands and look.verdict.activity is Activity.READY
 
 
-def _is_list(look: Look) -> bool:
+def _is_list(shown: re.Pattern[str], look: Look) -> bool:
+    return look.composer.state == "absent" and shown.search("\n".join(look.screen.lines)) is not None
+
+
+def _asks_nothing(look: Look) -> bool:
     """What stands in the composer's place asks nothing that is understood."""
     asked = look.verdict.asked
-    return look.composer.state == "absent" and (asked is None or asked.prompt.type == "screen")
+    return asked is None or asked.prompt.type == "screen"
 
 
 def _runs_less(than: int, look: Look) -> bool:

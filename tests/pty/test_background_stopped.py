@@ -10,7 +10,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Background
 from synapsed.pty.keyboard import Keyboard, LookNow, Press, Step, WaitFor
 
-PROFILE = Profile(name="p", command="p", background=Background(command="/tasks", stop="x"))
+PROFILE = Profile(name="p", command="p", background=Background(command="/tasks", list="x to stop", stop="x"))
 
 
 class Program:
@@ -69,8 +69,9 @@ class Program:
     def _look(self) -> Any:
         activity = Activity.READY if self._state in ("empty", "draft") else Activity.UNKNOWN
         composer = SimpleNamespace(state=self._state, text=self._typed)
+        screen = SimpleNamespace(lines=["x to stop" if self._state == "absent" and self.asks is None else ""])
         verdict = SimpleNamespace(activity=activity, asked=self.asks)
-        return SimpleNamespace(background=tuple(self.runs), composer=composer, verdict=verdict)
+        return SimpleNamespace(background=tuple(self.runs), composer=composer, screen=screen, verdict=verdict)
 
 
 @pytest.mark.parametrize("opened", [1, 2])
