@@ -69,8 +69,8 @@ def by_need(agents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def what(agent: Mapping[str, Any], now: datetime) -> str:
-    """How many messages wait; what it asks, what it waits for, why it does not run, or what it works on; and how much
-    it runs in its background."""
+    """Number of messages that wait; what it asks, what it waits for, why it does not run, or what it works on; and the
+    number of things in its background."""
     queue = f"{agent['queue']} wait{'s' if agent['queue'] == 1 else ''}" if agent["queue"] else ""
     background = f"{agent['background']} in the background" if agent.get("background") else ""
     return " · ".join(part for part in (queue, _matter(agent, now), background) if part)

@@ -78,7 +78,7 @@ class CommandContext:
 
     @property
     def may_ask(self) -> bool:
-        """Whether a person is there to be asked."""
+        """Returns True if a person is there to be asked."""
         return not self.as_json and self.out.on_terminal and sys.stdin.isatty()
 
     def asks(self, question: str) -> bool:

@@ -106,7 +106,7 @@ class AgentTurns:
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
         self._background = 0
-        """How much its program was seen to run in its background."""
+        """Number of things that its program was seen to run in its background."""
         self.interruption = Interruption(process, self, clock=clock, actor=actor)
         self._giving: asyncio.Task[None] | None = None
         """Gives the turn to the link."""
@@ -441,7 +441,7 @@ class AgentTurns:
             await self.pump()
 
     async def _accepted(self, event: LinkTurnAccepted, turn: _Turn) -> None:
-        """Where the turn was over at once its record, which tells of that, was not made durable any more."""
+        """Tells of the delivery of a message whose turn was over at once, before its record was durable."""
         self._actor.log.info("message accepted", task=event.task_id, evidence=event.evidence)
         after = turn.record.model_copy(update={"link": {**turn.record.link, "taken": True}})
         if told := transitions.delivered(turn.task, turn.record, after):

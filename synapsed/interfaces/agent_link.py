@@ -62,7 +62,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTurn:
-    """What the program knows of a message that it was given before. `over` is the end of its turn, as the channel tells
+    """State of a message that the program was given before. `over` is the end of its turn, as the channel tells
     one; None while it runs."""
 
     turn: str

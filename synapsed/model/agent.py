@@ -219,8 +219,8 @@ class AgentView(BaseModel):
     settings: list[str] = []
     """What the person's own settings of its program mean here: no hooks, another mode, other keys."""
     background: int = 0
-    """How much of what it has started goes on in its background, as its program tells it: `activity` says whether it
-    takes a message meanwhile."""
+    """Number of things that go on in its background, as its program tells it: `activity` says whether it takes a
+    message meanwhile."""
     background_tasks: list[str] = []
     """The program's words for each; only for those who may see what its screen shows."""
     host: str | None = None

@@ -65,7 +65,7 @@ BACKGROUND_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundTold(ChannelFact):
-    """What runs in the program's background now, in its words, on one line each."""
+    """All that runs in the program's background now, in its words, on one line each."""
 
     names: tuple[str, ...] = ()
 
@@ -98,7 +98,7 @@ class TurnInterrupted(ChannelFact):
 
 
 type TurnOver = TurnEnded | TurnFailed | TurnInterrupted
-"""How a turn ended."""
+"""End of a turn, of any kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

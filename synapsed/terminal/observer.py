@@ -14,7 +14,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
-from synapsed.terminal.background import shown_background
+from synapsed.terminal.background import BackgroundWork, Calm
 from synapsed.terminal.composer import ComposerState, OwnText, emptied, puts_off, read_composer, stands_before, unended
 from synapsed.terminal.delivery import KNOWN_BY, squeezed
 from synapsed.terminal.emulated_screen import Screen
@@ -48,7 +48,6 @@ from synapsed.terminal.screen_messages import (
     TurnOpened,
 )
 from synapsed.terminal.snapshot import ScreenSnapshot
-from synapsed.terminal.stillness import Calm
 from synapsed.terminal.turn_signs import OpenTurn
 from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
@@ -115,9 +114,6 @@ class TerminalObserver:
     _edits_from = 0
     """Spool offset at which bracketed paste was switched on last."""
 
-    _told_background: tuple[str, ...] = ()
-    """What a side channel told last to run in the background."""
-
     _undrawn: str | None = None
     """As of `Observation`."""
 
@@ -150,7 +146,7 @@ class TerminalObserver:
         self._activity = Activity.STARTING
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
-        self._calm = Calm(profile)
+        self._calm, self._background = Calm(profile), BackgroundWork(profile)
         self._title: tuple[str, float] = ("", 0.0)
         """The title, and since when it has been that."""
         self._fed_at = 0.0
@@ -198,8 +194,7 @@ class TerminalObserver:
         self._edits_from = edits_from if isinstance(edits_from, int) else 0
         own = state.get("own", ())
         self._own_text = OwnText([str(text) for text in own] if isinstance(own, list) else (), now)
-        told = state.get("background", ())
-        self._told_background = tuple(one for one in told if isinstance(one, str)) if isinstance(told, list) else ()
+        self._background = BackgroundWork(profile, state.get("background"))
         with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen tells what there is
             self._activity = Activity(state.get("activity", Activity.STARTING))
             self._progress = ProgressState(state.get("progress", 0))
@@ -237,7 +232,7 @@ class TerminalObserver:
             "before": self._before,
             "edits_from": self._edits_from,
             "own": self._own_text.known,
-            "background": list(self._told_background),
+            "background": list(self._background.told),
         }
         return Checkpoint(
             offset=self.offset - len(self.screen.pending),
@@ -352,7 +347,7 @@ class TerminalObserver:
             case TurnClosed():
                 self.turn.closed()
             case InBackground(names):
-                self._told_background = names
+                self._background.told = names
             case Skipped(offset):
                 self.skip(offset)
             case OuterTerminal():
@@ -414,7 +409,7 @@ class TerminalObserver:
             self._undrawn,
             self._records.root,
             self._records.parts,
-            self._told_background,
+            self._background.told,
             self._progress,
             self.turn.channel,
             self.turn.lost_ns,
@@ -503,7 +498,9 @@ class TerminalObserver:
             still_s=now - self._still_since,
             calm_s=now - self._calm.since,
             calm_still_s=now - self._calm_still_since,
-            background=self._background(screen, composer),
+            background=self._background.names(
+                screen, composer, None if self._records.root is None else self._records.parts
+            ),
             stopping=self.turn.stop_asked_at is not None,
             lost=self.turn.lost_ns is not None,
             put_off=self._puts_off(screen, composer),
@@ -513,10 +510,6 @@ class TerminalObserver:
             given_back=self.given_back,
             kernel=self.kernel,
         )
-
-    def _background(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[str, ...]:
-        told = self._told_background if self._records.root is None else self._records.parts
-        return told or shown_background(self._profile, screen, composer)
 
     def _puts_off(self, screen: ScreenSnapshot, composer: ComposerState) -> bool:
         spec, message = self._profile.interrupt.put_off, self.unbegun

@@ -49,7 +49,7 @@ working                     something runs in the background, no side channel ha
 ==========================  ======================================================================================
 
 A title of work is of the background, too, where that is so. That nothing moves, beside a composer, means nothing but
-numbers that count and what stands below the composer (`stillness`).
+numbers that count and what stands below the composer (`background`).
 
 Nor is a side channel's open turn believed for ever against the screen (`lost_end`). Its composer stands, nothing on the
 screen or in the title moves, and the program shows no sign of work:

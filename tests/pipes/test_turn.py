@@ -46,7 +46,7 @@ def test_what_was_said_is_the_answer_though_the_turn_was_told_to_stop() -> None:
 
 @pytest.mark.parametrize("kind", [TurnEnded, TurnFailed, TurnInterrupted])
 def test_any_other_end_of_a_turn_that_was_told_to_stop_is_its_stop(kind: type[ChannelFact]) -> None:
-    """Programs that answer a cancel with the error by which they stopped are none that failed."""
+    """Programs that answer a cancel with the error by which they stopped have not failed."""
     it = working()
     it.interrupt()
     said = {"answer": ""} if kind is TurnEnded else {}
