@@ -42,13 +42,14 @@ export const KINDS = {
  * @type {Record<string, string>}
  */
 export const HELD = {
-  typing: "its composer is not empty",
-  keeper: "its keeper does not answer",
+  typing: "its input line is not empty",
+  keeper: "the process that holds its terminal does not answer",
   dialog: "it asks something",
   limit: "its usage limit is reached",
   account: "its account does not work: see inbox",
   unread: "it has not read what was typed",
   restart: "it is restarted before its next message",
+  "no composer on the screen": "it shows no input line",
 };
 
 /** @type {Record<string, string>} */
