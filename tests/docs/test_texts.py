@@ -3,6 +3,7 @@
 import ast
 
 from scripts.texts import Text, _of_module, texts, unexplained
+from synapsectl.verbs import all_verbs
 
 ROOMS_TO_COME = ("synapsed/agents/", "synapsed/profiles/")
 """Here a word of the glossary may still stand alone."""
@@ -35,3 +36,28 @@ def test_the_texts_are_found() -> None:
 def test_no_text_takes_the_glossary() -> None:
     found: list[Text] = [told for told in unexplained() if not told.place.startswith(ROOMS_TO_COME)]
     assert found == []
+
+
+def test_the_help_of_a_verb_is_an_imperative() -> None:
+    firsts = {name: verb.help.split()[0] for name, verb in all_verbs().items()}
+    assert {name: first for name, first in firsts.items() if first in NO_IMPERATIVES} == {}
+
+
+NO_IMPERATIVES = {
+    "a",
+    "all",
+    "an",
+    "are",
+    "how",
+    "is",
+    "of",
+    "one",
+    "other",
+    "the",
+    "this",
+    "what",
+    "where",
+    "which",
+    "who",
+}
+"""Words that no imperative begins with."""
