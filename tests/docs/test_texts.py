@@ -3,7 +3,7 @@
 import ast
 
 from scripts.texts import Text, _of_module, texts, unexplained
-from synapsectl.verbs import all_verbs
+from synapsectl.parsing import command_line, parsers
 
 ROOMS_TO_COME = ("synapsed/agents/", "synapsed/profiles/")
 """Here a word of the glossary may still stand alone."""
@@ -39,7 +39,7 @@ def test_no_text_takes_the_glossary() -> None:
 
 
 def test_the_help_of_a_verb_is_an_imperative() -> None:
-    firsts = {name: verb.help.split()[0] for name, verb in all_verbs().items()}
+    firsts = {parser.prog: parser.about.split()[0] for parser in parsers(command_line())}
     assert {name: first for name, first in firsts.items() if first in NO_IMPERATIVES} == {}
 
 
