@@ -34,13 +34,14 @@ STYLES = {
 UNREAD_SCREEN = "unknown screen"
 
 HELD = {
-    "typing": "its composer is not empty",
-    "keeper": "its keeper does not answer",
+    "typing": "its input line is not empty",
+    "keeper": "the process that holds its terminal does not answer",
     "dialog": "it asks something",
     "limit": "its usage limit is reached",
     "account": "its account does not work: see inbox",
     "unread": "it has not read what was typed",
     "restart": "it is restarted before its next message",
+    "no composer on the screen": "it shows no input line",
 }
 """Why messages are held, in more than the word for it."""
 

@@ -81,7 +81,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
     if not arguments and not _has_inbox(out):
         from synapsectl.verbs import overview
 
-        out.stderr.write(overview())
+        out.stderr.write(overview(out.columns))
         return USAGE
     arguments = arguments or ["inbox" if is_installed(NEEDS["inbox"]) else "list"]
     if arguments[0] == "--version":

@@ -22,6 +22,9 @@ GAP = "  "
 MIN_COLUMN = 8
 """Columns that a clipped column keeps."""
 
+UNBROKEN = 1 << 20
+"""Columns of what no terminal shows."""
+
 LEAST_FOLDED = 20
 """Columns of a terminal in which words are still kept whole."""
 
@@ -71,18 +74,20 @@ def pad(text: str, columns: int) -> str:
     return text + " " * (columns - display_width(text))
 
 
-def fold(text: str, columns: int) -> str:
-    """`text` in lines that break at words where they do not fit; a command to copy is kept whole."""
+def fold(text: str, columns: int, *, indent: int | None = None) -> str:
+    """`text` in lines that break at words where they do not fit; a command to copy is kept whole. `indent`: columns
+    before what goes on in the next line; without it two more than the line has."""
     lines = []
     for line in text.split("\n"):
         if columns < LEAST_FOLDED or display_width(line) <= columns:
             lines.append(line)
             continue
-        current, indent = "", " " * (len(line) - len(line.lstrip(" ")) + len(GAP))
+        before = " " * (len(line) - len(line.lstrip(" ")) + len(GAP) if indent is None else indent)
+        current = ""
         for word in _FOLDED.findall(line):
             if current.strip() and display_width(current) + display_width(word) > columns:
                 lines.append(current)
-                current = indent + word.lstrip(" ")
+                current = before + word.lstrip(" ")
             else:
                 current += word
         lines.append(current)

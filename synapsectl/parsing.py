@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from synapsectl.output import PROGRAM, fold, harmless, is_text, named
+from synapsectl.output import PROGRAM, UNBROKEN, fold, harmless, is_text, named
 from synapsectl.verbs import RELEASED, SYNONYMS, Verb, all_verbs, overview, verbs
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 USAGE = 2
 WIDTH = 80
 """Columns of a help that no terminal shows."""
-UNBROKEN = 1 << 20
-"""Columns of an error that no terminal shows."""
+USAGE_WORD = "usage: "
 HELP = ("-h", "--help")
 BYTES_TOO = frozenset({"FILE", "CWD"})
 """Kinds of values that need be no UTF-8: names of files here. All others become text of a message to the daemon."""
@@ -196,12 +195,21 @@ class VerbParser(argparse.ArgumentParser):
 
     def format_usage(self) -> str:
         assert self.parts is not None, "the verb is loaded by now, which may have a usage of its own"
-        return super().format_usage()
+        return self._broken(super().format_usage())
 
     def format_help(self) -> str:
         assert self.parts is not None, "as above"
-        shown = "".join(f"\n  {line}\n      {about}" for line, about in self.verb.examples)
-        return super().format_help() + (f"\nexamples:{shown}\n" if shown else "")
+        width = self._columns or UNBROKEN
+        shown = "".join(f"\n  {line}\n{fold(f'      {about}', width, indent=6)}" for line, about in self.verb.examples)
+        usage, blank, rest = super().format_help().partition("\n\n")
+        return self._broken(usage) + blank + rest + (f"\nexamples:{shown}\n" if shown else "")
+
+    def _broken(self, usage: str) -> str:
+        """A usage of the verb's own in lines that fit; argparse has broken one that it made."""
+        if self.usage is None:
+            return usage
+        room = (self._columns or UNBROKEN) - len(USAGE_WORD)
+        return USAGE_WORD + fold(usage.removeprefix(USAGE_WORD), room, indent=len(USAGE_WORD))
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         super().exit(status, message and harmless(message))
@@ -223,7 +231,7 @@ class VerbParser(argparse.ArgumentParser):
             near = nearest(word, self.parts)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(self.parts)}"
             self.error(f"no {word!r}: {hint}")
-        self.error(f"say what first: {', '.join(self.parts)}" + (f"; {word} stands behind it" if word else ""))
+        self.error(f"name what to do first: {', '.join(self.parts)}" + (f"; {word} comes after it" if word else ""))
 
     def _unknown(self, unknown: list[str]) -> NoReturn:
         told, option = " ".join(unknown), unknown[0].partition("=")[0]
@@ -242,7 +250,7 @@ class _Tool(VerbParser):
     """The parser before the verb."""
 
     def format_help(self) -> str:
-        return overview()
+        return overview(self._columns)
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, fold(f"{PROGRAM}: {message}\n", self._columns or UNBROKEN))

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from synapsectl.output import PROGRAM
+from synapsectl.output import PROGRAM, UNBROKEN, fold
 
 
 class Verb(NamedTuple):
@@ -77,36 +77,36 @@ VERBS = {
     "restart": Verb("each:restart", "stop agents and start them again in their conversation", AGENTS),
     "park": Verb("each:park", "end idle agents' programs until the next message", AGENTS),
     "kill": Verb("each:kill", "kill agents' programs; their restart policy applies", AGENTS),
-    "list": Verb("list_", "the agents and what they are doing", LOOKING),
-    "status": Verb("status", "one agent closely, or the daemon", LOOKING),
-    "inbox": Verb("inbox:inbox", "who needs you, answered with one key", LOOKING),
+    "list": Verb("list_", "list the agents and what they do", LOOKING),
+    "status": Verb("status", "show one agent closely, or the daemon", LOOKING),
+    "inbox": Verb("inbox:inbox", "show who needs you, and answer with one key", LOOKING),
     "next": Verb("inbox:next_", "attach to the agent that has waited longest for you", LOOKING),
-    "top": Verb("top", "all agents at once: screens, questions, tasks, events", LOOKING),
+    "top": Verb("top", "show all agents at once: screens, questions, tasks, events", LOOKING),
     "attach": Verb("attach", "put this terminal on an agent", LOOKING),
-    "screen": Verb("screen", "an agent's screen now", LOOKING),
-    "logs": Verb("logs", "what an agent printed", LOOKING),
-    "events": Verb("events", "what happens, as it happens", LOOKING),
+    "screen": Verb("screen", "show an agent's screen", LOOKING),
+    "logs": Verb("logs", "show what an agent printed", LOOKING),
+    "events": Verb("events", "show what happens, as it happens", LOOKING),
     "send": Verb("send", "send a message to agents, and wait for the answers", MESSAGES),
     "reply": Verb("reply", "reply to what this agent was asked", MESSAGES),
-    "tasks": Verb("tasks", "the messages and what became of them", MESSAGES),
-    "task": Verb("task", "one task, with its answer", MESSAGES),
+    "tasks": Verb("tasks", "list the messages and what became of them", MESSAGES),
+    "task": Verb("task", "show one task, with its answer", MESSAGES),
     "input": Verb("input_", "answer what an agent asks", MESSAGES),
     "approve": Verb("decide:approve", "answer yes to what an agent asks", MESSAGES),
     "deny": Verb("decide:deny", "answer no to what an agent asks", MESSAGES),
     "keys": Verb("keys", "press keys at an agent's terminal", MESSAGES),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
     "event": Verb("event", "report what an agent does, as an event", MESSAGES),
-    "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
-    "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
+    "mcp": Verb("mcp", "give an agent's program its tools, as an MCP server", ELSEWHERE),
+    "profiles": Verb("profiles", "list, check and write the kinds of agents that can be started", DAEMON),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
     "up": Verb("up", "bring the daemon back, and say which agents live", DAEMON),
     "shutdown": Verb("shutdown", "stop the daemon", DAEMON),
     "install": Verb("install", "make the daemon a service of your session", DAEMON),
     "uninstall": Verb("uninstall", "remove that service", DAEMON),
-    "doctor": Verb("doctor", "is everything as it should be, and what mends it", DAEMON),
-    "completion": Verb("completion", "a completion script for a shell", DAEMON),
-    "version": Verb("version", "versions of the tool and of the daemon", DAEMON),
-    "help": Verb("help_", "this overview, or more of one verb", DAEMON),
+    "doctor": Verb("doctor", "check the installation and suggest fixes", DAEMON),
+    "completion": Verb("completion", "print a completion script for a shell", DAEMON),
+    "version": Verb("version", "print the versions of the tool and of the daemon", DAEMON),
+    "help": Verb("help_", "show this overview, or more of one verb", DAEMON),
 }
 """Those that are there without any part; `verbs` has all."""
 
@@ -238,21 +238,23 @@ def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
     return dict(sorted(rows, key=lambda row: GROUPS.index(row[1].group) if row[1].group in GROUPS else len(GROUPS)))
 
 
-def overview() -> str:
-    """The verbs by their groups."""
+def overview(columns: int | None = None) -> str:
+    """The verbs by their groups, in lines that break at words where a terminal has fewer `columns`."""
     lines = [f"usage: {PROGRAM} VERB …"]
+    width = columns or UNBROKEN
     group = None
     for name, verb in all_verbs().items():
         if verb.group != group:
             group = verb.group
             lines += ["", f"{group}:"]
-        lines.append(f"  {name:<12}{verb.help}")
-    lines += [
+        lines.append(fold(f"  {name:<12}{verb.help}", width, indent=14))
+    ends = (
         "",
         f"'{PROGRAM} VERB -h' tells more of one, with examples.",
         "Where no daemon runs, start, run, adopt, send, host add and up start one.",
         "",
         f"Begin with '{PROGRAM} start claude' in a folder of yours.",
         f"No account at hand: '{PROGRAM} start dummy', a scripted agent.",
-    ]
+    )
+    lines += [fold(line, width) for line in ends]
     return "\n".join(lines) + "\n"

@@ -33,6 +33,11 @@ EXIT_CONFIG = 2
 """Usage, or a configuration that cannot be read."""
 EXIT_PIPE_CLOSED = 141
 """As after SIGPIPE: whoever reads what is printed has enough."""
+NEXT: Final = """synapsed is the daemon; what you type is synapsectl:
+  synapsectl start claude    # an agent in this folder; the daemon is started where none runs
+  synapsectl                 # who needs you; 'synapsectl -h' lists what else there is
+No account at hand: 'synapsectl start dummy'. In the foreground: 'synapsed run'; 'synapsed -h' has more."""
+"""Said where no verb is given."""
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes keeps the interpreter from the event loop. The default is ten times as long,
 and the loop waits for it again after each system call: twenty short ones beside a busy thread were a tenth of a
@@ -91,6 +96,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     own = bool(given) and given[0] in OWN
     if given and not own and (part := DAEMON_VERBS.get(given[0])) is not None and given[0] not in _of_parts():
         print(f"synapsed: {given[0]!r} belongs to the part {part}, which {missing(part)}", file=sys.stderr)
+        return EXIT_CONFIG
+    if not given:
+        print(NEXT, file=sys.stderr)
         return EXIT_CONFIG
     args = command_line(parts=not own).parse_args(given)
     if (reason := _why_not_here(args)) is not None:

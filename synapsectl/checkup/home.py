@@ -224,9 +224,19 @@ def _keepers(ctx: CommandContext, agents: list[dict[str, Any]] | None) -> Iterat
     for path in strays:
         if _listens(path):
             mend = "synapsectl restart its agent; what is left after that belongs to no agent"
-            yield Finding("keepers", NOTE, f"a keeper at {path} belongs to no launch on record", mend)
+            yield Finding(
+                "keepers",
+                NOTE,
+                f"a keeper (the process that holds a terminal) at {path} belongs to no launch on record",
+                mend,
+            )
         else:
-            yield Finding("keepers", NOTE, f"{path} is left over from a keeper that was killed", command("rm", path))
+            yield Finding(
+                "keepers",
+                NOTE,
+                f"{path} is left over from a keeper (the process that holds a terminal) that was killed",
+                command("rm", path),
+            )
     if agents is None and living:
         yield Finding("keepers", NOTE, f"{len(living)} go on without a daemon", "synapsectl start PROFILE")
     elif not lost:

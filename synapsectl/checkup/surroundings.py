@@ -38,6 +38,8 @@ WAY_OUT = "notifications, webhooks, external agents and traces"
 
 def look_around(ctx: CommandContext) -> Iterator[Finding]:
     yield _python()
+    if (untried := untried_system(sys.platform, platform.release())) is not None:
+        yield untried
     yield look_at_screens(ctx.environ)
     try:
         settings = gather(ctx.paths, ctx.environ)
@@ -84,6 +86,14 @@ def _python() -> Finding:
     if sys.version_info[:2] < NEEDED_PYTHON:
         return Finding("python", WRONG, detail, "install synapsed with Python 3.12 or newer")
     return Finding("python", OK, detail)
+
+
+def untried_system(system: str, release: str) -> Finding | None:
+    """Says of a system on which synapsed never ran that it did not. `release` is the kernel's."""
+    name = "macOS" if system == "darwin" else "WSL" if "microsoft" in release.lower() else None
+    if name is None:
+        return None
+    return Finding("system", NOTE, f"{name}: synapsed is meant to work there, and was never tried there")
 
 
 def _port(listen: str, served: list[str]) -> Iterator[Finding]:

@@ -100,7 +100,7 @@ def _adopt_all(found: list[dict[str, Any]], args: argparse.Namespace, ctx: Comma
     if args.json:
         ctx.out.document(started)
     elif not started and code == DONE:
-        ctx.out.note("there is no conversation to adopt; --since 7d looks further back")
+        ctx.out.note("there is no conversation to go on with; --since 7d looks further back")
     return code
 
 

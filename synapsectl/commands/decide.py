@@ -26,7 +26,7 @@ class Decide(NamedTuple):
             raise UsageError(f"name who asks, or everyone with --all: synapsectl {verb} TASK|AGENT… | --all")
         because = None if self.accept else args.because
         if because is not None and not because.strip():
-            raise UsageError("--because: there is no reason in it")
+            raise UsageError("--because: must be a reason in words, such as --because 'use the staging database'")
         targets = everyone(ctx) if args.all else args.targets
         if not targets and not args.json:
             ctx.out.note("nobody asks anything")

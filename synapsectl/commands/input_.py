@@ -47,7 +47,7 @@ def _read(target: WhoAsks) -> str:
     """A line from the terminal, hidden where a password is asked for, or all of stdin."""
     if not sys.stdin.isatty():
         if not (text := sys.stdin.read()):
-            raise UsageError("there is no answer")
+            raise UsageError("there is no answer: synapsectl input TASK|AGENT TEXT")
         return text.removesuffix("\n")
     if target.prompt and target.prompt["type"] == "password":
         from getpass import getpass
@@ -57,5 +57,5 @@ def _read(target: WhoAsks) -> str:
     sys.stderr.flush()
     line = typed_line()
     if not line:
-        raise UsageError("there is no answer")
+        raise UsageError("there is no answer: synapsectl input TASK|AGENT TEXT")
     return line.removesuffix("\n")

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.lines < 0:
-        raise UsageError("-n is a number of lines")
+        raise UsageError("-n: must be a number of lines, such as -n 100")
     if args.json and args.raw:
         raise UsageError("--raw and --json: bytes as they are, or a document: choose one")
     if args.raw and ctx.dumb:

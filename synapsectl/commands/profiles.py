@@ -147,19 +147,19 @@ def _try(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 SUBVERBS = {
     "list": SubVerb(
-        "the kinds of agents that can be started",
+        "list the kinds of agents that can be started",
         _configure_list,
         _list,
         (("synapsectl profiles list --json", "as a script reads them"),),
     ),
     "show": SubVerb(
-        "a profile as it counts",
+        "show a profile as it counts",
         _configure_show,
         partial(_read, "show"),
         (("synapsectl profiles show claude > my-claude.toml", "a profile of your own to begin with"),),
     ),
     "check": SubVerb(
-        "what is wrong in a profile's file, or will not work well",
+        "check a profile's file: what is wrong, or will not work well",
         _configure_check,
         partial(_read, "check"),
         (("synapsectl profiles check my-claude.toml", "before it is put beside the others"),),

@@ -99,7 +99,10 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     addresses = _addresses(args, words)
     if not words and not args.file:
         if args.priority != INTERRUPT_PRIORITY:
-            raise UsageError("there is no message (and only --priority 5 has a use without one)")
+            raise UsageError(
+                "there is no message: write it after the agent, or - to read it from stdin"
+                " (--priority 5 interrupts without one)"
+            )
         body = None
     else:
         body = _body(args, ctx, " ".join(words))
@@ -138,7 +141,7 @@ def _note_command(args: argparse.Namespace, ctx: CommandContext, text: str) -> N
 def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence[str]) -> None:
     """Raises UsageError for more agents than one message goes to, and where a person, asked, does not want it."""
     if len(agents) > AGENTS_MAX:
-        raise UsageError(f"it would go to {len(agents)} agents; at most {AGENTS_MAX} are sent to at once")
+        raise UsageError(f"it would go to {len(agents)} agents, and one send goes to at most {AGENTS_MAX}: name fewer")
     if len(agents) <= MANY or args.yes:
         return
     if not (ctx.out.on_terminal and sys.stdin.isatty()):
@@ -212,7 +215,11 @@ def _running(args: argparse.Namespace, ctx: CommandContext) -> list[str]:
         if agent["state"] not in NEVER_SENT_TO and agent["id"] != own and args.type in (None, agent["type"])
     ]
     if not names:
-        raise NoAgents(f"no agent of type {args.type!r} runs" if args.type else "no other agent runs")
+        raise NoAgents(
+            f"no agent of type {args.type!r} runs: see 'synapsectl list'"
+            if args.type
+            else "no other agent runs: see 'synapsectl list'"
+        )
     return names
 
 

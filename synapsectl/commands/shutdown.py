@@ -41,7 +41,7 @@ def _shut_down(args: argparse.Namespace, ctx: CommandContext) -> None:
     deadline = time.monotonic() + SLOW_TIMEOUT
     while _is_there(ctx):
         if time.monotonic() > deadline:
-            raise TimedOut(f"the daemon is still there after {SLOW_TIMEOUT:g} s")
+            raise TimedOut(f"the daemon is still there after {SLOW_TIMEOUT:g} s: see 'synapsectl doctor'")
         time.sleep(POLL)
     if not ctx.inside_agent:
         note_shutdown(ctx)

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.limit < 1:
-        raise UsageError("--limit: at least 1")
+        raise UsageError("--limit: must be at least 1")
     tasks, more = newest(ctx.client, args.agent, args.limit)
     if more:
         ctx.out.note(f"these are the newest {len(tasks)}, and there are more: see --limit")

@@ -16,7 +16,7 @@ KINDS = {
     "account": "account",
     "failure": "failure",
     "crash_loop": "crash loop",
-    "unreadable": "not readable",
+    "unreadable": "not understood",
     "finished": "finished",
     "alert": "alert",
 }

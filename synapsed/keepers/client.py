@@ -96,7 +96,9 @@ class KeeperClient:
             client.close()
             late = isinstance(error, TimeoutError | BlockingIOError)  # the latter: its queue of connections is full
             kind = KeeperSilent if late else KeeperLost
-            raise kind(f"no keeper answers on {socket_path}: {str(error) or 'timed out'}") from error
+            raise kind(
+                f"no keeper (the process that holds a terminal) answers on {socket_path}: {str(error) or 'timed out'}"
+            ) from error
         except BaseException:
             client.close()
             raise
@@ -104,7 +106,9 @@ class KeeperClient:
             client._hello = Hello.from_json(header)
         except KeyError as error:
             client.close()
-            raise KeeperLost(f"the keeper on {socket_path} did not say its {error}") from error
+            raise KeeperLost(
+                f"the keeper (the process that holds a terminal) on {socket_path} did not say its {error}"
+            ) from error
         return client
 
     @property
@@ -276,7 +280,9 @@ class KeeperClient:
         timeout: float | None = REPLY_TIMEOUT_S,
     ) -> Frame:
         if self._lost is not None:
-            raise KeeperLost(f"the connection to the keeper is gone: {self._lost}")
+            raise KeeperLost(
+                f"the connection to the keeper (the process that holds its terminal) is gone: {self._lost}"
+            )
         self._next_request += 1
         request = self._next_request
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -286,7 +292,9 @@ class KeeperClient:
             async with asyncio.timeout(timeout):
                 return await future
         except TimeoutError:
-            raise KeeperSilent(f"the keeper did not answer within {timeout:.0f} s") from None
+            raise KeeperSilent(
+                f"the keeper (the process that holds its terminal) did not answer within {timeout:.0f} s"
+            ) from None
         finally:
             self._requests.pop(request, None)
 

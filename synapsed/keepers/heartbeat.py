@@ -28,7 +28,7 @@ CALLED_S = 0.05
 AT_ONCE = 20
 """So often it is asked before it counts as silent."""
 
-SILENT = "its keeper does not answer"
+SILENT = "the process that holds its terminal does not answer"
 
 
 class Pulse:

@@ -37,7 +37,7 @@ def disk_alert(message: str, *, full: bool) -> LinkAlert:
 
 def silence_alert(*, silent: bool) -> LinkAlert:
     if not silent:
-        return LinkAlert("KEEPER_SILENT", "its keeper answers again", "over")
+        return LinkAlert("KEEPER_SILENT", "the process that holds its terminal answers again", "over")
     message = (
         f"{SILENT}: messages wait until it goes on (kill -CONT, where it was stopped); stop, restart and kill end it"
     )

@@ -176,7 +176,10 @@ class ProcessLauncher:
                 ended = await keeper.talk(replace(spec, open_files=self.open_files).to_json())
         except TimeoutError:
             await sweep_launch(spec.launch_id)
-            raise LaunchError(f"the keeper did not start within {LAUNCH_TIMEOUT_S:.0f} s") from None
+            raise LaunchError(
+                f"the keeper (the process that holds its terminal) did not start within {LAUNCH_TIMEOUT_S:.0f} s:"
+                " try again, or see 'synapsectl doctor'"
+            ) from None
         except asyncio.CancelledError:
             await sweep_launch(spec.launch_id)
             raise

@@ -66,7 +66,7 @@ def checked_url(text: str) -> URL:
     if not text:
         raise _refused("is required")
     if len(text) > URL_MAX:
-        raise _refused(f"may have {URL_MAX} characters")
+        raise _refused(f"must have at most {URL_MAX} characters")
     if _UNPRINTABLE.search(text):
         raise _refused("has blanks, control characters or a backslash")
     try:

@@ -68,9 +68,9 @@ class Obstacle:
 BY_LINK = Obstacle("its link says so")
 """With the word that the link has for it."""
 
-SILENT_KEEPER = Obstacle("its keeper does not answer", "keeper")
+SILENT_KEEPER = Obstacle("the process that holds its terminal does not answer", "keeper")
 UNKNOWN_SCREEN = Obstacle("its screen is not understood, which a person was told", "unknown screen")
-MISREAD_COMPOSER = Obstacle("what was pasted stands elsewhere than in its composer", "unknown screen")
+MISREAD_COMPOSER = Obstacle("what was pasted stands elsewhere than in its input line", "unknown screen")
 
 type _Applies = Callable[[Moment], bool]
 
@@ -106,11 +106,11 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),
     (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),
     (
-        Obstacle("its composer is not empty", "typing"),
+        Obstacle("its input line is not empty", "typing"),
         _sees(_is_written, unless=lambda now: now.pasted),
     ),
     (
-        Obstacle("it rests without its composer", "no composer on the screen"),
+        Obstacle("it rests, and shows no input line", "no composer on the screen"),
         _sees(lambda look: look.verdict.lacks_composer),
     ),
     (Obstacle("its screen moves"), _sees(lambda look: not look.verdict.settled)),

@@ -1,4 +1,4 @@
-"""The pictures of the README: what is there is small, and can be made again from the program as it is now."""
+"""The pictures of the pages: what is there is small, and can be made again from the program as it is now."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from scripts import pictures
+from tests.docs.reading import PAGES, README, ROOT
 
-ROOT = Path(__file__).parents[2]
+PICTURE = re.compile(r"!\[[^]]+\]\((?:docs/)?pictures/([a-z0-9-]+)\.svg\)")
 KEPT = ROOT / "docs" / "pictures"
 SIZE_MAX = 60_000
 SHOWS = {
@@ -24,9 +25,19 @@ def text_of(file: Path) -> str:
     return " ".join(element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text"))
 
 
-def test_the_readme_shows_what_is_there() -> None:
-    named = re.findall(r"!\[[^]]+\]\(docs/pictures/([a-z0-9-]+)\.svg\)", (ROOT / "README.md").read_text())
+def test_the_pages_show_what_is_there() -> None:
+    named = [name for page in PAGES for name in PICTURE.findall(page.read_text())]
     assert sorted(named) == sorted(SHOWS) == sorted(file.stem for file in KEPT.iterdir())
+    assert len(PICTURE.findall(README.read_text())) == 3
+
+
+def test_each_other_picture_is_made_by_the_script_of_the_page() -> None:
+    found = {file.name for file in (ROOT / "docs").rglob("*") if file.suffix in (".svg", ".png")}
+    others = found - {f"{name}.svg" for name in SHOWS}
+    script = (ROOT / "scripts" / "page_pictures.py").read_text()
+    assert others == set(re.findall(r'target / "(\w+\.png)"', script))
+    shown = [name for page in PAGES for name in re.findall(r"!\[[^]]+\]\(web/(\w+\.png)\)", page.read_text())]
+    assert sorted(shown) == sorted(others)
 
 
 @pytest.mark.parametrize("name", SHOWS)

@@ -1,4 +1,5 @@
-"""What the README says to type, typed: with the scripted agent in place of a real one, and ports of the test's own."""
+"""What the README and the first hour say to type, typed: with the scripted agent in place of a real one, and ports of
+the test's own. And the README's length."""
 
 import re
 import shutil
@@ -10,12 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.reading import DOCS, README, blocks, commands
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 from tests.support.threaded import KINDS
 from tests.synapsectl.pty_tool import PtyTool
 
-ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+FIRST_HOUR = DOCS / "first-hour.md"
+SCREEN_ROWS = 40
+WORDS_MAX = 700
+ROW_WORDS_MAX = 16
+ON_A_TERMINAL = {
+    "synapsectl attach claude": (b"You said: What is in this folder?", b"\x1d"),
+    "synapsectl inbox": (b"q leave", b"q"),
+}
+"""What is typed into a terminal: what it shows, and the key that leaves it."""
 
 
 @pytest.fixture
@@ -30,18 +39,6 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
     daemon: Daemon = request.param(tmp_path, config=ANY_PORTS)
     yield daemon.start()
     assert daemon.end() == 0
-
-
-def blocks(language: str) -> list[str]:
-    """The README's blocks of a language, with the scripted agent as `claude`."""
-    return [
-        match["text"] for match in BLOCK.finditer((ROOT / "README.md").read_text()) if match["language"] == language
-    ]
-
-
-def commands(block: str) -> list[str]:
-    joined = block.replace("\\\n", " ")
-    return [line[2:].partition("  #")[0].strip() for line in joined.splitlines() if line.startswith("$ ")]
 
 
 def shell(daemon: Daemon, command: str) -> str:
@@ -61,37 +58,36 @@ def shell(daemon: Daemon, command: str) -> str:
 
 
 def test_five_minutes(daemon: Daemon) -> None:
-    (block,) = [block for block in blocks("console") if "synapsectl start" in block]
+    (block,) = [block for block in blocks(README, "console") if "synapsectl start" in block]
     typed = [command for command in commands(block) if command.startswith("synapsectl")]
-    typed.remove("synapsectl install --start")  # tests/service types that one, into a user manager of its own
-    verbs = [command.split()[1] for command in typed]
-    assert verbs == ["start", "send", "list", "attach", "send", "stop", "restart", "shutdown"]
+    assert [command.split()[1] for command in typed] == ["start", "send", "attach", "inbox", "stop"]
     for command in typed:
-        if command.startswith("synapsectl attach"):
-            tool = PtyTool("attach", "claude", env=daemon.env)
-            tool.until(b"You said: What is in this folder?")
-            tool.type(b"\x1d")
+        if command in ON_A_TERMINAL:
+            shows, leave = ON_A_TERMINAL[command]
+            tool = PtyTool(*command.split()[1:], env=daemon.env)
+            tool.until(shows)
+            tool.type(leave)
             assert tool.end() == 0
             tool.close()
             continue
         said = shell(daemon, command.replace("synapsectl start claude", "synapsectl start dummy --name claude"))
         if "--wait" in command:
             assert said == "You said: What is in this folder?\n"
-        if command == "synapsectl list":
-            assert said.startswith("claude\tready\t")
 
 
-def test_the_table_of_agents_has_the_columns_shown() -> None:
-    from synapsectl.commands.list_ import HEADINGS
-
-    (block,) = [block for block in blocks("console") if "synapsectl list" in block]
-    assert tuple(next(line for line in block.splitlines() if line.startswith("NAME")).split()) == HEADINGS
+def test_the_readme_is_two_screens() -> None:
+    text = README.read_text()
+    assert len(text.splitlines()) <= 2 * SCREEN_ROWS
+    assert len(text.split()) <= WORDS_MAX
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", text, re.MULTILINE)
+    assert all(len(row[1].split()) <= ROW_WORDS_MAX and "](" in row[1] for row in rows), "one line, and a link to more"
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_curl(served: Daemon) -> None:
     endpoint = started(served)["endpoint"]
-    (command,) = [command for block in blocks("console") for command in commands(block) if command.startswith("curl")]
+    typed = [command for block in blocks(FIRST_HOUR, "console") for command in commands(block)]
+    (command,) = [command for command in typed if command.startswith("curl")]
     assert "http://localhost:8100/" in command
     said = shell(served, command.replace("http://localhost:8100", endpoint))
     assert '"status":"' in said.replace(" ", "")
@@ -101,7 +97,7 @@ def test_curl(served: Daemon) -> None:
 def test_the_official_client(served: Daemon) -> None:
     started(served)
     port = served.port
-    (program,) = blocks("python")
+    (program,) = blocks(FIRST_HOUR, "python")
     program = textwrap.dedent(program).replace("127.0.0.1:8090", f"127.0.0.1:{port}")
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=False

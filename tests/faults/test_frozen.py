@@ -17,8 +17,8 @@ def silent(here: House, name: str) -> None:
     eventually(lambda: here.daemon.agent(name).get("held") == "keeper" or None, "it is told", patience=PATIENT_S)
     agent = here.daemon.agent(name)
     assert agent["activity"] == "unknown"
-    assert agent["evidence"] == "its keeper does not answer"
-    assert any("its keeper does not answer" in alert for alert in agent["alerts"]), agent
+    assert agent["evidence"] == "the process that holds its terminal does not answer"
+    assert any("the process that holds its terminal does not answer" in alert for alert in agent["alerts"]), agent
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["", "and the daemon is killed"])

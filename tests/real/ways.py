@@ -77,7 +77,7 @@ HEAD = """\
 # Ways to a program
 
 What was shown of each program, by the way in which its messages go: `keys` are typed at its terminal, `structured` go
-over its own server, beside the terminal ([how](how-it-works.md#beside-the-terminal)), `pipes` over the Agent
+over its own server, beside the terminal ([how](in-depth.md#beside-the-terminal)), `pipes` over the Agent
 Client Protocol, without a terminal ([how](acp.md#programs-without-a-terminal)). One contract runs over all of them
 (`tests/real/test_ways.py`, real programs, a scripted model); `python -m tests.real.ways` runs it and writes this page.
 A cell is empty where nothing was shown yet.

@@ -32,7 +32,7 @@ def seen(name: str = "claude", **changes: Any) -> dict[str, Any]:
         ({"activity": "busy", "held": "busy", "task": "1a2b3c4d-0", "doing": "add tests"}, "add tests"),
         ({"activity": "busy", "task": "1a2b3c4d-0"}, "task 1a2b3c4d"),
         ({"activity": "busy", "held": "busy", "queue": 1}, "1 waits"),
-        ({"held": "typing", "queue": 2}, "2 wait · its composer is not empty"),
+        ({"held": "typing", "queue": 2}, "2 wait · its input line is not empty"),
         ({"activity": "waiting", "asks": "Go on?", "queue": 3, "held": "dialog"}, "3 wait · Go on?"),
         ({"held": "a word of tomorrow"}, "a word of tomorrow"),
     ],

@@ -13,12 +13,23 @@ import pytest
 from synapsectl.checkup import screens
 from synapsectl.checkup.finding import NOTE, OK, WRONG
 from synapsectl.checkup.screens import judged, look_at_screens
+from synapsectl.checkup.surroundings import untried_system
 from synapsed.config.paths import Paths
 from synapsed.process.lock_record import LockRecord, RunningPlace, here
 from tests.support.daemon import eventually
 from tests.synapsectl.conftest import Ctl
 
 ALL = ["landlock", "limits", "no new privileges", "seccomp", "undumpable"]
+
+
+@pytest.mark.parametrize(
+    ("system", "release", "name"),
+    [("darwin", "23.4.0", "macOS"), ("linux", "5.15.153.1-microsoft-standard-WSL2", "WSL"), ("linux", "6.8.0", None)],
+)
+def test_a_system_on_which_it_never_ran_is_told_as_that(system: str, release: str, name: str | None) -> None:
+    found = untried_system(system, release)
+    assert (found and found.status) == (name and NOTE)
+    assert found is None or found.detail.startswith(f"{name}: ")
 
 
 def test_it_is_tried_in_a_process_of_its_own() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from synapsectl.commands.keys import KEYS, meant_key
 from synapsectl.output import display_width, fold
+from synapsed.cli import main as daemon_main
 from synapsed.errors import Busy, UnknownProfile
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.parts.schedules.ctl.schedule import _at
@@ -194,3 +195,12 @@ def test_what_looks_like_a_command_names_the_option(daemon: FakeDaemon, ctl: Ctl
 @pytest.mark.parametrize("text", ["/etc/passwd is odd", "what is /clear?", "! is no word", "/"])
 def test_other_messages_are_only_sent(daemon: FakeDaemon, ctl: Ctl, text: str) -> None:
     assert "--command" not in ctl("send", "claude", text).err
+
+
+def test_the_daemon_alone_says_the_two_commands_that_come_next(capsys: pytest.CaptureFixture[str]) -> None:
+    assert daemon_main([]) == 2
+    told = capsys.readouterr().err
+    assert [line.split("#")[0].strip() for line in told.splitlines() if "#" in line] == [
+        "synapsectl start claude",
+        "synapsectl",
+    ]

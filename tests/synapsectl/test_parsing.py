@@ -9,7 +9,7 @@ import pytest
 
 from synapsectl.output import PROGRAM
 from synapsectl.parsing import VerbParser, command_line, parse, parsers
-from synapsectl.verbs import ALIASES, QUICK_VERBS, SYNONYMS, all_verbs
+from synapsectl.verbs import ALIASES, QUICK_VERBS, SYNONYMS, all_verbs, overview
 from tests.synapsectl.conftest import Ctl
 
 ALL = list(parsers(command_line()))
@@ -67,8 +67,8 @@ def test_the_overview_has_every_verb(ctl: Ctl) -> None:
         ("--frobnicate", "see 'synapsectl -h'"),
         ("host ad", "did you mean add?"),
         ("host frobnicate", "there are add, list, remove"),
-        ("host", "say what first: add, list, remove"),
-        ("host --json", "--json stands behind it"),
+        ("host", "name what to do first: add, list, remove"),
+        ("host --json", "--json comes after it"),
         ("list --jsn", "did you mean --json?"),
         ("send a b --wiat", "did you mean --wait?"),
         ("host add --sokcet=/x a b", "did you mean --socket?"),
@@ -136,3 +136,11 @@ for name, verb in with_part(verbs(), "synapsed_fleet.ctl").items():
 """
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_breaks_at_words_where_the_terminal_is_narrow() -> None:
+    told = [overview(50), command_line(50).parts["send"].format_help(), command_line(50).parts["start"].format_help()]
+    lines = [line for text in told for line in text.splitlines()]
+    commands = {f"  {line}" for name in ("send", "start") for line, _ in command_line().parts[name].verb.examples}
+    assert [line for line in lines if len(line) > 50 and line not in commands] == []
+    assert "  adopt       start an agent on an earlier\n              conversation of its program\n" in told[0]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.night
 async def test_who_is_there(devices: Devices, worker: Worker):
     page = await devices.open()
     await expect(page.locator(".agents .name")).to_have_text(["ann", "bob"])
-    await expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    await expect(page.get_by_text("Nobody needs you.")).to_be_visible()
     await worker.does("synapse-codex-8120", Activity.BUSY, "hook: a tool runs")
     await expect(page.locator(".agents .dot").first).to_have_attribute("aria-label", "busy")
     await expect(page.locator(".agents .name")).to_have_text(["bob", "ann"])

@@ -27,7 +27,7 @@ WORDS: Final[dict[AttentionKind, str]] = {
     "account": "cannot use its account",
     "failure": "has failed",
     "crash_loop": "crashes again and again",
-    "unreadable": "shows what nobody can read for you",
+    "unreadable": "shows a screen that is not understood",
     "finished": "has finished",
     "alert": "needs something mended",
 }

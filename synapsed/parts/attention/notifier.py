@@ -173,7 +173,7 @@ class Notifier:
                 return [SinkTested(sink=name, type="web", ok=False, detail="no browser has notifications on")]
             if not chosen:
                 known = ", ".join(one.label for one in wanted) or "none; write [notify.sinks.NAME] in config.toml"
-                raise UnknownSink(f"there is no sink {name[:64]!r}; there are {known}", sink=name[:64])
+                raise UnknownSink(f"[notify] has no sink {name[:64]!r}; there are {known}", sink=name[:64])
         return list(await asyncio.gather(*(self._test(one) for one in chosen)))
 
     async def answer(self, token: str) -> str:

@@ -187,7 +187,8 @@ class NotifyConfig(_Section):
     def _named(cls, sinks: dict[str, Any]) -> dict[str, Any]:
         for name in sinks:
             if _NAME.fullmatch(name) is None:
-                raise ValueError(f"{name[:40]!r} cannot name a sink: use letters, digits, '_', '.' and '-', at most 64")
+                told = f"{name[:40]!r} cannot name a place to be told (a sink)"
+                raise ValueError(f"{told}: use letters, digits, '_', '.' and '-', at most 64")
         return sinks
 
     @model_validator(mode="after")

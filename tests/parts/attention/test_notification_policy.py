@@ -123,7 +123,7 @@ WRONG = {
     '[notify]\nquiet = ["22-7"]': "two times of a day",
     '[notify.sinks.x]\ntype = "pager"': "pager",
     '[notify.sinks.x]\ntype = "desktop"\nurl = "https://example.com"': "url",
-    '[notify.sinks."a b"]\ntype = "desktop"': "cannot name a sink",
+    '[notify.sinks."a b"]\ntype = "desktop"': "cannot name a place to be told",
     HOOK: "secret_file",
     '[notify.sinks.n]\ntype = "ntfy"': "topic",
     '[notify.sinks.n]\ntype = "ntfy"\ntopic = "t"\nanswers = "https://me.example.com"': "nobody can approve",

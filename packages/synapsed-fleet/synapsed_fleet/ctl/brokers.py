@@ -151,7 +151,7 @@ def _scale(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 BROKER = SubVerb(
-    "the brokers: the one that this host keeps, and those of other hosts",
+    "look after the brokers: the one that this host keeps, and those of other hosts",
     examples=(
         ("synapsectl fleet broker status", "is it healthy"),
         ("synapsectl fleet broker add attic --address attic.lan", "attic is to keep one of three"),
@@ -159,13 +159,13 @@ BROKER = SubVerb(
     ),
     subverbs={
         "status": SubVerb(
-            "is it healthy, and what it keeps",
+            "show whether it is healthy, and what it keeps",
             _configure_json,
             _broker_status,
             (("synapsectl fleet broker status", "exit code 6 where it is not healthy"),),
         ),
         "restart": SubVerb(
-            "start it again",
+            "start the broker again",
             _configure_json,
             _broker_restart,
             (("synapsectl fleet broker restart", "hosts wait, and lose nothing"),),

@@ -69,7 +69,7 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 SUBVERBS = {
     "list": SubVerb(
-        "what goes and comes, and what is kept",
+        "list what goes and comes, and what is kept",
         of_all,
         _list,
         (("synapsectl fleet files list", "those that are under way first"),),

@@ -396,19 +396,19 @@ SUBVERBS = {
         ),
     ),
     "leave": SubVerb(
-        "be a member no more; where the fleet was created, end it",
+        "leave the fleet; where it was created, end it",
         _configure_leave,
         _leave,
         (("synapsectl fleet leave", "its agents stay, and are reached from here alone"),),
     ),
     "status": SubVerb(
-        "this host in the fleet, its broker, and what is under way",
+        "show this host in the fleet, its broker, and what is under way",
         _configure_json,
         _status,
         (("synapsectl fleet status", "what is not as it should be stands there too"),),
     ),
     "hosts": SubVerb(
-        "the hosts of the fleet, as this one sees them",
+        "list the hosts of the fleet, as this one sees them",
         of_all,
         _hosts,
         (("synapsectl fleet hosts", "who is there, and with which agents"),),
@@ -428,14 +428,14 @@ SUBVERBS = {
         (("synapsectl fleet repair", "after its disk was lost, or somebody changed a setting"),),
     ),
     "outbox": SubVerb(
-        "what is under way to other hosts",
+        "list what is under way to other hosts, send it again, or give it up",
         examples=(
             ("synapsectl fleet outbox", "what has no receipt yet"),
             ("synapsectl fleet outbox retry 6f1c2d3e", "send it again now"),
         ),
         subverbs={
             "list": SubVerb(
-                "what has no receipt yet",
+                "list what has no receipt yet",
                 _configure_outbox,
                 _outbox,
                 (("synapsectl fleet outbox list --host laptop", "what waits for laptop"),),
@@ -446,7 +446,7 @@ SUBVERBS = {
         default="list",
     ),
     "files": SubVerb(
-        "the files that go to other hosts, and that came from them",
+        "list and get the files that go to other hosts, and that came from them",
         examples=(
             ("synapsectl fleet files", "how far each is, and what holds it up"),
             ("synapsectl fleet files get box/0123456789abcdef0123456789abcdef", "copy one that has come here"),
@@ -455,7 +455,7 @@ SUBVERBS = {
         default="list",
     ),
     "quarantine": SubVerb(
-        "what came and was refused: unsigned, forged, unreadable",
+        "list what came and was refused: unsigned, forged, unreadable",
         of_all,
         _quarantine,
         (("synapsectl fleet quarantine", "the last thousand"),),

@@ -3,7 +3,7 @@
 from synapsectl.verbs import ELSEWHERE, DaemonVerb, Verb
 
 VERBS = {
-    "fleet": Verb("fleet", "many hosts with one address space, over a broker of yours", ELSEWHERE, after="host"),
+    "fleet": Verb("fleet", "join many hosts to one address space, over a broker of yours", ELSEWHERE, after="host"),
 }
 
 DAEMON_VERBS = {

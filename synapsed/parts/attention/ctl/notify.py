@@ -8,7 +8,7 @@ from synapsectl.errors import DONE, TASK_FAILED
 from synapsectl.parsing import SubVerb
 
 EXAMPLES = (
-    ("synapsectl notify test", "tell every sink of [notify] that this is a test"),
+    ("synapsectl notify test", "send a test to every place of [notify] (its sinks)"),
     ("synapsectl notify test phone", "only the one that is called so"),
 )
 
@@ -27,7 +27,8 @@ def _test(args: argparse.Namespace, ctx: CommandContext) -> int:
         for one in (one for one in found if not one["ok"]):
             ctx.out.note(f"{one['sink']}: {one['detail']}")  # whole: the table has one line for it
     code = DONE if all(one["ok"] for one in found) else TASK_FAILED
-    none = f"there is no sink: {DESKTOP} in {ctx.paths.config_file} and 'synapsectl reload' make one"
+    place = f"{DESKTOP} in {ctx.paths.config_file} and 'synapsectl reload' make one"
+    none = f"there is no place yet where you are told (a sink): {place}"
     ctx.out.rows_of(found, ("SINK", "TYPE", "STATE", "DETAIL"), _row, as_json=args.json, none=none, grows="DETAIL")
     return code
 
@@ -37,5 +38,7 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 
 
 SUBVERBS = {
-    "test": SubVerb("tell the sinks of [notify] that this is a test", _configure_test, _test, EXAMPLES),
+    "test": SubVerb(
+        "send a test to the places where you are told: the sinks of [notify]", _configure_test, _test, EXAMPLES
+    ),
 }

@@ -3,5 +3,5 @@
 from synapsectl.verbs import DAEMON, Verb
 
 VERBS = {
-    "notify": Verb("notify", "where you are told what waits for you: does it work", DAEMON, after="profiles"),
+    "notify": Verb("notify", "try the places where you are told what waits for you", DAEMON, after="profiles"),
 }

@@ -33,7 +33,9 @@ class SinkMaker:
                 token = (await self._secret(sink.token_file, sink.token_env))[1] if given else None
                 return NtfyPort(sink.url, topic, token, await self._calls(sink.url))
             case WebSink():
-                raise InvalidRequest("a sink of this kind says what holds for browsers, which are sinks themselves")
+                raise InvalidRequest(
+                    "[notify.sinks] of the type 'web' have the rules for browsers: each browser is told by itself"
+                )
             case MailSink():
                 given = sink.user is not None
                 password = (await self._secret(sink.password_file, sink.password_env))[1] if given else ""

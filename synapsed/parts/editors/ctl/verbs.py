@@ -2,4 +2,4 @@
 
 from synapsectl.verbs import ELSEWHERE, Verb
 
-VERBS = {"acp": Verb("acp", "an agent in an editor that speaks ACP", ELSEWHERE, after="mcp")}
+VERBS = {"acp": Verb("acp", "serve an agent to an editor that speaks ACP", ELSEWHERE, after="mcp")}

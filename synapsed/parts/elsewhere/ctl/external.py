@@ -126,7 +126,7 @@ SUBVERBS = {
         ),
     ),
     "list": SubVerb(
-        "the agents elsewhere that are remembered",
+        "list the agents elsewhere that are remembered",
         of_all,
         _list,
         (("synapsectl external list --json", "with all that their cards said"),),

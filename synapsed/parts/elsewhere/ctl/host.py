@@ -67,7 +67,7 @@ SUBVERBS = {
         ),
     ),
     "list": SubVerb(
-        "the hosts that are remembered, and whether they are reached",
+        "list the hosts that are remembered, and whether they are reached",
         of_all,
         _list,
         (("synapsectl host list", "their state, and how many messages are under way"),),

@@ -7,14 +7,14 @@ _ALIASES = ("/external/agents", "alias", "endpoint")
 VERBS = {
     "external": Verb(
         "external",
-        "A2A agents elsewhere, under a name of yours",
+        "reach A2A agents elsewhere, under a name of yours",
         ELSEWHERE,
         after="event",
         completes={"send AGENT": _ALIASES, "remove ALIAS": _ALIASES, "add ALIAS": _ALIASES},
     ),
     "host": Verb(
         "host",
-        "other hosts of yours, whose agents are NAME@HOST here",
+        "reach other hosts of yours, whose agents are NAME@HOST here",
         ELSEWHERE,
         after="external",
         completes={"remove NAME": ("/hosts", "name", "target")},

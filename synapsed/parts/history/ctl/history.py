@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     form = "json" if args.json else args.format
     if args.limit is not None and args.limit < 1:
-        raise UsageError("--limit: at least 1")
+        raise UsageError("--limit: must be at least 1")
     if args.stats and form not in ("text", "json"):
         raise UsageError("--stats has the formats text and json")
     query = {

@@ -3,6 +3,6 @@
 from synapsectl.verbs import LOOKING, Verb
 
 VERBS = {
-    "history": Verb("history", "what was said and done, searched and exported", LOOKING, after="events"),
-    "usage": Verb("usage", "tokens and cost, by agent, day or task", LOOKING, after="history"),
+    "history": Verb("history", "search and export what was said and done", LOOKING, after="events"),
+    "usage": Verb("usage", "add up tokens and cost, by agent, day or task", LOOKING, after="history"),
 }

@@ -155,7 +155,7 @@ SUBVERBS = {
         takes_rest=True,
     ),
     "list": SubVerb(
-        "the schedules and their next times",
+        "list the schedules and their next times",
         of_all,
         _list,
         (("synapsectl schedule list", "what there is, and when it is next"),),

@@ -7,7 +7,7 @@ _NAMES = ("/schedules", "name", "message")
 VERBS = {
     "schedule": Verb(
         "schedule",
-        "messages that are sent at their times",
+        "send messages at their times",
         MESSAGES,
         after="event",
         completes={"remove NAME": _NAMES, "run NAME": _NAMES},

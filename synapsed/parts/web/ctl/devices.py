@@ -41,6 +41,6 @@ def _row(one: dict[str, Any]) -> tuple[Any, ...]:
 
 
 SUBVERBS = {
-    "list": SubVerb("the paired devices", of_all, _list, EXAMPLES[:1]),
-    "remove": SubVerb("let a device in no more", _configure_remove, _remove, EXAMPLES[1:]),
+    "list": SubVerb("list the paired devices", of_all, _list, EXAMPLES[:1]),
+    "remove": SubVerb("remove a device, which ends what it has open", _configure_remove, _remove, EXAMPLES[1:]),
 }

@@ -71,6 +71,6 @@ def _row(one: dict[str, Any]) -> tuple[Any, ...]:
 
 SUBVERBS = {
     "create": SubVerb("make a token for a script", _configure_create, _create, EXAMPLES[:1]),
-    "list": SubVerb("the tokens", of_all, _list, EXAMPLES[1:2]),
-    "revoke": SubVerb("let a token be good no more", _configure_revoke, _revoke, EXAMPLES[2:]),
+    "list": SubVerb("list the tokens", of_all, _list, EXAMPLES[1:2]),
+    "revoke": SubVerb("revoke a token, which ends what it has open", _configure_revoke, _revoke, EXAMPLES[2:]),
 }

@@ -152,13 +152,13 @@ def _agents_in(path: Path, ctx: CommandContext) -> list[dict[str, Any]]:
 
 SUBVERBS = {
     "list": SubVerb(
-        "the worktrees of the repository around this folder",
+        "list the worktrees of the repository around this folder",
         of_all,
         _list,
         (("synapsectl worktree list", "their agents, commits, and what is not committed"),),
     ),
     "diff": SubVerb(
-        "what has changed in a worktree since it left its branch",
+        "show what has changed in a worktree since it left its branch",
         _configure_diff,
         _diff,
         (

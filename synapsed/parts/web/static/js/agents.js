@@ -1,40 +1,32 @@
-// The agents: who waits for somebody first, then who works, then who is idle, folded where there are many.
+// The agents: who needs a person first, then who works, then who is at rest, folded where there are many.
 
 import { h } from "../vendor/preact.mjs";
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { useStore } from "./store.js";
-import { ago, folder } from "./words.js";
+import { HELD, ago, folder } from "./words.js";
 
 /** @typedef {import("./store.js").Agent} Agent */
 
-/** From so many on, idle agents are folded on the phone. */
+/** From so many on, agents at rest are folded on the phone. */
 const FOLD_FROM = 4;
+
+const UNREAD_SCREEN = "unknown screen";
+
+/** Who stands first, as in `synapsectl list`; other words come last. */
+const ORDER = ["waiting", "unknown", "failed", "backoff", "limited", "starting", "busy", "ready", "parked"];
+/** From here on agents are at rest. */
+const REST = ORDER.indexOf("ready");
 
 /** @param {Agent} agent */
 export function doing(agent) {
   if (agent.state !== "running") return agent.state;
-  return agent.activity;
+  return agent.held === UNREAD_SCREEN ? "unknown" : agent.activity;
 }
 
 /** @param {Agent} agent @param {Set<string>} waiting */
 export function rank(agent, waiting) {
-  if (waiting.has(agent.id)) return 0;
-  switch (doing(agent)) {
-    case "waiting":
-    case "failed":
-      return 0;
-    case "busy":
-    case "limited":
-    case "starting":
-    case "backoff":
-      return 1;
-    case "unknown":
-      return 2;
-    case "ready":
-      return 3;
-    default:
-      return 4;
-  }
+  const place = waiting.has(agent.id) ? 0 : ORDER.indexOf(doing(agent));
+  return place < 0 ? ORDER.length : place;
 }
 
 /** What it does, and how much it runs beside that, in words. @param {Agent} agent @param {boolean} waits */
@@ -46,12 +38,12 @@ export function saying(agent, waits) {
 /** @param {Agent} agent @param {boolean} waits */
 function matter(agent, waits) {
   const does = doing(agent);
-  if (waits) return agent.asks || "waits for you";
-  if (does === "busy") return agent.doing || agent.evidence || "works";
-  if (does === "ready") return agent.queue ? `${agent.queue} in its mailbox` : "idle";
-  if (does === "limited") return "usage limit";
-  if (does === "unknown") return agent.evidence || "not understood";
-  return agent.held ? `${does} · held: ${agent.held}` : does;
+  if (waits) return agent.asks || "waiting";
+  if (does === "busy") return agent.doing || agent.evidence || does;
+  if (does === "unknown") return agent.evidence || does;
+  const queue = agent.queue ? `${agent.queue} wait${agent.queue === 1 ? "s" : ""}` : "";
+  const held = agent.held && agent.held !== does ? HELD[agent.held] ?? agent.held : "";
+  return [does, queue, held].filter(Boolean).join(" · ");
 }
 
 /** @returns {{agents: Agent[]|null, waiting: Set<string>}} */
@@ -76,10 +68,10 @@ export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
   if (!agents) return h("ul", { class: "agents", "aria-busy": "true" }, [1, 2, 3].map((n) => h("li", { class: "ghost row", key: n })));
   const wanted = filter.toLowerCase();
   const shown = wanted ? agents.filter((one) => `${one.name} ${one.type} ${one.cwd}`.toLowerCase().includes(wanted)) : agents;
-  const idle = shown.filter((one) => rank(one, waiting) >= 3);
+  const idle = shown.filter((one) => rank(one, waiting) >= REST);
   const fold = foldable && !wanted && idle.length >= FOLD_FROM;
-  const front = fold ? shown.filter((one) => rank(one, waiting) < 3) : shown;
-  const open = opened ?? !front.length; // where all are idle, nothing is gained by folding them
+  const front = fold ? shown.filter((one) => rank(one, waiting) < REST) : shown;
+  const open = opened ?? !front.length; // where all are at rest, nothing is gained by folding them
   /** @param {Agent} agent */
   const row = (agent) => {
     const waits = waiting.has(agent.id);
@@ -94,7 +86,7 @@ export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
   };
   return h("nav", { class: "agents", "aria-label": "Agents" },
     h("ul", null, front.map(row)),
-    fold ? h("button", { type: "button", class: "fold", "aria-expanded": String(open), onClick: () => setOpen(!open) }, `${open ? "▾" : "▸"} ${idle.length} idle`) : null,
+    fold ? h("button", { type: "button", class: "fold", "aria-expanded": String(open), onClick: () => setOpen(!open) }, `${open ? "▾" : "▸"} ${idle.length} at rest`) : null,
     fold && open ? h("ul", null, idle.map(row)) : null,
     wanted && !shown.length ? h("p", { class: "empty" }, "No agent is called that.") : null);
 }

@@ -137,7 +137,7 @@ export function useWaiting() {
 }
 
 /** What asks comes before what only tells. @param {Item} item */
-const order = (item) => (isAsked(item) || item.kind === "unreadable" ? 0 : item.kind === "finished" ? 2 : 1);
+const order = (item) => (item.prompt_id || item.kind === "sign_in" || item.kind === "unreadable" ? 0 : item.kind === "finished" ? 2 : 1);
 
 /** @param {{clock: number, chosen?: string|null}} props */
 export function Inbox({ clock, chosen = null }) {
@@ -150,7 +150,7 @@ export function Inbox({ clock, chosen = null }) {
   if (!items.length) {
     const none = agents && !agents.length;
     return h("section", { class: "inbox" },
-      h("p", { class: "empty" }, none ? "No agents yet. In a terminal: " : "Nothing waits for you.", none ? h("code", null, "synapsectl start claude") : null), silent);
+      h("p", { class: "empty" }, none ? "There are no agents; start one in a terminal: " : "Nobody needs you.", none ? h("code", null, "synapsectl start claude") : null), silent);
   }
   return h("section", { class: "inbox", "aria-label": "What waits for you" },
     h("ul", { class: "cards" }, items.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id }))), silent);

@@ -32,13 +32,28 @@ export const KINDS = {
   account: "account",
   failure: "failure",
   crash_loop: "crash loop",
-  unreadable: "not readable",
+  unreadable: "not understood",
   finished: "finished",
   alert: "alert",
 };
 
+/**
+ * Why messages are held, in more than the word for it (as synapsectl/agentrows.py has it).
+ * @type {Record<string, string>}
+ */
+export const HELD = {
+  typing: "its input line is not empty",
+  keeper: "the process that holds its terminal does not answer",
+  dialog: "it asks something",
+  limit: "its usage limit is reached",
+  account: "its account does not work: see inbox",
+  unread: "it has not read what was typed",
+  restart: "it is restarted before its next message",
+  "no composer on the screen": "it shows no input line",
+};
+
 /** @type {Record<string, string>} */
-const WHERE = { terminal: "at its terminal", control: "by the tool", http: "over HTTP", a2a: "over A2A", inbox: "in an inbox" };
+const WHERE = { terminal: "at its terminal", control: "by the tool", http: "over HTTP", a2a: "over A2A", inbox: "in another inbox" };
 
 const YES = new Set(["accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"]);
 const NO = new Set(["cancel", "decline", "deny", "disallow", "don't", "don’t", "do not", "esc", "exit", "n", "no", "quit", "reject"]);
