@@ -5,8 +5,8 @@
     tier      who                                             in the terminal
     person    a person of this machine, in his own name       the text as it is
     agent     an agent; the daemon has verified that          [A2A:<task8>:<id>] text
-    claimed   somebody says that he is the one                [A2A:<task8>:<id>] text
-    external  somebody on another machine                     [A2A:<task8>:<id>] text
+    claimed   a sender with an unverified name                [A2A:<task8>:<id>] text
+    external  a sender on another machine                     [A2A:<task8>:<id>] text
 
 A person's message has no sender in its metadata, but for one that a part has sent for him (of tier person, under a name
 that says so). A client's sender is only a claim; the task keeps the verdict on it (`synapsed.tasks.sender_verdict`).
