@@ -312,8 +312,7 @@ class TerminalObserver:
             self._undrawn = None
 
     def _report(self, body: str, now: float, end: int) -> None:
-        """Takes a status record. A program may report rest and draw its answer only then: the screen must come to
-        rest."""
+        """Takes a status record. A program may report rest and draw its answer later: its screen must rest again."""
         before = self._records.root
         self._records.report(body)
         if self._records.root != before:
@@ -384,8 +383,7 @@ class TerminalObserver:
         return look
 
     def _turning_points(self, look: Look) -> list[float]:
-        """Returns the times at which time alone may change `look`. A program at rest, without a sign against it, stays
-        so."""
+        """Returns when time alone may change `look`. A program at rest, without a sign against it, stays so."""
         points = [look.steady_at, look.unreadable_at]
         if self._shown_at is not None and self._activity is Activity.STARTING:
             points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))
@@ -401,8 +399,7 @@ class TerminalObserver:
         return self._last.count
 
     def _inputs(self, screen: ScreenSnapshot) -> tuple[object, ...]:
-        """Returns all inputs of `_observe` and `judge` but time; `screen` is the same object until something is
-        drawn."""
+        """Returns the inputs of `_observe` and `judge` but time; `screen` is the same until something is drawn."""
         return (
             id(screen),
             self.offset,
