@@ -23,7 +23,7 @@ RETRY = 0.5
 
 
 class LiveView(NamedTuple):
-    """The last data, and the reason why there is no answer now; None if there is none."""
+    """The last data (None before the first), and the reason why there is no answer now (None if there is one)."""
 
     told: Any = None
     away: CtlError | None = None

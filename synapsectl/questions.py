@@ -101,7 +101,7 @@ def _who(ctx: CommandContext, task: Mapping[str, Any]) -> WhoAsks:
 
 
 def _read(ctx: CommandContext, agent: str, task: Mapping[str, Any], who: WhoAsks) -> str | None:
-    """Returns the answer; None if there is none, empty if the question is over."""
+    """Returns the answer; None without an answer, empty if the question is over."""
     assert who.prompt is not None
     if who.prompt.get("type") == "password":
         from getpass import getpass

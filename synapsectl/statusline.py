@@ -46,7 +46,7 @@ class StatusRow:
         self._saved = False
         """True if the program has saved a cursor, which ours would replace."""
         self._replaced = True
-        """True if the saved cursor is ours, or there is none."""
+        """True if the saved cursor is ours, or no cursor is saved."""
         self._origin = False
         self._margins = False
         self._wraps = True

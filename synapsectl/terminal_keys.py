@@ -168,7 +168,7 @@ class KeyFilter:
 
     @property
     def hold(self) -> float | None:
-        """Returns the seconds after which kept bytes have to be flushed; None when there are none."""
+        """Returns the seconds after which kept bytes have to be flushed; None without kept bytes."""
         if self._partial:
             return REPLY_HOLD if _BEGUN.match(self._partial) else ESCAPE_HOLD
         if self._pasted is not None:

@@ -155,7 +155,7 @@ class Terminal:
         return (width // cols, height // rows) if cols and rows and width and height else None
 
     def read(self) -> bytes | None:
-        """Returns the typed bytes, None when there are none now, b"" when the terminal is gone."""
+        """Returns the typed bytes, None if no byte waits, b"" when the terminal is gone."""
         try:
             return os.read(self._fd, READ_MAX)
         except BlockingIOError:

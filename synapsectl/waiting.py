@@ -152,8 +152,8 @@ class Waiter:
         return min(FIRST_LOOK, max(0.01, self._deadline - time.monotonic()))
 
     def _why(self, agent: dict[str, Any], task: dict[str, Any]) -> str:
-        """Returns the reason why the task is delayed, for a person; empty if there is none: the work before it, the
-        question on the agent's screen, or the agent's activity. Text in parentheses may change without a new reason."""
+        """Returns the reason why the task is delayed, for a person, or an empty text: the work before it, the question
+        on the agent's screen, or the agent's activity. Text in parentheses may change without a new reason."""
         name, activity, held, prompt = agent["name"], agent["activity"], agent.get("held"), agent.get("prompt")
         if agent["state"] in ("stopped", "failed", "backoff"):
             return f"{name} cannot take a message now: {agent['state']}"
@@ -197,8 +197,8 @@ class Waiter:
             self._note(held)
 
     def _asked_there(self, task: dict[str, Any]) -> str:
-        """Returns the question of an agent on another host that holds the task up, as that host reports it; empty if
-        there is none."""
+        """Returns the question of an agent on another host that holds the task up, as that host reports it, or an empty
+        text."""
         if "@" not in task["agent_id"] or time.monotonic() - self._since < LONG_WAIT:
             return ""
         try:

@@ -74,8 +74,7 @@ class Face:
     sections: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Sections at the top of the configuration. The released names stay; a new one begins with the part's name."""
     check: Callable[[Any], str | None] | None = None
-    """Returns an error in the sections as a whole, with its place (`name.1: …`); None if there is none. Gets the
-    configuration."""
+    """Returns an error in the sections as a whole, with its place (`name.1: …`), or None. Gets the configuration."""
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
     extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)

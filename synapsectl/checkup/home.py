@@ -198,7 +198,7 @@ def _database(ctx: CommandContext, *, daemon: bool) -> Iterator[Finding]:
 
 
 def _damage(path: Path) -> str:
-    """Returns SQLite's error about the database, empty if there is none."""
+    """Returns SQLite's error about the database, empty if it is sound."""
     import sqlite3
 
     try:
@@ -315,7 +315,7 @@ def _is_stale(path: Path) -> bool:
 
 
 def _cgroup(pid: int | None) -> str:
-    """Returns the control group; empty if there is none."""
+    """Returns the control group; empty if it is unknown."""
     try:
         return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
     except OSError:

@@ -234,7 +234,7 @@ class InboxModel:
     # --- keys ---
 
     def choose(self, item_id: str | None) -> None:
-        """Takes a choice made elsewhere: keys are for that row; None if there is none."""
+        """Takes a choice made elsewhere: keys are for that row; None: no row is chosen."""
         self._at = item_id
 
     def drawn(self, row: Row | None, now: float) -> None:

@@ -10,7 +10,7 @@ from synapsectl.service.systemd import Systemd
 
 
 def this_machines(environ: Mapping[str, str]) -> ServiceManager:
-    """Returns the service manager. Raises NoServiceManager, with advice, if there is none at all."""
+    """Returns the service manager. Raises NoServiceManager, with advice, on a machine without one."""
     if sys.platform == "darwin" and shutil.which("launchctl"):
         return Launchd(environ)
     if shutil.which("systemctl"):

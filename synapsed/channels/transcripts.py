@@ -229,7 +229,7 @@ def holds(record: Mapping[str, Any], line: Line | ToolLine | UsageLine) -> bool:
 
 
 def text_at(record: Mapping[str, Any], line: Line, spec: Transcript | Listing) -> str:
-    """Returns the value at `line.text`, as text; "" if there is none."""
+    """Returns the value at `line.text`, as text; "" if the record has no such value."""
     value = at_path(record, line.text) if line.text is not None else None
     text = clean(value) if isinstance(value, str) else _blocks_in(value, spec)
     if line.match is None:

@@ -65,7 +65,7 @@ class Budget:
         return sum(not place.done() for _, _, place in self._waiting)
 
     def take_now(self, key: Hashable, size: int) -> Lease | None:
-        """Returns room; None if there is none, or others wait for it."""
+        """Returns room; None if there is no room, or others wait for it."""
         if key in self._held or (self._fits(size) and not self._waiting):
             return self._give(key, size)
         return None

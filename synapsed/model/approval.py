@@ -50,8 +50,8 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool call that a program wants to make. `command` is a shell command (None if there is none), `subjects` are
-    the paths or addresses that other tools act on, `input` is the whole input from the program. `folder` and `home` are
+    """A tool call that a program wants to make. `command` is a shell command (None for other tools), `subjects` are the
+    paths or addresses that other tools act on, `input` is the whole input from the program. `folder` and `home` are
     absolute; the agent's paths, and those of its rules, are relative to them."""
 
     tool: str

@@ -392,7 +392,7 @@ CONNECTION = (
 )
 """Variables that lead to a login: another login has others, which `restart` and `attach` bring (tmux's
 `update-environment`, and those that desktops have added since). Without PATH, which belongs to the activations in the
-shell of the start, and these stay: a mixture of both would be nobody's choice."""
+shell of the start, and these stay: no person has chosen a mixture of both."""
 
 _OPTION = re.compile(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+')
 """A word of NODE_OPTIONS; quoted parts may have blanks."""

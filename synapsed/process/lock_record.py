@@ -39,8 +39,8 @@ def is_locked(path: str) -> bool:
 
 
 def database_user(database: str) -> int | None:
-    """Returns the pid of a process that has the database open, 0 for one that cannot be seen from here; None if there
-    is none. A process that has it open itself must not call this: the test would release its own locks. On Linux only;
+    """Returns the pid of a process that has the database open, 0 for one that cannot be seen from here; None if it is
+    not open. A process that has it open itself must not call this: the test would release its own locks. On Linux only;
     elsewhere None."""
     if not _LINUX:
         return None
@@ -152,7 +152,7 @@ def _line(path: str) -> str:
 
 
 def read_record(path: str) -> LockRecord | None:
-    """Returns the record at `path`, if this user wrote it; None if there is none."""
+    """Returns the record at `path`, if this user wrote it, else None."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -38,7 +38,7 @@ class PlacedScreen(Protocol):
 
     @property
     def works_since(self) -> int | None:
-        """Value of `ScreenPool.order` at its oldest unfinished request; None if there is none."""
+        """Value of `ScreenPool.order` at its oldest unfinished request, or None."""
         ...
 
     def came(self, frame: ScreenFrame) -> None: ...

@@ -220,7 +220,7 @@ def _every(value: Any) -> Iterator[Any]:
 
 
 def _bound_otherwise(spec: KeysSpec, found: Layer) -> str:
-    """Returns the pressed keys that do something else, in words; empty if there are none."""
+    """Returns the pressed keys that do something else, in words, or an empty text."""
     at = _value(found.values, spec.at)
     otherwise = _taken if spec.adapter == "bindings" else _moved
     lost = [f"{key} ({action})" for action, key in spec.pressed.items() if otherwise(at, spec, action, key)]

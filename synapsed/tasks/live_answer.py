@@ -21,7 +21,7 @@ class Told:
     """Text from the link, which may be behind the sent text, or differ from it."""
 
     def piece(self, said: LinkTurnSaid) -> tuple[str, bool] | None:
-        """Returns the piece to send now, and True if it is appended; None if there is none."""
+        """Returns the piece to send now, and True if it is appended; None if there is no new text."""
         another = not said.append and not self.again
         self.again = False
         self._said = self._said + said.text if said.append else said.text

@@ -22,7 +22,7 @@ ANCHOR_CHARS = 40
 
 def edited(output: bytes) -> int | None:
     """Returns the place in `output`, which begins at the submission of a message, at which the program leaves its line
-    editor; None if there is none.
+    editor; None if it is not shown.
 
     An editor (readline, zle, prompt_toolkit) has bracketed paste on while a line is edited. It may draw the message
     once more when it is submitted, then switches the mode off, and the command runs. If the mode is switched on first,

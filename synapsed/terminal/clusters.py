@@ -221,7 +221,7 @@ class ClusterBound:
             self._attached = text[end - 1] >= " " and not "\x7f" <= text[end - 1] <= "\x9f"
 
     def _bounded(self, text: str, *, clusters: bool) -> str | None:
-        """Returns `text` without the excess; None if there is none."""
+        """Returns `text` without the excess; None if all of it is allowed."""
         start = 0
         if self._inside:
             end = _STRING_END.search(text)

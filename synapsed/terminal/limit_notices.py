@@ -52,7 +52,7 @@ class Limit:
 
 
 def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tzinfo | None = None) -> Limit | None:
-    """Returns the limit that `text` reports, with line breaks taken for blanks; None if there is none."""
+    """Returns the limit that `text` reports, with line breaks taken for blanks, or None."""
     flat = " ".join(text.split())
     for spec in patterns:
         if (match := spec.pattern.search(flat)) is not None:

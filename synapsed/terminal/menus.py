@@ -149,7 +149,7 @@ ENOUGH = 4
 
 
 def find_menu(screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> Menu | None:
-    """Returns the menu that waits on `screen`, None if there is none; `cells(row)` are a row's cells."""
+    """Returns the menu that waits on `screen`, or None; `cells(row)` are a row's cells."""
     page = Page(screen, cells)
     if (found := find_window(page) or filtered_rows(page)) is not None:
         return found

@@ -190,7 +190,7 @@ def _continued(composer: Composer, line: str) -> list[str]:
 
 def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> _Reading[int | None]:
     """Returns the place in `output` where the program's next prompt begins, for which its line editor switches
-    bracketed paste on again; None if there is none, or if it follows the prompt."""
+    bracketed paste on again; None if it does not, or does so after the prompt."""
     switches = list(PASTE_MODE.finditer(output))
     if not switches or switches[-1][1] != b"h" or composer.line is None:
         return None

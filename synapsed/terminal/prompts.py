@@ -62,9 +62,9 @@ def _no_cells(_row: int) -> Sequence[Cell]:
 def find_prompt(
     spec: Prompts, screen: ScreenSnapshot, cells: Cells | None = None, *, in_turn: bool = False
 ) -> Asked | None:
-    """Returns the prompt that `screen` shows, None if there is none. `cells`, those of the screen: with them, menus
-    that the profile does not know are found too. `in_turn`: a turn runs, and the text at the cursor is not the prompt
-    that the program had before it."""
+    """Returns the prompt that `screen` shows, or None. `cells`, those of the screen: with them, menus that the profile
+    does not know are found too. `in_turn`: a turn runs, and the text at the cursor is not the prompt that the program
+    had before it."""
     if not spec.enabled:
         return None
     text, over = "\n".join(screen.lines), False

@@ -102,8 +102,7 @@ def _without_chrome(profile: Profile, rows: Sequence[str]) -> list[str]:
 
 
 def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | None:
-    """Returns the words with which a hook of the person's refused `message`, in the place of an answer; None if there
-    are none."""
+    """Returns the words with which a hook of the person's refused `message`, in the place of an answer, or None."""
     pattern, start = profile.delivery.refused, profile.answer.start
     below = position_below(rows, message, start) if pattern is not None else None
     if pattern is None or start is None or below is None:

@@ -219,7 +219,7 @@ def turning_points(profile: Profile, changed_at: float, still_since: float) -> l
 
 
 def shows(signs: Signs, seen: Observation) -> str | None:
-    """Returns the present sign of `signs`, as evidence; None if there is none."""
+    """Returns the present sign of `signs`, as evidence, or None."""
     return title_sign(signs, seen.screen) or progress_sign(signs, seen) or screen_sign(signs, seen.screen)
 
 
@@ -263,8 +263,8 @@ def has_signs(profile: Profile) -> bool:
 
 
 def working(profile: Profile, seen: Observation) -> str | None:
-    """Returns the present sign of work, or the one from before a change of the window's size, as evidence; None if
-    there is none, if it is a title that was left behind, and if an answer quotes it."""
+    """Returns the present sign of work, or the one from before a change of the window's size, as evidence; None without
+    such a sign, if it is a title that was left behind, and if an answer quotes it."""
     sign = shows(profile.busy, seen)
     if sign is None and seen.quiet_s < STALE_S:
         return seen.undrawn

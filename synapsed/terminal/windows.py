@@ -42,7 +42,7 @@ class _Box(NamedTuple):
 
 
 def find_window(page: Page) -> Menu | None:
-    """Returns the window that waits for keys, None if there is none."""
+    """Returns the window that waits for keys, or None."""
     for row in range(len(page.lines) - 1, 0, -1):
         if (buttons := _buttons(page, row)) and (found := _window(page, row, buttons)) is not None:
             return found

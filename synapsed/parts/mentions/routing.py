@@ -48,8 +48,8 @@ class MentionedAgents:
         self._events = events
 
     def find(self, name: str, only: frozenset[str] | None = None) -> Addressee | None:
-        """Returns an agent of ours, or else one elsewhere; None if there is none. Raises AmbiguousAddress. With `only`
-        just those names are found, and the existence of others makes no difference."""
+        """Returns an agent of ours, or else one elsewhere, or else None. Raises AmbiguousAddress. With `only` just
+        those names are found, and the existence of others makes no difference."""
         if only is not None:
             return self._find_among(name, only)
         try:

@@ -153,7 +153,7 @@ class Ruler(DurableFollower):
             await self._told(rule, event, outcome="failed" if problem else "done", sent=sent, problem=problem)
 
     def _forbids(self, event: Event, depth: int) -> str:
-        """Returns the reason why no agent may be acted on; empty if there is none."""
+        """Returns the reason why no agent may be acted on; empty if the rule may act."""
         if self._is_former(event):
             return f"the {event.agent_id} that it is of was removed, and another agent has that id"
         return f"{depth} rules stand behind this task already: a loop ends here" if depth >= DEPTH_MAX else ""

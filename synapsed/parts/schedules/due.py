@@ -28,8 +28,8 @@ type Missed = Literal["skip", "once"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """`send`: the time for which a message is due, None if there is none. `missed`: the first and the last missed time
-    (with the time of `send` among them if it is late), None if there are none."""
+    """`send`: the time for which a message is due, or None. `missed`: the first and the last missed time (with the time
+    of `send` among them if it is late), or None."""
 
     send: int | None = None
     missed: tuple[int, int] | None = None

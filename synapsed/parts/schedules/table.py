@@ -92,7 +92,7 @@ class ScheduleTable:
         await self._store.commit(events=events, also=[put])
 
     async def remove(self, schedule_id: str) -> None:
-        """Removes a schedule; does nothing if there is none. Its occurrences stay known."""
+        """Removes a schedule; does nothing for an unknown one. Its occurrences stay known."""
 
         def remove(connection: sqlite3.Connection, _: Seal) -> None:
             connection.execute("DELETE FROM schedules WHERE id = ?", (schedule_id,))

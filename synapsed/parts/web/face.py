@@ -28,7 +28,7 @@ class TlsConfig(ApiConfig):
     """`[api]` with the listener with TLS."""
 
     tls_listen: Annotated[str, AfterValidator(address_and_port)] | None = None
-    """Address and port of a listener with TLS, which other machines may reach; without it there is none."""
+    """Address and port of a listener with TLS, which other machines may reach; by default there is no such listener."""
     tls_cert: Annotated[str, AfterValidator(_own_path)] | None = None
     """A certificate in PEM, with those above it; without one the daemon makes its own."""
     tls_key: Annotated[str, AfterValidator(_own_path)] | None = None

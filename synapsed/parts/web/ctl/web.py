@@ -152,7 +152,7 @@ def _has_desktop() -> bool:
 
 
 def _reachable(addresses: list[str]) -> str:
-    """Returns the first address that another device may reach. Raises UsageError if there is none."""
+    """Returns the first address that another device may reach. Raises UsageError if no address is reachable."""
     for address in addresses:
         if not _is_local(address):
             return address
