@@ -66,7 +66,7 @@ LEFT = {
     "synapsed/parts/session_server": 8,
     "synapsed/pipes": 33,
     "synapsed/profiles": 113,
-    "synapsed/pty": 250,
+    "synapsed/pty": 23,
 }
 """Docstrings with such a first word that a room may still have; a room that is done is not listed. The numbers only
 fall."""
