@@ -1,5 +1,5 @@
-"""Reads the version of a program that is about to run: from its package; otherwise from the program itself, once for
-each file.
+"""Reads the version of a program that is about to run, from its package, or else from the program itself, once for each
+file.
 
 The answer is kept by the program's resolved path, with the file's time and size, so that a later start waits for
 nothing. A program is run only if its profile says how, with the very environment that it will be started with. A

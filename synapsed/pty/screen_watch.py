@@ -1,4 +1,4 @@
-"""Viewers without a terminal: they are notified that the screen may have changed, without the change."""
+"""Viewers without a terminal: they are notified that the screen may have changed, not of the change itself."""
 
 import asyncio
 from collections.abc import Callable
