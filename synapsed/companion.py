@@ -18,7 +18,7 @@ import sys
 import time
 
 PAUSE_S = 0.01
-"""Between two looks whether the server listens."""
+"""Seconds between two looks for the server."""
 
 
 def main() -> None:

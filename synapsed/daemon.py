@@ -125,7 +125,7 @@ class _Parts:
     lag: Histogram
     parts: Parts
     hooks: Mapping[str, HookSocket]
-    """By their names among the premises."""
+    """Sockets of hooks by their names among the premises."""
 
 
 class Daemon:

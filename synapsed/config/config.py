@@ -171,7 +171,7 @@ class ApprovalConfig(Section):
     """`approval = {...}`: rules for tool calls without a person. `model/approval.py` explains their form."""
 
     default: Literal["escalate", "allow", "deny"] = "escalate"
-    """For calls that no rule matches; escalate: the person is asked."""
+    """Decision for calls that no rule matches; escalate: the person is asked."""
     allow: Rules = []
     deny: Rules = []
 
@@ -255,16 +255,16 @@ class AgentConfig(Section):
     question_timeout: Duration | None = None
     """Time that a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
     accept_agents: bool = False
-    """Type messages of other agents even if no model reads them (`model` of the profile): each line is run as a
+    """Types messages of other agents even if no model reads them (`model` of the profile): each line is run as a
     command."""
     without_approval: bool = False
-    """Start it even if the program's own settings prevent the deny rules of `approval`."""
+    """Starts it even if the program's own settings prevent the deny rules of `approval`."""
     prompt: Annotated[str, Field(max_length=200)] | None = None
     """Its program's prompt, if no profile describes it: its first message waits for nothing else."""
     mcp: bool = True
-    """Give its program the address of `synapsectl mcp`, if the profile has a way."""
+    """Gives its program the address of `synapsectl mcp`, if the profile has a way."""
     instructions: bool = True
-    """Give its model the text of `[instructions]`."""
+    """Gives its model the text of `[instructions]`."""
 
 
 class TeamConfig(Section):

@@ -66,13 +66,13 @@ class StartRequest:
     conversation: str | None = None
     """The program's own id of an earlier conversation to go on with."""
     accept_agents: bool = False
-    """Type what other agents write also where no model reads it."""
+    """True: messages of other agents are typed even if no model reads them."""
     without_approval: bool = False
-    """Start it also where deny rules cannot be enforced."""
+    """True: it is started even if deny rules cannot be enforced."""
     prompt: str | None = None
     """The program's prompt, where no profile describes it."""
     resume_at_reset: bool = False
-    """Have a task that meets the account's usage limit go on when that ends."""
+    """True: a task that meets the account's usage limit goes on when that ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

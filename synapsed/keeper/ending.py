@@ -17,7 +17,7 @@ DRAIN_S = 0.3
 """Seconds that output may go on after the program's exit, and again after the sweep, if its end is not seen."""
 
 SWEEP_GRACE_S = 0.2
-"""Between TERM and KILL for descendants of a program that ended by itself; the kernel sent them HUP already."""
+"""Seconds between TERM and KILL for descendants of a program that ended by itself; the kernel sent them HUP already."""
 
 KILL_LIMIT_S = 5.0
 """Seconds of killing after which the remaining processes are stuck in the kernel; they are reported, not waited for."""

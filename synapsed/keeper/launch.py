@@ -1,4 +1,5 @@
-"""From the launch specification to a running keeper: files, socket, program, and the way into the background."""
+"""The way from the launch specification to a running keeper: files, socket, program, and the change to the
+background."""
 
 import fcntl
 import json

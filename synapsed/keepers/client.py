@@ -32,10 +32,10 @@ from synapsed.keepers.keeper_messages import (
 )
 
 CONNECT_TIMEOUT_S = 5.0
-"""For connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""
+"""Seconds for connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""
 
 REPLY_TIMEOUT_S = 10.0
-"""For requests that a keeper answers at once."""
+"""Seconds for requests that a keeper answers at once."""
 
 STOP_MARGIN_S = 15.0
 """Beyond the grace of a stop: killing, sweeping, last output."""

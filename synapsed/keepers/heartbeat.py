@@ -20,7 +20,7 @@ PATIENT_S = 60.0
 """Seconds for a silent one: its answer comes when it goes on, and more questions would only pile up."""
 
 CONNECT_AGAIN_S = 1.0
-"""Between two attempts to reach a keeper that was stopped."""
+"""Seconds between two attempts to reach a keeper that was stopped."""
 
 CALLED_S = 0.05
 """Seconds for one that was asked to bind its socket again."""

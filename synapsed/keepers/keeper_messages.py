@@ -60,7 +60,7 @@ class ExitRecord:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "ExitRecord":
-        """From the record of an EXITED frame or of `exit.json`; unknown fields are ignored. Raises KeyError."""
+        """Reads the record of an EXITED frame or of `exit.json`; unknown fields are ignored. Raises KeyError."""
         return cls(**{name: record[name] for name in cls.__slots__})
 
     @property
@@ -104,7 +104,7 @@ class Hello:
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":
-        """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
+        """Reads the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
         later = ("exit", "unread", "line_mode", "echo", "foreground", "sizes")
         plain = {name: header[name] for name in cls.__slots__ if name not in later}

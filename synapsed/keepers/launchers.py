@@ -40,13 +40,13 @@ KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 _KEEPER_PROGRAM = os.path.join("keeper", "__main__.py")  # noqa: PTH118 - the end of a word
 
 LAUNCH_TIMEOUT_S = 30.0
-"""From starting Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
+"""Seconds from the start of Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
 
 SWEEP_TIMEOUT_S = 5.0
-"""For processes that were sent KILL to disappear."""
+"""Seconds for processes that were sent KILL to disappear."""
 
 SWEEP_POLL_S = 0.005
-"""Between two looks at them, in a thread of their own."""
+"""Seconds between two looks at them, in a thread of their own."""
 
 # Read into a variable so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")

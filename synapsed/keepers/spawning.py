@@ -27,7 +27,7 @@ _ACTIONS_SIZE: Final = 1024
 """Bytes for a `posix_spawn_file_actions_t`, which has 80 where it is largest."""
 _STANDARD: Final = range(3)
 _ENDS_S: Final = 0.001
-"""Between two looks at a child that has closed its output and is about to end."""
+"""Seconds between two looks at a child that has closed its output and is about to end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ UNIT_POLL_S = 0.02
 """Seconds between two looks at that."""
 
 ALREADY_THERE = "already loaded"
-"""In systemd-run's words, for a unit of the same name."""
+"""Error in systemd-run's words, for a unit of the same name."""
 
 
 def unit_name(agent: str) -> str:

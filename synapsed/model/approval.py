@@ -210,7 +210,7 @@ def _matches(pattern: str, text: str, wild: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str, wild: str) -> re.Pattern[str]:
-    """Between two stars the first place that fits is taken and not given back: linear in the text."""
+    """Matches with the first place that fits between two stars, and never gives it back: linear in the text."""
     first, *rest = (
         "".join(wild if piece == "?" else re.escape(piece) for piece in re.split(r"(\?)", segment))
         for segment in re.split(r"\*+", pattern)

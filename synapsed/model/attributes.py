@@ -46,7 +46,7 @@ class ProcessAttributes(BaseModel):
     limits: Annotated[
         dict[Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,16}$")], ResourceLimit], Field(max_length=LIMITS_MAX)
     ] = {}
-    """By their names in setrlimit(2), without `RLIMIT_`."""
+    """Limits by their names in setrlimit(2), without `RLIMIT_`."""
     oom_score_adj: Annotated[int, Field(ge=-1000, le=1000)] | None = None
 
     def over(self, own: "ProcessAttributes") -> "ProcessAttributes":

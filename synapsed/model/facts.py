@@ -125,9 +125,9 @@ class PermissionAsked(ChannelFact):
     options: tuple[Choice, ...] = ()
     command: str | None = None
     diff: str | None = None
-    """With a `question`: the command, or the edit, that it is about, whole."""
+    """The whole command or edit that a `question` is about."""
     again: bool = False
-    """It was asked before this link to the program was there to hear of it: it is a person's by now."""
+    """True if it was asked before there was this link to the program: by now it is a person's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Figures that the rooms keep of themselves, for metrics. Pure."""
+"""Figures that the rooms keep of themselves, for the measurements of the daemon. Pure."""
 
 from bisect import bisect_left
 from collections import Counter

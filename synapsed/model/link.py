@@ -126,11 +126,11 @@ class LinkRefused:
 
 @dataclass(frozen=True, slots=True)
 class LinkAlert:
-    """Something is wrong around the program, for a person to mend: it `begins`, is `over`, or `happened` and needs no
-    action. Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was overwritten
-    before it was read; `details` has `from` and `to`), KEEPER_SILENT (its keeper does not answer, because it was
-    stopped, say: nothing is read and nothing arrives), SCREEN_LOST (its output ended the emulator: it is not drawn up
-    to `to`, or not at all where it is `blind`)."""
+    """A problem around the program, for a person to mend: it `begins`, is `over`, or `happened` and needs no action.
+    Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was overwritten before
+    it was read; `details` has `from` and `to`), KEEPER_SILENT (its keeper does not answer, because it was stopped, say:
+    nothing is read and nothing arrives), SCREEN_LOST (its output ended the emulator: it is not drawn up to `to`, or not
+    at all if it is `blind`)."""
 
     code: str
     message: str

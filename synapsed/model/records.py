@@ -102,7 +102,7 @@ class AgentRecord(_Record):
     """Variables from later shells, which override `env`; as secret as that."""
     extra_env: dict[str, str] = {}
     attributes: ProcessAttributes | None = None
-    """Those of the shell that started it; None for the daemon's own."""
+    """Attributes of the shell that started it; None for the daemon's own."""
     prompt: str | None = None
     """Pattern of its program's prompt, given by a person if no profile describes it."""
     desired: Literal["running", "stopped"] = "running"

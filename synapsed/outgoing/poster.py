@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 LOOKUPS_MAX = 64
-"""Look-ups at a time; those for the same name are one."""
+"""Number of look-ups at a time; those for the same name are one."""
 
 type _Question = tuple[str, int, int]
 type _Found = list[tuple[Any, ...]]

@@ -18,7 +18,7 @@ RETRY_AFTER_MAX = 3600.0
 """Most seconds of a `Retry-After`: after a longer one the receiver is tried at this time."""
 
 LATE_S = 300.0
-"""Seconds by which a failed try must miss its time to show that it did not run on schedule."""
+"""Seconds by which a failed try must miss its time to show that it did not run in time."""
 
 
 def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:

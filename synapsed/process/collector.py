@@ -1,4 +1,4 @@
-"""Schedules the garbage collector, which finds circles of objects.
+"""The times of the garbage collector, which finds circles of objects.
 
 It stops everything while it runs, and a full collection in a daemon with many agents takes from 20 to 200 milliseconds.
 Young objects are collected automatically, a few at a time and often; all objects only at quiet moments.

@@ -64,7 +64,7 @@ NEWLINE = "\0"
 LOCK_MAX = 4096
 """Bytes that are read of it."""
 KEEPER_LOCK = "keeper.lock"
-"""In an agent's directory: flocked while its keeper has a program."""
+"""File in an agent's directory: flocked while its keeper has a program."""
 
 
 class RunningPlace(NamedTuple):

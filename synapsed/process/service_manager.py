@@ -17,7 +17,7 @@ FIRST_INHERITED_FD = 3
 """SD_LISTEN_FDS_START."""
 
 BEAT_S = 5.0
-"""Between two reports, unless the watchdog wants them more often."""
+"""Seconds between two reports, unless the watchdog wants them more often."""
 
 WATCHDOG_SHARE = 0.4
 """Share of the watchdog's time between two signs of life."""

@@ -83,7 +83,7 @@ class Screens:
         """Answers that are read from output, by the complement of the agent's number: they take time and no screen, so
         that no request for the screen waits for them."""
         self._working: dict[int, _Seat] = {}
-        """Those with work, in the order of their turns."""
+        """Screens with work, in the order of their turns."""
         self._goes_on = False
         """True if there has been work since the last turn."""
 

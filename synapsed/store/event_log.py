@@ -59,7 +59,7 @@ class _Batch:
     __slots__ = ("_size", "_size_max", "_small", "events", "large", "limit")
 
     def __init__(self, limit: int, size_max: int, *, small: bool = False) -> None:
-        """With `small` it ends before the first large event."""
+        """Reads events; with `small` it ends before the first large one."""
         self.events: list[Event] = []
         self.limit = limit
         self.large: tuple[int, int] | None = None

@@ -40,7 +40,7 @@ class Pruned:
     rows: int = 0
     tasks: list[tuple[str, str]] = field(default_factory=list)
     upto: dict[str, int] = field(default_factory=dict)
-    """By agent, the newest event that was removed."""
+    """The newest removed event of each agent."""
 
 
 def find_cut(connection: sqlite3.Connection, *, keep: int, oldest: str | None, newest: str) -> Cut | None:

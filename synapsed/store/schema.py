@@ -220,7 +220,7 @@ MIGRATIONS = (
     _FLEET,
     _BORN,
 )
-"""In order; the n-th brings a database from schema n-1 to n."""
+"""Migrations in order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 7
 """The schema that a program must know at least to work on a database of this form."""

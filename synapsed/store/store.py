@@ -60,7 +60,7 @@ RECENT_TASKS_SIZE = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """Everything one transaction does, as rows: it may be applied twice, and in another thread."""
+    """The work of one transaction, as rows: it may be applied twice, and in another thread."""
 
     events: Sequence[EventRow] = ()
     tasks: Sequence[TaskRow] = ()
@@ -164,7 +164,7 @@ class SqliteStore:
 
     @property
     def database(self) -> Database:
-        """For measurements."""
+        """Counters for measurements."""
         return self._database
 
     @property

@@ -198,7 +198,7 @@ class StatusRecords:
     def __init__(self, records: Sequence[Record] = (), speaker: str | None = None, *, app: str | None = None) -> None:
         self._app = app
         self._records = {record.id: record for record in records[-MAX_RECORDS:]}
-        """By id, the one updated longest ago first."""
+        """Records by id, the one updated longest ago first."""
         self.speaker = speaker
         """The `app` of the root record that rested last."""
 

@@ -12,7 +12,7 @@ DEC = (
 """The DEC private modes this terminal knows."""
 
 DEC_DEFAULT = frozenset({7, 25, 1007, 1035, 1036})
-"""Those that are set in a fresh terminal."""
+"""Private modes that are set in a fresh terminal."""
 
 ANSI = (2, 4, 12, 20)
 """The ANSI modes this terminal knows; 12 is set in a fresh one."""

@@ -77,7 +77,7 @@ class Do(_Section):
     """Notify the person, on the desktop if there is one."""
     approve: Literal[True] | None = None
     deny: Literal[True] | None = None
-    """Answer yes, or no, to the question: by the option that says so for sure, and to this very question."""
+    """Answers yes, or no, to the question: by the option that says so for sure, and to this very question."""
     send: Annotated[str, Field(min_length=1, max_length=256)] | None = None
     """Receiver of `message`: an address, or `{agent}`."""
     message: Annotated[str, Field(min_length=1, max_length=MESSAGE_MAX)] | None = None

@@ -46,7 +46,7 @@ class TaskPhase(StrEnum):
     ASKING = "input"
     """The program asks a person; the turn goes on meanwhile."""
     WHOLE = "task"
-    """From its first event to its last."""
+    """The whole task, from its first event to its last."""
 
 
 def _code(code: str) -> str:

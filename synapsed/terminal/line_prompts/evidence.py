@@ -22,7 +22,7 @@ type Word = Literal["reads", "polls", "rests", "works"]
 """The kernel's report on the processes that have a terminal."""
 
 _VERSION = re.compile(r"[-\d.]+$")
-"""At the end of a program's name: `python3.13`, `lua5.4`."""
+"""Version at the end of a program's name: `python3.13`, `lua5.4`."""
 
 
 class TerminalFacts(NamedTuple):

@@ -41,7 +41,7 @@ RUNS = re.compile(
 people: a setting is not allowed just because it is missing here."""
 
 MERGING = re.compile(r"filter\.|merge\.|core\.(hookspath|fsmonitor)$|hook\.|gpg\.|extensions\.partialclone$", re.DOTALL)
-"""Those of `RUNS` that a merge can run; for a partial clone it fetches missing objects."""
+"""Settings of `RUNS` that a merge can run; for a partial clone it fetches missing objects."""
 
 FILTERS = re.compile(r"filter\.", re.DOTALL)
 

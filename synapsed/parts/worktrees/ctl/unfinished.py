@@ -24,7 +24,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 class CannotBeDeleted(CtlError):
-    """Something in a worktree cannot be deleted."""
+    """An entry of a worktree cannot be deleted."""
 
     exit_code = REFUSED
     code = "CANNOT_BE_DELETED"
