@@ -2,10 +2,10 @@
 // Made from synapsed/model/events by `python -m scripts.events`.
 // There may be others in future: pass over those that you do not know, and their fields.
 
-/** What a running agent is doing. */
+/** Activity of a running agent. */
 export type Activity = "starting" | "ready" | "busy" | "waiting" | "limited" | "unknown";
 
-/** What an agent is doing changed; `evidence` names the channel and what it said. */
+/** An agent's activity changed; `evidence` names the channel and its report. */
 export interface ActivityChanged {
   activity: Activity;
   evidence: string;
@@ -24,7 +24,7 @@ export interface ActivityChangedEvent {
   context: string | null;
 }
 
-/** Something a person should know of: a gap in the spool, a full disk, a lost keeper. */
+/** A problem that a person should know of: a gap in the spool, a full disk, a lost keeper. */
 export interface AgentAlert {
   code: string;
   message: string;
@@ -41,7 +41,7 @@ export interface AgentAlertEvent {
   context: string | null;
 }
 
-/** What an agent wants the person who watches to know. */
+/** Report from an agent for the person who watches it. */
 export interface AgentReported {
   kind: string;
   message: string | Truncated;
@@ -93,7 +93,7 @@ export interface Artifact {
   metadata?: { [key: string]: unknown } | null;
 }
 
-/** A person is needed, or no longer: what an inbox is made of. `opened` comes once for each `id`, then once `answered` or `gone` (it was withdrawn, or nobody knows who saw to it). */
+/** A person is needed, or no longer; the inbox is made of these. `opened` comes once for each `id`, then once `answered` or `gone` (it was withdrawn, or it is not known who handled it). */
 export interface AttentionChanged {
   id: string;
   state: "opened" | "answered" | "gone";
@@ -158,7 +158,7 @@ export interface DataPart {
   metadata?: { [key: string]: unknown } | null;
 }
 
-/** What a turn has changed in files so far, whole; each takes the place of the one before it of the same turn. */
+/** The whole of the changes that a turn has made in files so far; it replaces the event before it of the same turn. */
 export interface DiffUpdated {
   /** In the unified format */
   diff: string | Truncated;
@@ -180,7 +180,7 @@ export interface DiffUpdatedEvent {
   context: string | null;
 }
 
-/** How the person who works with an agent seems to feel. */
+/** Estimated feeling of the person who works with an agent. */
 export interface EmotionUpdate {
   emotion_type: "frustration" | "confidence" | "fatigue" | "joy";
   level: number;
@@ -231,7 +231,7 @@ export interface GapEvent {
   context: string | null;
 }
 
-/** The program took an answer. What a password prompt was given is not in here. */
+/** The program took an answer. An answer to a password prompt is not included. */
 export interface InputAnswered {
   prompt_id: string;
   /** null where it is secret, or was typed at the terminal */
@@ -293,7 +293,7 @@ export interface PlanStep {
   status?: "pending" | "in_progress" | "completed";
 }
 
-/** The plan that a program works by is now this one, whole; each takes the place of the one before it. */
+/** The whole current plan of a program; it replaces the plan before it. */
 export interface PlanUpdated {
   steps: Array<PlanStep> | Truncated;
   /** What the program says of the change */
@@ -317,7 +317,7 @@ export interface PlanUpdatedEvent {
 /** The process of an agent (docs/architecture.md); the transitions stand in `agents/lifecycle.py`. */
 export type ProcessState = "stopped" | "starting" | "running" | "stopping" | "parked" | "exited" | "backoff" | "failed";
 
-/** What a program asks a person (S4). */
+/** Question of a program to a person (S4). */
 export interface Prompt {
   prompt_id: string;
   type: "confirmation" | "selection" | "text" | "password" | "permission" | "question" | "trust" | "login" | "screen";
@@ -329,13 +329,13 @@ export interface Prompt {
   diff?: string | null;
 }
 
-/** One way to answer a prompt: `key` is what `input` takes (and what a person would press), `label` what it says. */
+/** One way to answer a prompt: `key` is the value for `input` (and the key that a person would press), `label` its text. */
 export interface PromptOption {
   key: string;
   label: string;
 }
 
-/** How much of its account's limits a program says is used; told when that has changed. */
+/** The used share of its account's limits, as a program reports it; sent when it has changed. */
 export interface RateLimitsSeen {
   windows: Array<RateWindow>;
   /** The account's plan, as its program calls it */
@@ -364,7 +364,7 @@ export interface RateWindow {
   resets_at?: string | null;
 }
 
-/** A rule was for an event, which is `cause`. `done`: what it says was done (a webhook: is to be told); `failed`: `problem` says why not; `held`: nothing was done, since a loop was in sight. */
+/** A rule matched an event, which is `cause`. `done`: its action was taken (a webhook: is about to be called); `failed`: `problem` says why not; `held`: nothing was done, to prevent a loop. */
 export interface RuleFired {
   rule: string;
   /** Id of the event */
@@ -392,7 +392,7 @@ export interface RuleFiredEvent {
   context: string | null;
 }
 
-/** A time of a schedule came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and nothing is sent; `refused`: it could not be sent, and `problem` says why. */
+/** A scheduled time came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and nothing is sent; `refused`: it could not be sent, and `problem` says why. */
 export interface ScheduleCame {
   /** Its id */
   schedule: string;
@@ -451,7 +451,7 @@ export interface StateChangedEvent {
   context: string | null;
 }
 
-/** Output of a task. With `append` false the artifact replaces what was told under its `artifact_id` before. */
+/** Output of a task. With `append` false the artifact replaces the former content under its `artifact_id`. */
 export interface TaskArtifactAdded {
   artifact: Artifact | Truncated;
   append: boolean;
@@ -484,14 +484,14 @@ export interface TaskDeliveredEvent {
   context: string | null;
 }
 
-/** Why a task did not complete; the codes are those of docs/http-api.md. */
+/** Reason why a task did not complete; docs/http-api.md has the codes. */
 export interface TaskError {
   code: string;
   message: string;
   details?: { [key: string]: unknown };
 }
 
-/** Where a task is; the words are those of the wire. */
+/** State of a task; the words are those of the wire. */
 export type TaskState = "submitted" | "working" | "input_required" | "auth_required" | "completed" | "failed" | "canceled" | "rejected";
 
 /** A task went into `state`; the first of a task is `submitted`. */
@@ -518,7 +518,7 @@ export interface TextPart {
   metadata?: { [key: string]: unknown } | null;
 }
 
-/** What a turn has used, where the program tells it: never a running total, so that a sum is right. */
+/** Tokens that a turn has used, if the program reports them. It is never a running total, so that a sum is right. */
 export interface TokensUsed {
   model: string | null;
   /** Without those read from or written to a cache */
@@ -578,14 +578,14 @@ export interface ToolExecutionEvent {
   context: string | null;
 }
 
-/** What stands for a field that makes its event too large for a stream: `GET /events/{id}` has it whole. */
+/** Placeholder for a field that makes its event too large for a stream: `GET /events/{id}` has it whole. */
 export interface Truncated {
   truncated?: true;
   /** Characters of what it stands for, as JSON */
   size: number;
 }
 
-/** A turn that a person typed at the agent's terminal, where a side channel tells of it. */
+/** A turn that a person typed at the agent's terminal, if a side channel reports it. */
 export interface TurnSeen {
   text: string | Truncated;
   answer: string | null | Truncated;

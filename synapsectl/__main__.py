@@ -1,4 +1,4 @@
-"""`synapsectl VERB …`: begins what can begin at once, then loads the rest."""
+"""`synapsectl VERB …`: starts at once what does not need the whole tool, then loads the rest."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one verb; returns the exit code (docs/synapsectl.md)."""
+    """Runs one verb; returns the exit code (docs/synapsectl.md)."""
     leave_this_folder()
     open_streams()
     from synapsectl.ahead import INTERRUPTED, begin

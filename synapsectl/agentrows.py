@@ -1,6 +1,6 @@
 """Words of an agent's row in `synapsectl list`. Pure: the daemon's row and the time go in, words come out.
 
-Whoever needs a person stands first, then who cannot go on, then who works, then who rests.
+Agents that need a person come first, then those that cannot go on, then working ones, then resting ones.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,10 +14,10 @@ from synapsectl.output import TableCell, display_width
 HEADINGS = ("NAME", "STATE", "FOR", "WHAT", "FOLDER")
 
 FOLDERS_FROM = 60
-"""Columns from which a list has the folders: in fewer, what an agent asks has the room."""
+"""Columns from which a list has the folders: in a narrower one, the question gets the room."""
 
 ORDER = ("waiting", "unknown", "failed", "backoff", "limited", "starting", "busy", "ready", "parked")
-"""Who stands first; other words come last."""
+"""Order of the rows; other words come last."""
 
 STYLES = {
     "waiting": f"{BOLD};{YELLOW}",
@@ -29,7 +29,7 @@ STYLES = {
     "busy": BLUE,
     "ready": GREEN,
 }
-"""Of a state; another one is dim."""
+"""Style of a state; another one is dim."""
 
 UNREAD_SCREEN = "unknown screen"
 
@@ -43,23 +43,24 @@ HELD = {
     "restart": "it is restarted before its next message",
     "no composer on the screen": "it shows no input line",
 }
-"""Why messages are held, in more than the word for it."""
+"""Reasons why messages are held, in more than a word."""
 
 NAME_SHARE, FOLDER_SHARE = 4, 5
-"""A name has at most this part of the terminal's columns, a folder that one; but each at least `LEAST`."""
+"""Shares of the terminal's columns for a name and for a folder at most; but each has at least `LEAST`."""
 LEAST = 12
 
 
 def state_of(agent: Mapping[str, Any]) -> str:
-    """One word: what a running agent does, else what its process is. Whose screen nobody understands is `unknown`, also
-    where its program says by another way that it is at rest."""
+    """Returns one word: a running agent's activity, else the state of its process. It is `unknown` for a screen that is
+    not understood, even if the program reports rest in another way."""
     if agent["state"] != "running":
         return str(agent["state"])
     return "unknown" if agent["held"] == UNREAD_SCREEN else str(agent["activity"])
 
 
 def by_need(agents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The agents, who needs a person first, and of those who has waited longest; at rest, as they came."""
+    """Returns the agents, those that need a person first, and the longest waiting of them at the front; at rest, as
+    they came."""
 
     def place(agent: dict[str, Any]) -> tuple[int, str]:
         state = state_of(agent)
@@ -70,8 +71,8 @@ def by_need(agents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def what(agent: Mapping[str, Any], now: datetime) -> str:
-    """Number of messages that wait; what it asks, what it waits for, why it does not run, or what it works on; and the
-    number of things in its background."""
+    """Returns the number of waiting messages; the question, the reason for waiting or not running, or the work; and the
+    number of background tasks."""
     queue = f"{agent['queue']} wait{'s' if agent['queue'] == 1 else ''}" if agent["queue"] else ""
     background = f"{agent['background']} in the background" if agent.get("background") else ""
     return " · ".join(part for part in (queue, _matter(agent, now), background) if part)
@@ -92,7 +93,7 @@ def _matter(agent: Mapping[str, Any], now: datetime) -> str:
 
 
 def row(agent: Mapping[str, Any], now: datetime, *, age: str, folder: str, columns: int) -> list[TableCell]:
-    """The row of `HEADINGS`. `columns`: of the terminal."""
+    """Returns the row of `HEADINGS`. `columns`: of the terminal."""
     state = state_of(agent)
     needs = ORDER.index(state) <= ORDER.index("backoff") if state in ORDER else False
     return [
@@ -105,8 +106,8 @@ def row(agent: Mapping[str, Any], now: datetime, *, age: str, folder: str, colum
 
 
 def asking(agents: Iterable[dict[str, Any]], items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The agents, as `items` of the inbox tell of those that ask: with the command instead of the words around it, and
-    since when, whatever has begun again meanwhile."""
+    """Returns the agents with the data of `items` of the inbox for those that ask: the command in place of the words
+    around it, and the time of the question, even if another activity has begun since."""
     asked = {item["agent_id"]: item for item in items if item.get("prompt_id")}
     return [agent | _asked(agent, asked.get(agent["id"])) for agent in agents]
 
@@ -118,12 +119,12 @@ def _asked(agent: Mapping[str, Any], item: Mapping[str, Any] | None) -> dict[str
 
 
 def shorter(path: str, home: str) -> str:
-    """`path` with a tilde for the person's home."""
+    """Returns `path` with a tilde for the person's home."""
     return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
 
 
 def end_of(path: str, columns: int) -> str:
-    """The end of `path`, which tells folders apart, in at most `columns` columns."""
+    """Returns the end of `path`, in which folders differ, in at most `columns` columns."""
     if display_width(path) <= columns:
         return path
     kept, used = "", 1

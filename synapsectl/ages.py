@@ -6,7 +6,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def age(since: str, now: datetime | None = None) -> str:
-    """How long ago the RFC 3339 time `since` was: `12s`, `5m`, `3h`, `2d`; `since` itself where it is no time."""
+    """Returns the time since the RFC 3339 time `since`: `12s`, `5m`, `3h`, `2d`; `since` itself if it is no time."""
     try:
         then = datetime.fromisoformat(since)
     except ValueError:
@@ -18,7 +18,7 @@ def age(since: str, now: datetime | None = None) -> str:
 
 
 def length(seconds: int) -> str:
-    """So many seconds: `12s`, `5m`, `3h`, `2d`."""
+    """Returns a length of time: `12s`, `5m`, `3h`, `2d`."""
     for unit, letter in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
         if seconds >= unit:
             return f"{seconds // unit}{letter}"
@@ -26,7 +26,7 @@ def length(seconds: int) -> str:
 
 
 def clock_time(time: str, now: datetime) -> str:
-    """The RFC 3339 time `time` on the local clock: `18:00`, with the day where that is not today's."""
+    """Returns the RFC 3339 time `time` on the local clock: `18:00`, with the day if it is not today."""
     try:
         when = datetime.fromisoformat(time).astimezone()
     except ValueError:

@@ -1,21 +1,21 @@
 """`synapsectl attach AGENT` begins before the rest of the tool is loaded: the daemon is asked, and the screen drawn,
 with hardly more than every Python has loaded at its start; the rest is loaded while the person sees the screen already.
 
-That is only for the plainest case. Whatever is otherwise is left as it is found, and `synapsectl.attachment` goes on
-with the connection and the terminal in the state in which they are. Imports of this module are a part of what it saves.
+That is only for the plainest case. In any other case this module stops, and `synapsectl.attachment` goes on with the
+connection and the terminal in their present state. Avoiding imports here is part of the gain.
 """
 
 import os
 import time
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than all that is here."""
+"""Same as in `typing`, which takes longer to import than this whole module."""
 if TYPE_CHECKING:
     import _socket
     from collections.abc import Mapping, Sequence
 
 DEFAULT_DETACH = "ctrl-]"
-"""No agent program is known to use it; telnet's choice for the same reason."""
+"""Key to detach. No agent program is known to use it; telnet's choice for the same reason."""
 
 PUSH_TITLE = b"\x1b[22;0t"
 ALTERNATE_ON, ALTERNATE_OFF = b"\x1b[?1049h", b"\x1b[?1049l"
@@ -24,7 +24,7 @@ CONNECT_TIMEOUT = 5.0
 """Seconds for the daemon to accept: a full backlog for longer means that it is stuck."""
 
 DRAWN_S = 0.5
-"""Seconds for the screen; what takes longer is waited for with the rest of the tool loaded."""
+"""Seconds for the screen; a slower one is waited for with the rest of the tool loaded."""
 
 INTERRUPTED = 130
 """128 + SIGINT, as a shell has it."""
@@ -32,19 +32,19 @@ INTERRUPTED = 130
 CHUNK = 256 * 1024
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _PLAIN_SETTINGS = (b'"status":false', b'"wheel":false', b'"scrollback":0')
-"""What is in the daemon's greeting where its screen is shown just as it comes."""
+"""Parts of the daemon's greeting if its screen is shown unchanged."""
 _ONE_SCREEN = b'"one_screen":true'
 _HEAD_END = b"\r\n\r\n"
 
 
 def told(name: str, keys: str) -> str:
-    """What is said before an agent's screen is shown."""
+    """Returns the hint before an agent's screen is shown."""
     return f"[{name}: {keys} detaches, {keys.partition(',')[0]} ? tells what else it can]"
 
 
 def take(given: int) -> tuple[int, list[object]]:
-    """Make the terminal on the descriptor `given` raw: a descriptor of our own for it, where there can be one, and what
-    it was like. Raises termios.error."""
+    """Makes the terminal on the descriptor `given` raw. Returns a descriptor of our own for it, if possible, and its
+    former settings. Raises termios.error."""
     import termios
     import tty
 
@@ -54,7 +54,7 @@ def take(given: int) -> tuple[int, list[object]]:
         fd = given
     try:
         saved: list[object] = termios.tcgetattr(fd)
-        # What was typed ahead stays: it was meant for the agent.
+        # Keys typed before stay: they were meant for the agent.
         tty.setraw(fd, termios.TCSADRAIN)
     except termios.error:
         if fd != given:
@@ -64,8 +64,8 @@ def take(given: int) -> tuple[int, list[object]]:
 
 
 def clear(rows: int, *, alternate: bool) -> bytes:
-    """What stands on the screen stays there, beneath the alternate one; or it goes into the scrollback instead of being
-    painted over, also in a terminal that has no other screen."""
+    """Returns the bytes that keep the present screen, beneath the alternate one; or scroll it into the scrollback
+    instead of painting over it, also in a terminal that has no other screen."""
     return PUSH_TITLE + (ALTERNATE_ON if alternate else b"") + scroll_away(rows)
 
 
@@ -74,24 +74,24 @@ def scroll_away(rows: int) -> bytes:
 
 
 class BegunAttach:
-    """An agent's terminal that the daemon was asked for, by a terminal of `size` (columns, rows)."""
+    """An agent's terminal that was requested from the daemon, by a terminal of `size` (columns, rows)."""
 
     def __init__(self, connection: "_socket.socket", size: tuple[int, int]) -> None:
         self.connection = connection
         self.size = size
         self.received = b""
         self.alternate = False
-        """The screen is drawn on the terminal's alternate one."""
+        """True if the screen is drawn on the terminal's alternate one."""
         self.terminal: tuple[int, list[object]] | None = None
-        """The terminal as `take` gave it, if the screen is drawn there."""
+        """The result of `take`, if the screen is drawn there."""
         self.shown = b""
-        """What it took at once; `unshown` is the rest."""
+        """Bytes that the terminal took at once; `unshown` is the rest."""
         self.unshown = b""
         self._frames: list[tuple[int, bytes]] = []
         self._screen = b""
 
     def receive(self) -> bool:
-        """Wait for the screen; whether it has come, behind the greeting."""
+        """Waits for the screen; returns True if it has come, after the greeting."""
         from synapsed.shared.attach_frames import NEWS, SCREEN, SCREEN_MAX, FrameError, FrameReader
 
         until = time.monotonic() + DRAWN_S
@@ -120,7 +120,7 @@ class BegunAttach:
         return False
 
     def draw(self) -> None:
-        """Take the terminal and show the screen there, if nothing else is to be shown around it."""
+        """Takes the terminal and shows the screen there, if nothing else has to be shown around it."""
         greeting = self._frames[0][1]
         name = greeting.partition(b'"name":"')[2].partition(b'"')[0].decode("ascii", "replace")
         if not (name and _NAME.issuperset(name) and all(setting in greeting for setting in _PLAIN_SETTINGS)):
@@ -139,7 +139,7 @@ class BegunAttach:
 
 
 def head_of(agent: str, cols: int, rows: int) -> bytes:
-    """The request for the terminal of `agent`."""
+    """Returns the request for the terminal of `agent`."""
     from synapsed.shared.attach_frames import UPGRADE
 
     target = f"/agents/{agent}/terminal?cols={cols}&rows={rows}&one_screen=1"
@@ -147,15 +147,15 @@ def head_of(agent: str, cols: int, rows: int) -> bytes:
 
 
 def _load() -> None:
-    """Import what drawing takes."""
+    """Imports the modules for drawing."""
     import termios  # noqa: F401
     import tty  # noqa: F401
 
 
 def begin(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> BegunAttach | None:
-    """Ask for the terminal of the agent, if `arguments` are `attach AGENT` and nothing forbids; None otherwise. Once it
-    is asked for, signals that end or stop are blocked until `AttachedTerminal` can do what they want; before, a
-    KeyboardInterrupt is raised as ever."""
+    """Requests the terminal of the agent, if `arguments` are `attach AGENT` and nothing forbids; returns None
+    otherwise. After the request, signals that end or stop are blocked until `AttachedTerminal` can handle them; before
+    it, a KeyboardInterrupt is raised as usual."""
     if len(arguments) != 2 or arguments[0] != "attach" or not _NAME.issuperset(arguments[1]):
         return None
     if arguments[1][:1] in ("-", "") or environ.get("TERM") == "dumb" or "SYNAPSE_CONTROL_SOCKET" in environ:
@@ -169,7 +169,8 @@ def begin(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> BegunAtta
 
 
 def _ask(agent: str, environ: "Mapping[str, str]") -> BegunAttach | None:
-    """Ask for the agent's terminal; None where that cannot be: who tries it with everything loaded says why."""
+    """Requests the agent's terminal; returns None if that fails: the second attempt, with everything loaded, reports
+    the reason."""
     import _signal  # type: ignore[import-not-found]  # typeshed has none
     import _socket
 

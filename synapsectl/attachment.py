@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from synapsectl.lookback import Lookback
 
 RECONNECT = 60.0
-"""Seconds that the daemon may be away: one that was killed is back within two, on a machine that others use much later.
-Whoever does not want to wait detaches."""
+"""Seconds that the daemon may be away: one that was killed is back within two, on a busy machine much later. A person
+who does not want to wait can detach."""
 
 RETRY = 0.1
 """Seconds between two attempts to reach it."""
 
 CLOSE_DEADLINE = 0.5
-"""Seconds for the daemon to take our leave; it notices ours anyway."""
+"""Seconds for the daemon to take our goodbye; it notices ours anyway."""
 
 INPUT_MAX = 1024 * 1024
 """Bytes typed or pasted that wait for the agent; beyond them the terminal waits."""
@@ -50,7 +50,7 @@ _CLEAR = b"\x1b[H\x1b[2J"
 
 
 class AttachedTerminal:
-    """One attached terminal on `agent`, by whatever address a person gave; from then on by its id, which stays the same
+    """One attached terminal on `agent`, by the address that a person gave; from then on by its id, which stays the same
     over a restart of the daemon."""
 
     def __init__(
@@ -72,18 +72,18 @@ class AttachedTerminal:
         self._display.name = agent
         self._terminal = terminal
         self._begun = begun
-        """The first connection, where it has begun already."""
+        """The first connection, if it has begun already."""
         self._drawn = False
-        """The screen that comes next is shown already."""
+        """True if the next screen is shown already."""
         self._detach = detach
         self._filter = KeyFilter(())
         self._held = HeldKey(held)
         self._settings: dict[str, Any] = {}
         self._outer = TerminalAnswers(terminal.cell)
         self._outer_told: dict[str, Any] | None = None
-        """What the daemon has heard of it."""
+        """Properties of the terminal that the daemon has got."""
         self._pieces: Pieces | None = None
-        """What was printed before, as far as it has come; it goes to `_own`, or is looked at."""
+        """Earlier output, as far as it has come; it goes to `_own`, or is shown."""
         self._own = False
         self._lookback: Lookback | None = None
         self._read_only = read_only
@@ -91,15 +91,15 @@ class AttachedTerminal:
         self._signals = TerminalSignals()
         self._way = Way(client, read_only=read_only, begun=begun, far=far)
         self._attempt: Attempt | None = None
-        """Another way is asked for."""
+        """An attempt to open another connection."""
         self._typed = bytearray()
         self._typed_at = 0.0
-        """Time at which the oldest of it was typed."""
+        """Time at which the oldest of them was typed."""
         self._lost, self._silent = 0, False
-        """Bytes that were typed and are not known to have got there; and whether the person is told that the line is
-        silent."""
+        """Number of typed bytes that are not known to have arrived; and True if the person was notified that the line
+        is silent."""
         self._window = (0, 0)
-        """The size that the daemon was told."""
+        """The size that the daemon got."""
         self._resized = False
         self._flush_at: float | None = None
         self._away_since = 0.0
@@ -108,21 +108,21 @@ class AttachedTerminal:
 
     @property
     def lost(self) -> int:
-        """Bytes that were typed and are not known to have got there; they do not get there any more."""
+        """Number of typed bytes that are not known to have arrived; they do not arrive any more."""
         leased = self._way.leased
         return self._lost + (len(self._typed) + leased.unsure if leased is not None else 0)
 
     @property
     def name(self) -> str:
-        """The agent's name, once the daemon has told it."""
+        """Name of the agent, once the daemon has sent it."""
         return self._display.name
 
     def run(self, opened: Callable[[str], None]) -> Ending:
-        """Attach, until it ends; the terminal is the person's again when this returns. `opened` is told the agent's
-        name before the terminal is taken.
+        """Attaches, until it ends; the terminal is the person's again when this returns. `opened` gets the agent's name
+        before the terminal is taken.
 
-        Raises ApiError, NoDaemon or TimedOut where the first connection fails: nothing was touched then. TerminalGone
-        where there is no terminal any more."""
+        Raises ApiError, NoDaemon or TimedOut if the first connection fails: nothing was touched then. TerminalGone if
+        there is no terminal any more."""
         with self._signals:
             if self._begun is not None:
                 self._go_on(self._begun)
@@ -150,7 +150,8 @@ class AttachedTerminal:
                         with suppress(OSError):
                             self._terminal.write_out(self._display.waiting)
                     self._hear_out()
-                # Only now, that the person has the terminal back, the daemon is told, which may take its time.
+                # Only now, when the person has the terminal back, does the daemon get the message, which may take its
+                # time.
                 if isinstance(self._ending, Detached | Hopped):
                     self._way.command({"type": "detach"})
                     self._hear_last()
@@ -159,19 +160,19 @@ class AttachedTerminal:
                 self._way.close(CLOSE_DEADLINE)
 
     def _go_on(self, begun: BegunAttach) -> None:
-        """The screen may be drawn already, and signals wait for this."""
+        """Goes on with a begun connection: the screen may be drawn already, and signals wait for this."""
         self._drawn = self._terminal.go_on(begun)
         self._display.waiting += begun.unshown
         self._signals.unblock()
 
     def _end(self, ending: Ending) -> None:
-        """The first one counts."""
+        """Ends the loop; the first ending counts."""
         self._ending = self._ending or ending
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """Wait for something to do, and do it."""
+        """Waits for the next event, and handles it."""
         daemon = self._way.daemon
         more = daemon is not None and daemon.has_more and self._display.has_room
         readable, writable = self._wait(0 if more else self._patience())
@@ -195,7 +196,7 @@ class AttachedTerminal:
             self._end(Killed(signal.SIGHUP))
 
     def _wait(self, seconds: float | None) -> tuple[list[int], list[int]]:
-        """The descriptors that can be read now, and written to."""
+        """Returns the descriptors that can be read now, and written to."""
         daemon, terminal = self._way.daemon, self._terminal.fileno()
         reads, writes = [self._signals.fd], []
         if len(self._typed) < INPUT_MAX or self._way.leased is not None:
@@ -210,7 +211,7 @@ class AttachedTerminal:
         return readable, writable
 
     def _suspend(self) -> None:
-        """Stop, as the person's shell wants it, with the terminal given back; take it again when it goes on."""
+        """Stops, as the person's shell wants it, with the terminal given back; takes it again when it goes on."""
         self._display.waiting.clear()
         self._hear_out()
         self._terminal.give_back()
@@ -220,7 +221,7 @@ class AttachedTerminal:
         self._ask()
 
     def _patience(self) -> float | None:
-        """Seconds until something is due by itself."""
+        """Returns the seconds until the next timed event."""
         retry = self._retry_at if self._way.daemon is None else None
         look = time.monotonic() + CHECK_S if self._way.leased is not None else None
         due = [at for at in (self._flush_at, retry, self._display.hint_over or None, look) if at is not None]
@@ -242,7 +243,7 @@ class AttachedTerminal:
             self._reconnect(now)
 
     def _look_at_line(self, leased: LeasedKeys) -> None:
-        """Tell that it is dead, or is back; what was typed long ago is typed no more, nor what was typed behind it."""
+        """Reports that the line is dead, or is back; drops keys that were typed long ago, and those after them."""
         now = clock()
         oldest = leased.oldest if leased.oldest is not None else self._typed_at if self._typed else now
         if now - oldest > KEPT_S:
@@ -267,7 +268,7 @@ class AttachedTerminal:
         return f", {self._lost} bytes of them were dropped" if self._lost else ""
 
     def _hear_last(self) -> None:
-        """Waits shortly for the news that what was typed last has got there."""
+        """Waits shortly for the news that the last keys have arrived."""
         deadline = time.monotonic() + CLOSE_DEADLINE
         daemon, leased = self._way.daemon, self._way.leased
         if daemon is None or leased is None or not leased.may_send(clock()):
@@ -279,7 +280,7 @@ class AttachedTerminal:
                     self._hear_only(leased, daemon.receive())
 
     def _hear_only(self, leased: LeasedKeys, frames: list[tuple[int, bytes]]) -> None:
-        """The terminal is the person's: nothing is shown there any more."""
+        """Handles news while the terminal is the person's: nothing is shown there any more."""
         for kind, payload in frames:
             match parse_news(payload) if kind == NEWS else None:
                 case {"type": "lease", "lease": int(lease), "taken": int(taken)}:
@@ -322,12 +323,12 @@ class AttachedTerminal:
         self._flush_at = None if hold is None else time.monotonic() + hold
 
     def _ask(self) -> None:
-        """Ask the terminal what it is like; not while what it sends is read for something else."""
+        """Queries the terminal's properties; not while its input is read for something else."""
         if self._lookback is None and os.environ.get("TERM") not in NOT_ASKED:
             self._display.show(self._outer.ask(time.monotonic()))
 
     def _hear_out(self) -> None:
-        """Take the answers that are on their way: whoever reads this terminal next would take them for keys."""
+        """Takes the answers that are on their way: the next reader of this terminal would take them for keys."""
         while (wait := self._outer.wait(time.monotonic())) and select.select([self._terminal], [], [], wait)[0]:
             data = self._terminal.read()
             if data == b"":
@@ -366,11 +367,11 @@ class AttachedTerminal:
                 self._display.say("  ".join(f"{keys.get(name, key)} {name}" for name, key in COMMANDS.items()))
 
     def _hop(self, step: int) -> None:
-        """Go to another agent, in this terminal."""
+        """Goes to another agent, in this terminal."""
         from synapsectl.hops import next_agent
 
         before = self.agent
-        self._way.type(self._typed, self._typed_at)  # what was typed until now is the first one's
+        self._way.type(self._typed, self._typed_at)  # keys typed until now belong to the first one
         try:
             found = next_agent(self._client, before, step)
             if found is None:
@@ -388,7 +389,7 @@ class AttachedTerminal:
         self._begin()
 
     def _look_back(self, *, own: bool) -> None:
-        """Ask for what was printed before: to be looked at, or for the terminal's `own` scrollback."""
+        """Requests earlier output: to be shown, or for the terminal's `own` scrollback."""
         from synapsectl.earlier import BYTES, Pieces
 
         if self._way.daemon is not None and self._pieces is None:
@@ -397,7 +398,7 @@ class AttachedTerminal:
             self._way.command({"type": "earlier", "bytes": BYTES})
 
     def _show_earlier(self, pieces: "Pieces") -> None:
-        """What was printed before has come."""
+        """Shows the earlier output, which has come."""
         from synapsectl.earlier import lines
         from synapsectl.lookback import Lookback
 
@@ -419,7 +420,7 @@ class AttachedTerminal:
         self._display.show(self._terminal.reset + WHEEL_ON + self._lookback.draw())
 
     def _back_to_live(self) -> None:
-        """The agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
+        """Shows the agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
         self._lookback = None
         self._display.uncover()
         try:
@@ -432,7 +433,7 @@ class AttachedTerminal:
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Raises CtlError, and leaves the ways that there are as they are."""
+        """Connects. Raises CtlError, and leaves the present connections as they are."""
         begun, self._begun = self._begun, None
         self._display.status.size = self._terminal.size() if begun is None else begun.size
         self._window = cols, rows = self._display.status.window()
@@ -450,18 +451,18 @@ class AttachedTerminal:
             self._configure(greeting.get("settings") or {})
 
     def _configure(self, settings: dict[str, Any]) -> None:
-        """What `[attach]` says, at the first time; a configuration that cannot be is one that says nothing."""
+        """Applies the settings of `[attach]`, once; an invalid configuration is ignored."""
         self._settings = settings
         self._display.configure(settings)
         self._filter = KeyFilter(self._detach, parse_commands(settings.get("keys") or {}), self._outer.hear)
 
     def _begin(self) -> None:
-        """A screen follows, in a terminal that may have shown anything."""
+        """Begins a screen, in a terminal that may have shown anything."""
         self._display.begin()
         self._take(self._way.frames)
 
     def _reconnect(self, now: float) -> None:
-        """Beside the keys: whoever does not want to wait leaves."""
+        """Connects again while keys are handled: a person who does not want to wait can leave."""
         if self._attempt is None:
             self._window = cols, rows = self._display.status.window()
             self._attempt = Attempt(lambda: self._way.ask(self.agent, cols=cols, rows=rows))
@@ -488,9 +489,9 @@ class AttachedTerminal:
         self._take(frames)
 
     def _lose(self, reason: str) -> None:
-        """The daemon is away."""
+        """Notes that the daemon is away."""
         if (leased := self._way.leased) is not None and leased.unsure:
-            self._lost += len(self._typed) + leased.forget()  # whether it was typed, nobody knows
+            self._lost += len(self._typed) + leased.forget()  # it is unknown if they were typed
             self._typed.clear()
         self._way.leave()
         self._pieces = self._lookback = None
@@ -536,7 +537,7 @@ class AttachedTerminal:
                 self._display.say("what was printed before cannot be had")
 
     def _type_again(self, leased: LeasedKeys, number: int, taken: int) -> None:
-        """The daemon says what came late: it is typed once more, if that is not long ago."""
+        """Types keys that came late once more, if that is not long ago."""
         keys, typed = leased.late(number, taken)
         if typed is not None:
             self._typed[:0], self._typed_at = keys, typed
@@ -546,7 +547,7 @@ class AttachedTerminal:
             self._way.command(leased.again(gone=not keys))
 
     def _send(self) -> None:
-        """Keys typed while the daemon was away go to the next one."""
+        """Sends keys that were typed while the daemon was away to the next one."""
         daemon = self._way.daemon
         if daemon is None:
             return

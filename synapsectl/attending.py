@@ -1,4 +1,4 @@
-"""Waiting for a task as a person does: told how long it takes, asked what it asks, and Ctrl-C thinks twice."""
+"""Waits for a task on behalf of a person: shows the time, asks the task's questions, and asks again at Ctrl-C."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ CHOICES = "[c] cancel the task, [s] stop watching, [Enter] go on: "
 
 class Attendant:
     """Waits for one task of `agent`. With `follow` its text is printed as it comes; with `asks` its questions are asked
-    here, where there is a person."""
+    here, if there is a person."""
 
     def __init__(self, ctx: CommandContext, agent: str, *, deadline: float | None, follow: bool, asks: bool) -> None:
         self._ctx = ctx
@@ -34,8 +34,8 @@ class Attendant:
         self.follower = TaskPrinter(ctx.out)
 
     def wait(self, task: dict[str, Any], request: dict[str, Any] | None, *, sent: str) -> dict[str, Any]:
-        """As `Waiter.wait`; `sent` is the task that Ctrl-C is about. Raises KeyboardInterrupt where the person stops
-        watching."""
+        """Waits as `Waiter.wait` does; `sent` is the task that Ctrl-C is about. Raises KeyboardInterrupt if the person
+        stops watching."""
         again = False
         while True:
             try:
@@ -56,14 +56,15 @@ class Attendant:
                 self._line.clear()
 
     def end(self) -> None:
-        """Nothing follows."""
+        """Ends the output."""
         self._line.clear()
         self.follower.end()
 
     # --- inside ---
 
     def _ask(self, task: dict[str, Any]) -> bool:
-        """Whether it is gone on with. A daemon that goes away meanwhile is waited for, and the question asked again."""
+        """Asks the task's question; returns True if the wait goes on. A daemon that goes away meanwhile is waited for,
+        and the question asked again."""
         try:
             return ask(self._ctx, self._agent, task)
         except NoDaemon as error:
@@ -87,12 +88,12 @@ class Attendant:
         self._ctx.out.note(text)
 
     def _make_room(self) -> None:
-        """The next words begin a line of their own."""
+        """Makes the next words begin a line of their own."""
         self._line.clear()
         self.follower.end()
 
     def _think_twice(self, sent: str) -> None:
-        """Ask what Ctrl-C means; returns where it is gone on. Raises KeyboardInterrupt."""
+        """Asks the meaning of Ctrl-C; returns if the wait goes on. Raises KeyboardInterrupt."""
         out = self._ctx.out
         try:
             out.stderr.write(f"\n{CHOICES}")
@@ -110,6 +111,6 @@ class Attendant:
                 out.note(str(error))
 
     def _leave(self, sent: str) -> None:
-        """Raises KeyboardInterrupt."""
+        """Leaves: raises KeyboardInterrupt."""
         self._ctx.out.note(f"no longer waiting for task {sent}, which goes on; 'synapsectl cancel {short_id(sent)}'")
         raise KeyboardInterrupt

@@ -51,23 +51,23 @@ class HttpReply(NamedTuple):
 
 
 def agent_path(agent: str, rest: str = "", *, control: bool = False) -> str:
-    """The path of an agent's resource; `agent` is an address as a person typed it."""
+    """Returns the path of an agent's resource; `agent` is an address as a person typed it."""
     prefix = "/control/agents/" if control else "/agents/"
     return f"{prefix}{_quoted(agent)}{'/' + rest if rest else ''}"
 
 
 def task_path(task: str, rest: str = "") -> str:
-    """The control path of a task, by its id or a prefix of it."""
+    """Returns the control path of a task, by its id or a prefix of it."""
     return f"/control/tasks/{_quoted(task)}{'/' + rest if rest else ''}"
 
 
 def host_path(host: str) -> str:
-    """The path of another host, by its name here."""
+    """Returns the path of another host, by its name here."""
     return f"/hosts/{_quoted(host)}"
 
 
 def _quoted(text: str) -> str:
-    """`text` as a piece of a path or query. Names and ids, nearly all there is, are what they are: `urllib` is
+    """Returns `text` as a piece of a path or query. Names and ids, the usual case, need no quoting: `urllib` is
     imported for the others only."""
     if _PLAIN.fullmatch(text):
         return text
@@ -77,25 +77,25 @@ def _quoted(text: str) -> str:
 
 
 class Client:
-    """Speaks to the daemon behind `socket_path`, or, where nobody listens, to the one that `lock` tells of. `token` is
-    an agent's own, where one of its shells calls."""
+    """Speaks to the daemon behind `socket_path`, or, if no process listens there, to the one that `lock` names. `token`
+    is an agent's own, in a shell of an agent."""
 
     def __init__(self, socket_path: str, *, token: str | None = None, lock: str | None = None) -> None:
         self.socket_path = socket_path
         self.token = token
         self._lock = lock
         self.deadline: float | None = None
-        """On the monotonic clock: when the person's own time limit is over. No request waits much longer."""
+        """End of the person's own time limit, on the monotonic clock. No request waits much longer."""
         self._limit: float | None = None
 
     def limit(self, seconds: float | None) -> float | None:
-        """The person's own time limit for all that follows begins now; returns when it is over."""
+        """Begins the person's own time limit for all following requests; returns its end."""
         self._limit = seconds
         self.deadline = None if seconds is None else time.monotonic() + seconds
         return self.deadline
 
     def get(self, path: str, query: Mapping[str, object] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Any:
-        """The JSON at `path`. Raises ApiError, NoDaemon, TimedOut."""
+        """Returns the JSON at `path`. Raises ApiError, NoDaemon, TimedOut."""
         return document_of(self.request("GET", path, query, timeout=timeout))
 
     def post(
@@ -106,12 +106,13 @@ class Client:
         timeout: float = REQUEST_TIMEOUT,
         key: str | None = None,
     ) -> Any:
-        """The JSON that answers `body`; what comes again under the same `key` counts once. Raises ApiError, NoDaemon,
+        """Returns the JSON that answers `body`; requests with the same `key` count once. Raises ApiError, NoDaemon,
         TimedOut."""
         return document_of(self.request("POST", path, None, body=body or {}, timeout=timeout, key=key))
 
     def tell(self, path: str, body: Mapping[str, Any], *, timeout: float) -> socket.socket:
-        """Send `body` and wait for no answer; it is heard while the connection is open. Raises NoDaemon, OSError."""
+        """Sends `body` and waits for no answer; it is handled while the connection is open. Raises NoDaemon,
+        OSError."""
         connection = self.connect()
         try:
             connection.settimeout(timeout)
@@ -122,19 +123,19 @@ class Client:
         return connection
 
     def delete(self, path: str) -> Any:
-        """The JSON that answers. Raises ApiError, NoDaemon, TimedOut."""
+        """Returns the JSON of the answer. Raises ApiError, NoDaemon, TimedOut."""
         return document_of(self.request("DELETE", path, None))
 
     def get_bytes(self, path: str, query: Mapping[str, object] | None = None) -> bytes:
-        """The raw body at `path`. Raises ApiError, NoDaemon, TimedOut."""
+        """Returns the raw body at `path`. Raises ApiError, NoDaemon, TimedOut."""
         reply = self.request("GET", path, query, timeout=REQUEST_TIMEOUT)
         if reply.status != 200:
             document_of(reply)
         return reply.body
 
     def save(self, path: str, file: BinaryIO) -> int:
-        """Write the raw body at `path` into `file`, piece by piece; its bytes. Raises ApiError, BadAnswer, NoDaemon,
-        TimedOut; OSError of the file's."""
+        """Writes the raw body at `path` into `file`, piece by piece; returns its bytes. Raises ApiError, BadAnswer,
+        NoDaemon, TimedOut; OSError of the file's."""
         with self.connect() as connection:
             connection.settimeout(self._within(REQUEST_TIMEOUT))
             self._send(connection, "GET", path, None, body=None, accept="*/*")
@@ -163,7 +164,7 @@ class Client:
         timeout: float = REQUEST_TIMEOUT,
         key: str | None = None,
     ) -> HttpReply:
-        """One request and its whole answer, whatever its status. Raises NoDaemon, TimedOut."""
+        """Sends one request and returns its whole answer, whatever its status. Raises NoDaemon, TimedOut."""
         with self.connect() as connection:
             connection.settimeout(self._within(timeout))
             extra = {"Idempotency-Key": key} if key is not None else {}
@@ -176,7 +177,7 @@ class Client:
                 raise BadAnswer(f"the daemon went away while it answered: {error.strerror or error}") from None
 
     def stream(self, path: str, query: Mapping[str, object] | None = None, *, last_id: str = "") -> "EventStream":
-        """The events at `path`, after the one with `last_id` where that is given. Raises ApiError, NoDaemon."""
+        """Returns the events at `path`, after the one with `last_id` if it is given. Raises ApiError, NoDaemon."""
         connection = self.connect()
         try:
             connection.settimeout(self._within(REQUEST_TIMEOUT))
@@ -197,7 +198,8 @@ class Client:
             raise
 
     def connect(self) -> socket.socket:
-        """A connection to the daemon. Raises NoDaemon, NotAllowed; NotOurs before anything is sent to another user."""
+        """Returns a connection to the daemon. Raises NoDaemon, NotAllowed; NotOurs before anything is sent to another
+        user."""
         try:
             return self._connect(self.socket_path)
         except NoDaemon as error:
@@ -207,8 +209,8 @@ class Client:
         return connection
 
     def _told_elsewhere(self, error: NoDaemon) -> str:
-        """The socket that the daemon of this state has in another place than is expected. Raises `error` where none is
-        told, NoDaemon where that is on another host."""
+        """Returns the daemon's socket if it is in another place than expected. Raises `error` if none is recorded,
+        NoDaemon if it is on another host."""
         from synapsed.process.lock_record import advice, elsewhere, recorded_socket, whose
 
         if self._lock is None:
@@ -244,19 +246,19 @@ class Client:
         return connection
 
     def _within(self, seconds: float) -> float:
-        """`seconds`, or what is left of the person's own limit, and a moment to learn how things stand then."""
+        """Returns `seconds`, or the rest of the person's own limit, and a moment to learn the state then."""
         if self.deadline is None:
             return seconds
         return min(seconds, max(GRACE, self.deadline - time.monotonic()))
 
     def told(self, seconds: float) -> str:
-        """The limit that was over: the person's own, as it was given, or `seconds`."""
+        """Returns the limit that was over: the person's own, as it was given, or `seconds`."""
         return f"{seconds if self._limit is None else min(seconds, self._limit):g} s"
 
     def head(
         self, method: str, path: str, query: Mapping[str, object] | None, *, version: str, headers: Mapping[str, str]
     ) -> bytes:
-        """The request line and headers, with the empty line after them."""
+        """Returns the request line and headers, with the empty line after them."""
         target = path + ("?" + "&".join(f"{key}={_quoted(str(query[key]))}" for key in query) if query else "")
         told = {"Host": "localhost", **headers} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
         lines = "".join(f"{name}: {value}\r\n" for name, value in told.items())
@@ -294,7 +296,7 @@ class EventStream:
         self._ready = self._feed(rest)
 
     def events(self, tick: Callable[[], float] | None = None) -> Iterator[SseEvent | None]:
-        """Every event until the daemon ends the stream; None after each `tick()` seconds without one.
+        """Yields every event until the daemon ends the stream; None after each `tick()` seconds without one.
 
         Raises BadAnswer when the connection breaks."""
         while True:
@@ -309,7 +311,7 @@ class EventStream:
                 self._ready.extend(self._feed(chunk))
 
     def _receive(self, tick: float | None) -> bytes | None:
-        """The next bytes, b"" at the end, None when `tick` passed."""
+        """Returns the next bytes, b"" at the end, None when `tick` passed."""
         self._connection.settimeout(tick)
         try:
             return self._connection.recv(CHUNK)
@@ -335,7 +337,7 @@ class EventStream:
 
 
 def read_head(connection: socket.socket, data: bytes = b"") -> tuple[int, dict[str, str], bytes]:
-    """Status, headers, and what was read of the body; `data` was read before."""
+    """Returns status, headers, and the part of the body that was read; `data` was read before."""
     while b"\r\n\r\n" not in data:
         chunk = connection.recv(CHUNK)
         if not chunk or len(data) > HEAD_MAX:
@@ -351,7 +353,7 @@ def read_head(connection: socket.socket, data: bytes = b"") -> tuple[int, dict[s
 
 
 def read_body(connection: socket.socket, rest: bytes, headers: Mapping[str, str]) -> bytes:
-    """The body: as long as it is said to be, else up to the end of the connection."""
+    """Returns the body: as long as its header says, else up to the end of the connection."""
     said = headers.get("content-length", "")
     length = int(said) if said.isdecimal() else None
     pieces, size = [rest], len(rest)
@@ -374,7 +376,7 @@ def _read_reply(connection: socket.socket) -> HttpReply:
 
 
 def document_of(reply: HttpReply) -> Any:
-    """The answer's JSON. Raises ApiError for an error document, BadAnswer for anything else."""
+    """Returns the answer's JSON. Raises ApiError for an error document, BadAnswer for anything else."""
     try:
         document = json.loads(reply.body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Colours: the sixteen that every terminal has in its own shades, and when they are wanted.
+"""Colours: the sixteen that every terminal has in its own shades, and the rules for using them.
 
 https://no-color.org and https://bixense.com/clicolors: NO_COLOR switches them off, CLICOLOR_FORCE on where stdout is no
 terminal, CLICOLOR=0 off. A terminal that obeys no escape sequences (TERM=dumb) gets none in any case.
@@ -12,7 +12,7 @@ OFF = "\x1b[0m"
 
 
 def wanted(environ: Mapping[str, str], *, on_terminal: bool) -> bool:
-    """Whether what is printed is coloured."""
+    """Returns True if the output is coloured."""
     if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
         return False
     if environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
@@ -21,5 +21,5 @@ def wanted(environ: Mapping[str, str], *, on_terminal: bool) -> bool:
 
 
 def painted(text: str, style: str) -> str:
-    """`text` in a style: colours and attributes, joined by `;`; as it is for an empty one."""
+    """Returns `text` in a style: colours and attributes, joined by `;`; as it is for an empty one."""
     return f"\x1b[{style}m{text}{OFF}" if style and text else text

@@ -1,7 +1,8 @@
-"""What may stand next on a command line: verbs, options and their choices, and what the daemon knows (agents, tasks,
-the keys of an answer). The shells' scripts (`synapsectl completion SHELL`) only show what is found here.
+"""Finds the possible next words of a command line: verbs, options and their choices, and words from the daemon (agents,
+tasks, the keys of an answer). The shells' scripts (`synapsectl completion SHELL`) only show the results.
 
-What an argument is, its metavar says: `AGENT`, `TASK`, `PROFILE`, …; of `AGENT KEY` the first word and all others."""
+The metavar of an argument says its kind: `AGENT`, `TASK`, `PROFILE`, …; of `AGENT KEY` the first word and all
+others."""
 
 from argparse import Action
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,35 +18,35 @@ from synapsectl.prompts import asked
 from synapsectl.verbs import ALIASES, all_verbs
 
 ASKING_S = 2.0
-"""Seconds for the daemon to answer: somebody has pressed a key and waits."""
+"""Seconds for the daemon to answer, since a person has pressed a key and waits."""
 TEXT_SHOWN = 60
 
 FILES = "file"
 FOLDERS = "folder"
-"""What the shell completes itself."""
+"""Names that the shell completes itself."""
 
 
 class Candidate(NamedTuple):
-    """A word that may stand there, and what it is."""
+    """A possible word, and its description."""
 
     word: str
     about: str = ""
 
 
 class Candidates(NamedTuple):
-    """Words, or what the shell is to complete itself: `FILES` or `FOLDERS`."""
+    """Words, or the kind that the shell is to complete itself: `FILES` or `FOLDERS`."""
 
     words: Sequence[Candidate] = ()
     also: str | None = None
 
 
 type Source = "Callable[[CommandLine], Iterable[Candidate]]"
-"""Asks the daemon."""
+"""Asks the daemon for words."""
 
 
 def candidates(words: Sequence[str], ctx: CommandContext) -> Candidates:
-    """What the last of `words` may become; the others stand before it. Never raises what a daemon or its absence
-    causes: then there is nothing to offer."""
+    """Returns the possible completions of the last of `words`, after the others. Never raises an error of the daemon or
+    of its absence: then there are no words."""
     *before, current = words or [""]
     parser = command_line()
     while before and (part := parser.parts.get(ALIASES.get(before[0], before[0]))) is not None:
@@ -88,8 +89,8 @@ def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandCo
 
 
 def _read(before: list[str], options: Mapping[str, Action]) -> tuple[list[str], set[str], Action | None, bool]:
-    """The words that are no options, the options that are used up, the one that waits for its value, and whether `--`
-    stands before."""
+    """Returns the words that are no options, the options that are used up, the one that waits for its value, and True
+    if `--` stands before."""
     given: list[str] = []
     used: set[str] = set()
     waiting: Action | None = None
@@ -111,7 +112,7 @@ def _read(before: list[str], options: Mapping[str, Action]) -> tuple[list[str], 
 
 
 class CommandLine(NamedTuple):
-    """Of what something is asked: `given` are the words that stand before it and are no options."""
+    """The command line so far: `given` are the words before that are no options."""
 
     ctx: CommandContext
     verb: str
@@ -119,7 +120,7 @@ class CommandLine(NamedTuple):
 
 
 def _joined(options: Mapping[str, Action], word: str) -> tuple[Action, str] | None:
-    """The option and its value, where both are one word."""
+    """Returns the option and its value, if both are one word."""
     name, equals, value = word.partition("=")
     action = options.get(name) if equals else None
     return (action, value) if action is not None and action.nargs != 0 else None
@@ -149,8 +150,8 @@ def _values(action: Action, kind: str, current: str, about: CommandLine) -> Cand
 
 
 def split(line: str) -> list[str]:
-    """The words of a shell's line as far as it is typed, without their quotes; the last is the one that is being
-    typed, and may be empty."""
+    """Returns the words of a shell's line as far as it is typed, without their quotes; the last is the one that is
+    being typed, and may be empty."""
     words, quote, escaped, begun = [""], "", False, False
     for character in line:
         if escaped:
@@ -198,7 +199,7 @@ def _tasks_and_agents(about: CommandLine) -> Iterator[Candidate]:
 
 
 def _answers(about: CommandLine) -> Iterator[Candidate]:
-    """The keys of the options of what is asked."""
+    """Yields the keys of the options of the present question."""
     prompt = asked(about.ctx.client, about.given[0]).prompt or {}
     for option in prompt.get("options") or []:
         yield Candidate(str(option["key"]), str(option["label"]))
@@ -237,7 +238,7 @@ KEY_NAMES = (
     *("Insert", "Delete", "C-c", "C-d", "C-u"),
 )
 LISTS = frozenset({"AGENT", "A,B"})
-"""Kinds of words that may be several, with commas between them."""
+"""Kinds of arguments with several words, separated by commas."""
 FILE_KINDS = {"FILE": FILES, "PATH": FILES, "CWD": FOLDERS, "DIR": FOLDERS}
 SOURCES: Mapping[str, Source] = {
     "AGENT": _agents,

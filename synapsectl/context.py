@@ -1,4 +1,4 @@
-"""What every verb is given: the environment, where to write, and the daemon."""
+"""Context of every verb: the environment, the output, and the daemon."""
 
 import sys
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ AGENT_VARIABLES = (
     "SYNAPSE_CONTROL_SOCKET",
     "SYNAPSE_AGENT_TOKEN",
 )
-"""What an agent is told about itself; never passed on to another one."""
+"""Variables that an agent gets about itself; never passed on to another one."""
 
 
 class CommandContext:
-    """One call of the tool; with `as_json` a program reads what it says."""
+    """One call of the tool; with `as_json` a program reads its output."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class CommandContext:
         self.out = out
         self.as_json = as_json
         self.begun = begun
-        """What has begun before the tool was loaded."""
+        """Connection that has begun before the tool was loaded."""
 
     @cached_property
     def paths(self) -> "Paths":
@@ -58,7 +58,7 @@ class CommandContext:
 
     @cached_property
     def own_agent(self) -> str | None:
-        """The id of the agent in whose shell this is, None in a person's."""
+        """Id of the agent in whose shell this is, None in a person's."""
         return (self.environ.get("SYNAPSE_AGENT_ID") or None) if self.inside_agent else None
 
     @cached_property
@@ -68,7 +68,7 @@ class CommandContext:
         return Client(control_socket(self.environ), lock=lock_file(self.environ))
 
     def check_user(self) -> None:
-        """Raises WrongUser where this is root, and the files would be in a person's home."""
+        """Raises WrongUser if this is root, and the files would be in a person's home."""
         from synapsectl.errors import WrongUser
         from synapsed.process.file_owners import why_not_as_root
 
@@ -78,11 +78,11 @@ class CommandContext:
 
     @property
     def may_ask(self) -> bool:
-        """Returns True if a person is there to be asked."""
+        """Returns True if a person can be asked."""
         return not self.as_json and self.out.on_terminal and sys.stdin.isatty()
 
     def asks(self, question: str) -> bool:
-        """A person's yes; False where nobody is there to be asked."""
+        """Returns True if a person answers yes; False if no person can be asked."""
         if not self.may_ask:
             return False
         from synapsectl.signals import typed_line
@@ -91,8 +91,8 @@ class CommandContext:
         return typed_line().strip().lower() in ("y", "yes")
 
     def busy(self, what: str) -> "AbstractContextManager[None]":
-        """Say on a terminal what is going on while the block runs, where that takes its time and a person reads it;
-        nothing else is to be printed within it."""
+        """Shows on a terminal the present action while the block runs, if it takes time and a person reads it; nothing
+        else may be printed within it."""
         if self.as_json:
             from contextlib import nullcontext
 
@@ -103,10 +103,10 @@ class CommandContext:
 
     @property
     def dumb(self) -> bool:
-        """Whether stdout is a terminal that obeys no escape sequences."""
+        """Returns True if stdout is a terminal without escape sequences."""
         return self.out.on_terminal and self.environ.get("TERM") == "dumb"
 
     @property
     def own_environment(self) -> dict[str, str]:
-        """The caller's environment, without what belongs to the agent that the caller may be."""
+        """Returns the caller's environment, without the variables of the agent that the caller may be."""
         return {key: value for key, value in self.environ.items() if key not in AGENT_VARIABLES}

@@ -1,11 +1,11 @@
-"""A daemon that answers, for the verbs that start one where none runs."""
+"""Makes sure that a daemon answers, for the verbs that start one if none runs."""
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import NoDaemon
 
 
 def ensure_daemon(ctx: CommandContext, *, spawn: bool) -> None:
-    """A daemon answers when this returns. Raises NoDaemon."""
+    """Returns when a daemon answers. Raises NoDaemon."""
     try:
         # An answer, not only a connection: a daemon that was killed a moment ago still takes those.
         ctx.client.get("/healthz")

@@ -1,4 +1,4 @@
-"""The daemon's package, for verbs of parts, which know this tool only: its program, and how a file is written whole."""
+"""The daemon's program and helpers of its package, for verbs of parts, which know this tool only."""
 
 from synapsed import own_python
 from synapsed.own_python import PACKAGES

@@ -1,4 +1,5 @@
-"""Yes or no to what agents ask, of several at once; and why not, as the agent's next message."""
+"""Answers yes or no to questions of several agents at once; and sends the reason for a no as the agent's next
+message."""
 
 import os
 from collections.abc import Sequence
@@ -24,13 +25,13 @@ from synapsectl.prompts import (
 from synapsectl.reach import elsewhere
 
 DECIDED = frozenset({"permission", "question", "plan"})
-"""Kinds of what waits for a person that a yes or a no can answer."""
+"""Kinds of items that a yes or a no can answer."""
 NEXT = 4
 """Priority of a reason: it goes before the messages that wait."""
 
 
 def everyone(ctx: CommandContext) -> list[str]:
-    """Who asks something that can be answered yes or no, by task where there is one, the oldest first."""
+    """Returns the askers of all questions that can be answered yes or no, by task if there is one, the oldest first."""
     items, hosts = look(ctx.client)
     for line in missing(hosts):
         ctx.out.note(line)
@@ -38,7 +39,7 @@ def everyone(ctx: CommandContext) -> list[str]:
 
 
 def _address(item: Item) -> str:
-    """The task that asks, or the agent; of another host as `TASK@HOST` or `AGENT@HOST`."""
+    """Returns the task that asks, or the agent; on another host as `TASK@HOST` or `AGENT@HOST`."""
     if not item["task"]:
         return str(item["agent"])
     return f"{item['task']}@{item['host']}" if item["host"] else str(item["task"])
@@ -47,8 +48,8 @@ def _address(item: Item) -> str:
 def decide_all(
     ctx: CommandContext, targets: Sequence[str], *, accept: bool, as_json: bool, because: str | None = None
 ) -> int:
-    """Answer yes or no to what each of `targets` asks. One that is refused does not keep the others from being
-    answered; the highest exit code counts. Raises NoDaemon, NotOurs."""
+    """Answers yes or no to the question of each of `targets`. A refused answer does not stop the others; the highest
+    exit code counts. Raises NoDaemon, NotOurs."""
     code, told = DONE, []
     names = list(dict.fromkeys(targets))
     for name in names:
@@ -71,8 +72,8 @@ class NoReason(CtlError):
 
 
 def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | None = None) -> dict[str, Any]:
-    """Answer yes or no to what `target` asks, and to nothing else: a prompt that changed meanwhile is not answered.
-    `because` is then the agent's next message. Returns who was answered and with what.
+    """Answers yes or no to the question of `target`, and to nothing else: a prompt that changed meanwhile is not
+    answered. `because` is then the agent's next message. Returns the asker and the answer.
 
     Raises ApiError, NoSuchChoice; NoReason before anything is answered."""
     ctx, there, host = elsewhere(ctx, target)
@@ -110,8 +111,8 @@ def _called(name: str, agent: dict[str, Any]) -> str:
 
 
 def check_reads(client: Client, agent: dict[str, Any]) -> None:
-    """Raises NoReason where no model reads what is typed: there a message is a command. Whatever is sent to an agent
-    elsewhere is a message of A2A."""
+    """Raises NoReason if no model reads the typed text: there a message is a command. A text for an agent elsewhere is
+    always a message of A2A."""
     if agent.get("elsewhere"):
         return
     profiles = {one["name"]: one for one in client.get("/control/profiles")}
@@ -123,7 +124,7 @@ def check_reads(client: Client, agent: dict[str, Any]) -> None:
 
 
 def tell_why(client: Client, agent: dict[str, Any], because: str) -> str:
-    """The id of the task that the reason is. Raises ApiError."""
+    """Returns the id of the task that has the reason. Raises ApiError."""
     body = {
         "message": {"role": "user", "parts": [{"type": "text", "text": because}]},
         "metadata": {},

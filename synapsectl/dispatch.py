@@ -17,9 +17,9 @@ from synapsectl.verbs import ALIASES, NEEDS, OPTIONS, QUICK_VERBS, VERBS, is_ins
 
 USAGE = 2
 PIPE_CLOSED = 141
-"""128 + SIGPIPE: whoever read our output has enough."""
+"""Exit code 128 + SIGPIPE: the reader of our output has enough."""
 NOT_WRITTEN = 74
-"""EX_IOERR of <sysexits.h>: what was to be said has not been written, and all else was done."""
+"""EX_IOERR of <sysexits.h>: the output could not be written, and all else was done."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def run_verb(arguments: Sequence[str], begun: BegunAttach | None) -> int:
-    """Run the verb that `arguments` begin with; returns the exit code (docs/synapsectl.md). `begun`: what of it has
-    begun already."""
+    """Runs the verb that `arguments` begin with; returns the exit code (docs/synapsectl.md). `begun`: a connection that
+    has begun already."""
     columns = _columns()
     _take_any_text(sys.stdout, on_terminal=columns is not None)
     coloured = wanted(os.environ, on_terminal=columns is not None)
@@ -54,7 +54,8 @@ def run_verb(arguments: Sequence[str], begun: BegunAttach | None) -> int:
 
 
 def _take_any_text(stream: TextIO, *, on_terminal: bool) -> None:
-    """A locale may have no place for what agents write: a terminal shows `?` there, a pipe is given UTF-8."""
+    """Sets the encoding. A locale may lack characters that agents write: a terminal shows `?` there, a pipe gets
+    UTF-8."""
     if not isinstance(stream, io.TextIOWrapper):
         return
     if (stream.encoding or "").lower().replace("-", "") == "utf8":
@@ -67,8 +68,8 @@ def _take_any_text(stream: TextIO, *, on_terminal: bool) -> None:
 
 
 def _drop_unsaid(stream: TextIO) -> None:
-    """What is still buffered for a closed pipe, or a terminal that hung up, would be tried again at exit: then Python
-    ends with a code of its own."""
+    """Drops output that is still buffered for a closed pipe, or a terminal that hung up: else Python would try it again
+    at exit, and end with a code of its own."""
     try:
         stream.flush()
     except OSError:
@@ -111,7 +112,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
 
 
 def _check_parts(name: str, args: "argparse.Namespace") -> None:
-    """Raises NotInstalled for a verb, or an option, that needs a part which is not there."""
+    """Raises NotInstalled for a verb, or an option, that needs a part which is missing."""
     needs = [(name, NEEDS[name])] if name in NEEDS else []
     needs += [(f"--{option}", part) for option, part in OPTIONS.items() if getattr(args, option, None)]
     for what, part in needs:
@@ -122,7 +123,7 @@ def _check_parts(name: str, args: "argparse.Namespace") -> None:
 
 
 def _has_folder() -> bool:
-    """Returns True if the current folder is there."""
+    """Returns True if the current folder exists."""
     try:
         os.getcwd()  # noqa: PTH109 - without pathlib
     except FileNotFoundError:
@@ -131,7 +132,7 @@ def _has_folder() -> bool:
 
 
 def _has_inbox(out: CommandOutput) -> bool:
-    """Whether there is a terminal for the inbox, and a daemon that has one."""
+    """Returns True if there is a terminal for the inbox, and a daemon that has one."""
     context = CommandContext(os.environ, out)
     if not out.on_terminal or context.dumb or not sys.stdin.isatty():
         return False
@@ -143,8 +144,8 @@ def _has_inbox(out: CommandOutput) -> bool:
 
 
 def _quick(name: str, arguments: list[str]) -> "tuple[argparse.Namespace, Run] | None":
-    """What the parser would make of a quick verb's plainest command lines; None for all others. argparse is a tenth of
-    such a verb's time."""
+    """Returns the parser's result for a quick verb's plainest command lines; None for all others. argparse is a tenth
+    of such a verb's time."""
     if name not in QUICK_VERBS:
         return None
     command = VERBS[name].load()
@@ -161,7 +162,7 @@ def _parsed(arguments: list[str]) -> "tuple[argparse.Namespace, Run]":
 
 
 def _columns() -> int | None:
-    """Columns of the terminal on stdout, None if stdout is no terminal."""
+    """Returns the columns of the terminal on stdout, None if stdout is no terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except (OSError, ValueError):

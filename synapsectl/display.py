@@ -1,4 +1,5 @@
-"""What a person's terminal shows of an agent: the program's output, the status line, and words of ours for a moment."""
+"""The display of an agent on a person's terminal: the program's output, the status line, and our own words for a
+moment."""
 
 import time
 from typing import Any
@@ -8,10 +9,10 @@ from synapsectl.statusline import WHEEL_OFF, StatusRow
 from synapsectl.tty import Terminal
 
 HINT = 4.0
-"""Seconds for which the status line tells something else."""
+"""Seconds for which the status line shows something else."""
 
 SHOWN_MAX = 1024 * 1024
-"""Bytes that wait for the terminal; beyond them whoever sends them waits, and sends a redraw instead."""
+"""Bytes that wait for the terminal; beyond them the sender waits, and sends a redraw instead."""
 
 
 def over_last_row(words: str) -> bytes:
@@ -19,7 +20,7 @@ def over_last_row(words: str) -> bytes:
 
 
 class Display:
-    """Never blocks: what the terminal does not take at once waits. `gone` is set where it has hung up."""
+    """Never blocks: output that the terminal does not take at once waits. `gone` is set if it has hung up."""
 
     def __init__(self, terminal: Terminal, *, read_only: bool) -> None:
         self.terminal = terminal
@@ -27,9 +28,9 @@ class Display:
         self.name = ""
         """The agent's name."""
         self.told: dict[str, Any] = {}
-        """What the daemon has told for the status line."""
+        """Data from the daemon for the status line."""
         self.covered = False
-        """Something else is shown, so that the program's output and the status line are not."""
+        """True if something else is shown instead of the program's output and the status line."""
         self.gone = False
         self.waiting = bytearray()
         """Output that the terminal has not taken yet."""
@@ -37,7 +38,7 @@ class Display:
         self._hint, self.hint_over = "", 0.0
 
     def configure(self, settings: dict[str, Any]) -> None:
-        """What `[attach]` says."""
+        """Applies the settings of `[attach]`."""
         self.status = StatusRow(
             self.status.size,
             shown=bool(settings.get("status", False)),
@@ -64,35 +65,35 @@ class Display:
             self.gone = True
 
     def output(self, data: bytes) -> None:
-        """Of the program: whole sequences."""
+        """Takes output of the program: whole sequences."""
         if not self.covered:
             self.show(self.status.feed(data))
 
     def screen(self, data: bytes, *, drawn: bool) -> None:
-        """The program's whole screen, which may be `drawn` already."""
+        """Takes the program's whole screen, which may be `drawn` already."""
         self.refresh()
         screen = self.status.screen(data)
         self.show(self.status.counted() if drawn else screen)
 
     def begin(self) -> None:
-        """A screen follows, in a terminal that may have shown anything."""
+        """Begins a screen, in a terminal that may have shown anything."""
         self.waiting.clear()
         self.show(self.terminal.reset)
 
     def uncover(self) -> None:
-        """What was shown instead of the program's screen is over; a redraw follows."""
+        """Ends a display that covered the program's screen; a redraw follows."""
         self.covered = False
         self.show(WHEEL_OFF)
 
     def say(self, hint: str) -> None:
-        """Tell something for a moment: in the status line, or over the last row of the screen."""
+        """Shows a hint for a moment: in the status line, or over the last row of the screen."""
         self._hint, self.hint_over = hint, time.monotonic() + HINT
         if not self.status.kept:
             self.show(over_last_row(clip(hint, self.terminal.size()[0] - 2)))
         self.refresh()
 
     def expire(self, now: float) -> bool:
-        """Take away what was told for a moment; whether the screen has to be drawn again for that."""
+        """Removes the hint; returns True if the screen has to be drawn again for that."""
         if not self.hint_over or now < self.hint_over:
             return False
         self._hint, self.hint_over = "", 0.0
@@ -100,14 +101,14 @@ class Display:
         return not self.status.kept
 
     def attention(self, needs: int, *, here: Any, doing: Any, bell: bool) -> None:
-        """So many things need a person."""
+        """Takes the number of items that need a person."""
         more = needs > self.told.get("needs", needs)
         self.told = {"needs": needs, "here": here, "doing": doing}
         self.show(self.status.needs(needs) + (b"\a" if more and bell else b""))
         self.refresh()
 
     def refresh(self) -> None:
-        """The status line as it is to be now."""
+        """Draws the status line in its present form."""
         needs, here = self.told.get("needs", 0), self.told.get("here", False)
         doing = self.told.get("doing", "")
         others = f"   {needs} need{'s' if needs == 1 else ''} you" if needs else ""
@@ -118,7 +119,7 @@ class Display:
             self.show(self.status.refresh())
 
     def toggle_status(self) -> None:
-        """Show the status line, or give its row back."""
+        """Shows the status line, or gives its row back."""
         if self.status.kept:
             self.show(self.status.end())
         self.status.shown = not self.status.shown

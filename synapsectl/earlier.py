@@ -1,5 +1,5 @@
-"""Earlier output of an agent, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`),
-which has no rights. What it says is checked: its input may have made another program of it."""
+"""Earlier output of an agent, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`), which has
+no rights. Its output is checked: its input may have taken it over."""
 
 import json
 import re
@@ -10,20 +10,20 @@ from typing import NamedTuple
 from synapsed import own_python
 
 BYTES = 4 * 1024 * 1024
-"""Bytes of output that are looked back at."""
+"""Bytes of output for looking back."""
 
 TIME_LIMIT = 30.0
-"""Seconds for the lines to be drawn."""
+"""Seconds for drawing the lines."""
 
 SAID_MAX = 64 * 1024 * 1024
-"""Bytes that the process may say: twenty thousand wide lines in many colours have a quarter of it."""
+"""Bytes of output from the process: twenty thousand wide lines in many colours need a quarter of it."""
 
 _CONTROLS = re.compile(r"\x1b(?!\[[\d;:]*m)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]")
-"""Characters that no line has: all but text and the sequences that colour it."""
+"""Characters that no line has: all but text and colour sequences."""
 
 
 class Pieces(NamedTuple):
-    """What the daemon sends: of what size the screen is, and the pieces that came (the screen, the output)."""
+    """Data from the daemon: the size of the screen, and the pieces that came (the screen, the output)."""
 
     cols: int
     rows: int
@@ -35,14 +35,14 @@ class Pieces(NamedTuple):
 
 
 def lines(pieces: Pieces) -> list[str]:
-    """The lines, the oldest first. Raises OSError, ValueError where they cannot be drawn."""
+    """Returns the lines, the oldest first. Raises OSError, ValueError if they cannot be drawn."""
     shown, output = pieces.came
     head = json.dumps({"cols": pieces.cols, "rows": pieces.rows, "shown": len(shown)}).encode()
     return checked(_drawn(head + b"\n" + shown + output))
 
 
 def checked(said: bytes) -> list[str]:
-    """The lines that are said in JSON, without what would be more than text. Raises ValueError."""
+    """Returns the lines of the JSON output, without anything but text. Raises ValueError."""
     try:
         found = json.loads(said)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""How a person's terminal on an agent ends."""
+"""Endings of a person's terminal on an agent."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class DaemonLost(NamedTuple):
 
 
 class Killed(NamedTuple):
-    """This process was told to end, or its terminal hung up."""
+    """This process got a signal to end, or its terminal hung up."""
 
     signum: int
 

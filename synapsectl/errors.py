@@ -1,4 +1,4 @@
-"""What can go wrong between a person and the daemon, one tree; each class carries the exit code of docs/synapsectl.md.
+"""Errors between a person and the daemon, one tree; each class carries the exit code of docs/synapsectl.md.
 
 ::
 
@@ -35,7 +35,7 @@ class CtlError(Exception):
     code: str = "ERROR"
 
     def document(self) -> dict[str, Any]:
-        """What `--json` prints: the shape of every error of synapsed."""
+        """Returns the document of `--json`: the shape of every error of synapsed."""
         return {"error": {"code": self.code, "message": str(self), "details": {}}}
 
 
@@ -45,7 +45,7 @@ class UsageError(CtlError):
 
 
 class NoDaemon(CtlError):
-    """`hint`: what would start a daemon, where nothing is wrong but that none runs."""
+    """No daemon answers. `hint` is the command that starts one, if that is the only problem."""
 
     exit_code = 3
     code = "NO_DAEMON"
@@ -57,14 +57,14 @@ class NoDaemon(CtlError):
 
 
 class BadAnswer(NoDaemon):
-    """What listens on the control socket does not speak as synapsed does, or died while it spoke."""
+    """The process that listens on the control socket does not speak as synapsed does, or died in its answer."""
 
     code = "BAD_ANSWER"
 
 
 class NotOurs(CtlError):
-    """Another user made the control socket, or can have. Not a `NoDaemon`: no daemon is started for it, and nothing is
-    tried again."""
+    """Another user made the control socket, or can have made it. Not a `NoDaemon`: no daemon is started for it, and
+    nothing is tried again."""
 
     exit_code = 3
     code = "NOT_OURS"
@@ -93,8 +93,8 @@ class NotInstalled(CtlError):
 
 
 class MaybeAccepted(CtlError):
-    """The daemon had been given the message, and nobody knows whether it took it. The same under the same key is the
-    same task."""
+    """The daemon got the message, but it is unknown if it accepted it. A second message with the same key is the same
+    task."""
 
     exit_code = MAYBE_ACCEPTED
     code = "MAYBE_ACCEPTED"

@@ -1,4 +1,4 @@
-"""Events as a person reads them: a line each, as of a log."""
+"""Events for people: one line each, as in a log."""
 
 import json
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ _COLOURS = {
     "toolExecution": BLUE,
 }
 _STATES = {"failed": RED, "completed": GREEN, "opened": YELLOW, "input_required": YELLOW, "auth_required": YELLOW}
-"""What an event's state or status says, where its type has no colour of its own."""
+"""Colour by an event's state or status, if its type has no colour of its own."""
 
 
 class Lines:
-    """Times are those of the local zone, with the day where it is not that of the line before. Colours stand only on a
-    terminal, and not where NO_COLOR is set; what others wrote never brings any."""
+    """Times are those of the local zone, with the day if it differs from the line before. Colours are used only on a
+    terminal, and not with NO_COLOR; text of others never adds any."""
 
     def __init__(self, *, on_terminal: bool, environ: Mapping[str, str], today: date | None = None) -> None:
         self._coloured = wanted(environ, on_terminal=on_terminal)
@@ -47,8 +47,8 @@ class Lines:
         return " ".join(word for word in words if word)
 
     def brief(self, event: dict[str, Any], names: Mapping[str, str]) -> str:
-        """For a narrow place: the time of day, the agent's name (of `names`, by id), what happened, and its facts
-        without ids."""
+        """Returns a line for a narrow place: the time of day, the agent's name (of `names`, by id), the event, and its
+        facts without ids."""
         data = {key: value for key, value in event["data"].items() if key not in IDS}
         agent = event["agent"] or ""
         words = [
@@ -79,7 +79,7 @@ def _colour(kind: str, data: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    """A fact in a few words; whatever it is, harmless and on one line."""
+    """Returns a fact in a few words, harmless and on one line."""
     if isinstance(value, dict):
         if value.get("truncated") is True:
             return f"({value.get('size')} characters)"

@@ -1,4 +1,4 @@
-"""Text as it is said: what an artifact has beyond what was printed of it."""
+"""Text as it comes: the part of an artifact that is not printed yet."""
 
 import json
 
@@ -8,31 +8,31 @@ from synapsed.shared.sse_parser import SseEvent
 
 ANSWER = "answer"
 BLOCKS = f"{ANSWER}."
-"""Ids of the artifacts that the answer, which is printed whole, is made of."""
+"""Ids of the artifacts that are pieces of the answer, which is printed whole."""
 
 
 class TaskPrinter:
-    """Prints one task's events. Where what was told was not quite so (text off a screen), what takes its place is
-    printed once it is known to be right."""
+    """Prints one task's events. If earlier text was not quite right (text off a screen), its replacement is printed
+    once it is known to be right."""
 
     def __init__(self, out: CommandOutput) -> None:
         self._out = out
         self._told: dict[str, str] = {}
-        """What the daemon has told of each artifact."""
+        """Text of each artifact that has come."""
         self._said: dict[str, str] = {}
-        """What of it is printed."""
+        """Text of each artifact that is printed."""
         self._colours = MarkdownColours()
         self._open = False
-        """The line that was printed last has not ended."""
+        """True if the last printed line has not ended."""
 
     @property
     def open(self) -> bool:
-        """Whether the line that was printed last has not ended."""
+        """Returns True if the last printed line has not ended."""
         return self._open
 
     @property
     def said(self) -> bool:
-        """Whether anything is printed."""
+        """Returns True if anything is printed."""
         return bool(self._said)
 
     def event(self, event: SseEvent) -> None:
@@ -62,7 +62,7 @@ class TaskPrinter:
         self._print(piece)
 
     def _print(self, piece: str) -> None:
-        """With colours, on a terminal: what is printed is made harmless before, and no other character changes."""
+        """Prints with colours on a terminal: the text is made harmless before, and no other character changes."""
         if not (self._out.on_terminal and self._out.coloured):
             self._out.piece(piece)
             return
@@ -70,7 +70,7 @@ class TaskPrinter:
         self._out.stdout.flush()
 
     def end(self) -> None:
-        """Nothing follows: the last line ends."""
+        """Ends the output: the last line ends."""
         self._out.control(self._colours.end() if self._out.on_terminal and self._out.coloured else "")
         if self._open:
             self._out.line()

@@ -1,6 +1,6 @@
 """The client's side of an attached terminal: frames over the daemon's Unix socket (`synapsed.shared.attach_frames`).
 
-The connection never blocks: what it cannot send at once it keeps, and says how much that is.
+The connection never blocks: it keeps data that it cannot send at once, and reports their amount.
 """
 
 import json
@@ -32,10 +32,10 @@ HANDSHAKE_TIMEOUT = 5.0
 """Seconds for the daemon to open a terminal."""
 
 GREETING = 5.0
-"""Seconds for the daemon's first word."""
+"""Seconds for the daemon's first message."""
 
 CHUNK = 64 * 1024
-"""Bytes read at a time: where it is more, to make room for them takes five times as long as to read a key's echo."""
+"""Bytes read at a time: allocating more takes five times as long as reading a key's echo."""
 
 
 class TerminalConnection:
@@ -53,7 +53,7 @@ class TerminalConnection:
     def open(
         cls, client: Client, path: str, query: Mapping[str, object], begun: BegunAttach | None = None
     ) -> "TerminalConnection":
-        """The terminal at `path`, which may have been asked for already (`begun`). Raises ApiError, NoDaemon,
+        """Returns the terminal at `path`, which may have been requested already (`begun`). Raises ApiError, NoDaemon,
         TimedOut."""
         connection = client.connect() if begun is None else socket.socket(fileno=begun.connection.detach())
         try:
@@ -87,11 +87,11 @@ class TerminalConnection:
 
     @property
     def has_more(self) -> bool:
-        """True when `receive` has something to say without new bytes on the socket."""
+        """True when `receive` has frames without new bytes on the socket."""
         return bool(self._rest)
 
     def receive(self) -> list[tuple[int, bytes]]:
-        """The frames that came, without waiting. Raises BadAnswer when it is over."""
+        """Returns the frames that came, without waiting. Raises BadAnswer when it is over."""
         data, self._rest = self._rest, b""
         if not data:
             try:
@@ -108,7 +108,7 @@ class TerminalConnection:
             raise BadAnswer(f"the daemon breaks the protocol: {error}") from None
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
-        """Every frame, waiting for each. Raises BadAnswer when the connection ends."""
+        """Yields every frame, waiting for each. Raises BadAnswer when the connection ends."""
         while True:
             if not self.has_more:
                 select.select([self], [self] if self._unsent else [], [])
@@ -116,11 +116,11 @@ class TerminalConnection:
             yield from self.receive()
 
     def keys(self, data: bytes) -> None:
-        """Send keys, or keep what the socket does not take now. A broken connection is told by `receive`."""
+        """Sends keys, or keeps those that the socket does not take now. `receive` reports a broken connection."""
         self._send(frame(KEYS, data))
 
     def leased(self, piece: bytes) -> None:
-        """The same for a piece that says which lease it has."""
+        """Does the same for a piece with its lease."""
         self._send(frame(LEASED, piece))
 
     def command(self, document: Mapping[str, Any]) -> None:
@@ -141,7 +141,7 @@ class TerminalConnection:
                 del self._unsent[: self._connection.send(self._unsent)]
 
     def close(self, timeout: float) -> None:
-        """Take our leave as far as `timeout` seconds allow: what was sent before counts."""
+        """Says goodbye as far as `timeout` seconds allow: earlier data count."""
         deadline = time.monotonic() + timeout
         while self._unsent and (left := deadline - time.monotonic()) > 0:
             _, writable, _ = select.select([], [self], [], left)
@@ -155,13 +155,13 @@ class TerminalConnection:
 def open_terminal(
     client: Client, agent: str, *, cols: int, rows: int, read_only: bool, begun: BegunAttach | None
 ) -> TerminalConnection:
-    """The agent's terminal; its first output is the redraw. Raises ApiError, NoDaemon, TimedOut."""
+    """Returns the agent's terminal; its first output is the redraw. Raises ApiError, NoDaemon, TimedOut."""
     query = {"cols": cols, "rows": rows, "one_screen": 1} | ({"read_only": 1} if read_only else {})
     return TerminalConnection.open(client, agent_path(agent, "terminal"), query, begun)
 
 
 def read_greeting(terminal: TerminalConnection) -> tuple[dict[str, Any], list[tuple[int, bytes]]]:
-    """What the daemon says first (`attached`), and what came with it. Raises BadAnswer, TimedOut."""
+    """Returns the daemon's greeting (`attached`), and the frames that came with it. Raises BadAnswer, TimedOut."""
     deadline = time.monotonic() + GREETING
     frames: list[tuple[int, bytes]] = []
     while not frames:
@@ -175,7 +175,7 @@ def read_greeting(terminal: TerminalConnection) -> tuple[dict[str, Any], list[tu
 
 
 def parse_news(text: bytes) -> object:
-    """A JSON frame; what is no JSON says nothing, like what a newer daemon may say."""
+    """Returns the value of a JSON frame; None if it is no JSON, so that unknown news of a newer daemon is ignored."""
     try:
         return json.loads(text)
     except ValueError:

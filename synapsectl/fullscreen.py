@@ -1,8 +1,8 @@
 """A screen of our own: lines that are drawn in place, keys one by one, the terminal as it was on every way out.
 
-The alternate screen is used, so that what stood there before is back afterwards. Only lines that changed are written,
+The alternate screen is used, so that the former screen is back afterwards. Only lines that changed are written,
 in one synchronized piece: nothing flickers, and little goes over a slow line. Ctrl-C ends it, Ctrl-Z suspends it and
-`fg` draws it again; a terminal that takes nothing any more (a frozen window) keeps nobody from ending.
+`fg` draws it again; a terminal that takes nothing any more (a frozen window) does not prevent the end.
 """
 
 import os
@@ -21,14 +21,15 @@ KEYS_MAX = 4096
 """Keys that are taken between two pictures, and bytes of a paste that are read at once."""
 
 TAKE_DEADLINE = 1.0
-"""Seconds for the terminal to take what is drawn; what it has not taken by then is drawn again later."""
+"""Seconds for the terminal to take the drawing; the rest is drawn again later."""
 
 HELD_UP = 0.3
-"""Seconds by which a wait ends late in a process that was stopped, or starved: nobody knows then when a key came."""
+"""Seconds by which a wait ends late in a process that was stopped, or starved: then the time of a key is unknown."""
 
 ENTER = b"\x1b[22;0t\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[H\x1b[2J"
 LEAVE = b"\x1b[?2026l\x1b[?2004l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l\x1b[23;0t"
-"""The title is pushed and popped, the cursor hidden, long lines do not wrap, a paste is marked as one."""
+"""Sequences at the end: the title is pushed and popped, the cursor hidden, long lines do not wrap, a paste is marked as
+one."""
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -39,8 +40,8 @@ _OWN_KEYS = termios.ICANON | termios.ECHO | termios.IEXTEN
 
 
 class FullScreen:
-    """The terminal on `fd`. A context manager; `ended` is the signal that ends it, None until then.
-    `encoding`: what the terminal reads; `?` stands where it has no place for a character."""
+    """The terminal on `fd`. A context manager; `ended` is the signal that ends it, None until then. `encoding`: that of
+    the terminal; `?` replaces characters that it lacks."""
 
     def __init__(self, fd: int, *, encoding: str | None = None) -> None:
         self._given = fd
@@ -59,7 +60,7 @@ class FullScreen:
         """The last time at which no key waited."""
 
     def __enter__(self) -> Self:
-        """Raises TerminalGone."""
+        """Takes the terminal. Raises TerminalGone."""
         with suppress(OSError):
             # A description of our own: one that the shell shares must not become non-blocking.
             self._fd = os.open(os.ttyname(self._given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -82,12 +83,12 @@ class FullScreen:
         self._close()
 
     def wake(self) -> None:
-        """Have `wait` return; from any thread."""
+        """Makes `wait` return; from any thread."""
         with suppress(OSError):
             os.write(self._wake, b"\0")
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows."""
+        """Returns columns and rows."""
         try:
             size = os.get_terminal_size(self._fd)
         except OSError:
@@ -95,8 +96,8 @@ class FullScreen:
         return size.columns or 80, size.lines or 24
 
     def pressed(self, seconds: float | None, pasting: Callable[[], bool] = bool) -> Iterator[bytes]:
-        """Keys that were pressed, byte by byte, but for a paste; none where something else happened, or nothing did for
-        so many seconds. What nobody asks for stays: it is for whoever reads the terminal next."""
+        """Yields pressed keys, byte by byte, except a paste; none after another event, or after so many seconds. Keys
+        that are not read stay for the next reader of the terminal."""
         begun = time.monotonic()
         waited = self._key_waits(begun)
         readable, _, _ = select.select([self._fd, self._woken], [], [], seconds)
@@ -128,8 +129,8 @@ class FullScreen:
         return False
 
     def draw(self, lines: Sequence[str]) -> bool:
-        """Show `lines`, each at most as wide as the screen, from the top; as many as there is room for. Returns False
-        if the terminal did not take them. A key that comes from now on was pressed for what is drawn, or later."""
+        """Shows `lines`, each at most as wide as the screen, from the top; as many as there is room for. Returns False
+        if the terminal did not take them. Keys from now on were pressed for this screen, or a later one."""
         self._key_waits(time.monotonic())
         size = self.size()
         before = self._drawn if size == self._drawn_size else None
@@ -142,11 +143,11 @@ class FullScreen:
         return self._drawn is not None
 
     def forget(self) -> None:
-        """Draw everything the next time."""
+        """Makes the next drawing complete."""
         self._drawn = None
 
     def title(self, text: str) -> None:
-        """Of the window; what stood there comes back with the terminal."""
+        """Sets the title of the window; the former one comes back with the terminal."""
         if text != self._title and self._write(b"\x1b]2;" + text.encode(self._encoding, "replace") + b"\x1b\\"):
             self._title = text
 
@@ -154,7 +155,7 @@ class FullScreen:
         self._write(b"\x07")
 
     def apart(self, what: Callable[[], None]) -> None:
-        """Do `what` with the terminal as it was, then take it again."""
+        """Does `what` with the terminal as it was, then takes it again."""
         self._give_back()
         handlers = {signum: signal.signal(signum, before) for signum, before in self._handlers.items()}
         try:
@@ -200,7 +201,7 @@ class FullScreen:
         self._fd = self._given
 
     def _write(self, data: bytes) -> bool:
-        """Whether the terminal took all of it in time."""
+        """Returns True if the terminal took all of it in time."""
         deadline = time.monotonic() + TAKE_DEADLINE
         view = memoryview(data)
         try:
@@ -231,7 +232,8 @@ class FullScreen:
 
 
 def changed_lines(before: Sequence[str] | None, lines: Sequence[str]) -> str:
-    """What makes a screen that shows `before` show `lines`; all of it where nobody knows what it shows."""
+    """Returns the sequences that change a screen from `before` to `lines`; a whole drawing if the former screen is
+    unknown."""
     pieces = [] if before is not None else ["\x1b[0m\x1b[H\x1b[2J"]
     for number, line in enumerate(lines):
         if before is None or number >= len(before) or before[number] != line:

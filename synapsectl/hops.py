@@ -1,4 +1,5 @@
-"""Which agent comes next: those that need a person first, the longest waiting at the front; else as `list` has them."""
+"""Finds the next agent: those that need a person first, the longest waiting at the front; else in the order of
+`list`."""
 
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ _LIVE = ("starting", "running")
 
 
 def neighbour(order: Sequence[str], here: str, step: int) -> str | None:
-    """Whoever stands `step` behind `here`, around the end; None where there is nobody else."""
+    """Returns the agent `step` places after `here`, around the end; None if there is no other."""
     others = [agent for agent in order if agent != here]
     if not others:
         return None
@@ -19,7 +20,7 @@ def neighbour(order: Sequence[str], here: str, step: int) -> str | None:
 
 
 def next_agent(client: Client, here: str, step: int) -> str | None:
-    """The id of the agent to go to from `here` (an id). Raises ApiError, NoDaemon, TimedOut."""
+    """Returns the id of the agent to go to from `here` (an id). Raises ApiError, NoDaemon, TimedOut."""
     items = client.get("/inbox") if is_installed(NEEDS["next"]) else []
     waiting = list(dict.fromkeys(item["agent_id"] for item in items if not item.get("host")))
     if any(agent != here for agent in waiting):

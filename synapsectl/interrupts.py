@@ -1,4 +1,4 @@
-"""Stopping what an agent does, whoever asked for it."""
+"""Stops the work of an agent, for any sender of it."""
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
@@ -6,7 +6,7 @@ from synapsectl.errors import DONE, REFUSED
 
 
 def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
-    """Interrupt the turn that runs at `agent`, if one does; returns the exit code. Raises ApiError."""
+    """Interrupts the turn that runs at `agent`, if one does; returns the exit code. Raises ApiError."""
     done = bool(ctx.client.post(agent_path(agent, "interrupt", control=True))["interrupted"])
     code = DONE
     if not done:
@@ -24,7 +24,7 @@ def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
 
 
 def stop_background(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
-    """Stop what the program of `agent` runs in its background; returns the exit code. Raises ApiError."""
+    """Stops the background tasks of `agent`'s program; returns the exit code. Raises ApiError."""
     path = agent_path(agent, "interrupt", control=True)
     done = bool(ctx.client.post(path, {"background": True}, timeout=SLOW_TIMEOUT)["interrupted"])
     if as_json:

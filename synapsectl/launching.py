@@ -1,4 +1,4 @@
-"""What `start` and `run` have in common: options, and the request that they make of them."""
+"""Common parts of `start` and `run`: options, and the request that they make."""
 
 import argparse
 import os
@@ -21,16 +21,16 @@ from synapsectl.verbs import verbs
 from synapsed.process.parent_attributes import measured
 
 DEFAULT_SIZE = (120, 40)
-"""Columns and rows of an agent that nobody looks at."""
+"""Columns and rows of an agent without a viewer."""
 
 LARGEST = 1000
-"""Columns, and rows, of a window, however large this terminal is."""
+"""Most columns, and rows, of a window, however large this terminal is."""
 
 FIRST_S = 4.0
-"""Seconds within which a program that does not take its arguments has said so, nearly always."""
+"""Seconds within which a program nearly always reports wrong arguments."""
 STUCK_S = 12.0
-"""Seconds for one that has come to rest, and not as it should: the daemon tells its screen after 5 s of rest, and a
-program may draw for some seconds before."""
+"""Seconds for a program that has come to rest in an unexpected state: the daemon reports its screen after 5 s of rest,
+and a program may draw for some seconds before."""
 REST_S = 1.0
 LOOK_S = 0.1
 
@@ -93,7 +93,7 @@ def add_worktree_options(parser: argparse.ArgumentParser) -> None:
 
 
 def start_by_choice(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any]:
-    """`start_agent`, in a worktree where `args` ask for one. Raises what that does, GitRefused, SetupFailed."""
+    """Does `start_agent`, in a worktree if `args` ask for one. Raises its errors, GitRefused, SetupFailed."""
     if args.worktree is None:
         if args.base is not None or args.setup is not None:
             raise UsageError("--base and --setup are for a worktree: name it with --worktree NAME")
@@ -104,7 +104,7 @@ def start_by_choice(args: argparse.Namespace, ctx: CommandContext) -> dict[str, 
 
 
 def unasked(profile: str, **wanted: Any) -> argparse.Namespace:
-    """Arguments for `start_agent` of `profile` as if no option had been given but those `wanted`."""
+    """Returns arguments for `start_agent` of `profile` without options but those `wanted`."""
     options: dict[str, Any] = {
         "name": None,
         "port": None,
@@ -126,8 +126,8 @@ def unasked(profile: str, **wanted: Any) -> argparse.Namespace:
 
 
 def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: str | None = None) -> dict[str, Any]:
-    """Start what `args` ask for, on `conversation` where it is given; returns the agent as `list --json` shows it.
-    Raises UsageError, ApiError, NoDaemon."""
+    """Starts the agent of `args`, on `conversation` if it is given; returns the agent as `list --json` shows it. Raises
+    UsageError, ApiError, NoDaemon."""
     columns, rows = _size(args)
     body = {
         "profile": args.profile,
@@ -160,8 +160,8 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
 
 
 def _started_whole(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
-    """The agent that `body` asks for; taken back where Ctrl-C came meanwhile. Raises KeyboardInterrupt then, and what
-    `_started` does."""
+    """Returns the agent that `body` asks for, or removes it again if Ctrl-C came meanwhile. Raises KeyboardInterrupt
+    then, and the errors of `_started`."""
     what = body.get("name") or body["profile"]
     with DeferredInterrupt(lambda: ctx.out.note(f"{what} is being started, and will be stopped again")) as interrupt:
         try:
@@ -177,7 +177,7 @@ def _started_whole(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
 
 
 def take_back(agent: dict[str, Any], ctx: CommandContext) -> None:
-    """Stop and forget an agent that was just started, and say so."""
+    """Stops and removes an agent that was just started, and says so."""
     try:
         stop = agent_path(agent["id"], "stop", control=True)
         ctx.client.post(stop, {"remove": True}, timeout=SLOW_TIMEOUT)
@@ -188,7 +188,8 @@ def take_back(agent: dict[str, Any], ctx: CommandContext) -> None:
 
 
 def _with_generic(error: ApiError, args: argparse.Namespace) -> ApiError:
-    """The same, with how a program that no profile is for is started, unless a profile's name was nearly typed."""
+    """Returns the same error with a hint how to start a program without a profile, unless a profile's name was nearly
+    typed."""
     if nearest(args.profile, error.details.get("profiles", ())) and which(args.profile) is None:
         return error
     command = " ".join([args.profile, *(args.rest or [])])
@@ -203,13 +204,13 @@ def _with_generic(error: ApiError, args: argparse.Namespace) -> ApiError:
 
 
 def _others(profile: str, folder: object, ctx: CommandContext) -> list[dict[str, Any]]:
-    """The agents of this profile that are in the same folder: one of them may be that which is wanted."""
+    """Returns the agents of this profile in the same folder: one of them may be the wanted one."""
     agents = ctx.client.get("/agents")
     return [agent for agent in agents if (agent["type"], agent["cwd"]) == (profile, folder)]
 
 
 def _note_others(started: dict[str, Any], others: list[dict[str, Any]], ctx: CommandContext) -> None:
-    """Say which agents of the same profile are in the folder of the one that was started."""
+    """Lists the agents of the same profile in the folder of the one that was started."""
     running = [agent["name"] for agent in others if agent["pid"] is not None]
     back = f"'synapsectl stop {started['name']} --remove' takes it back"
     if running:
@@ -227,7 +228,7 @@ def _note_others(started: dict[str, Any], others: list[dict[str, Any]], ctx: Com
 
 
 def _started(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
-    """The agent that `body` asks for. A daemon that is older than this tool does not know `attributes`."""
+    """Returns the agent that `body` asks for. A daemon older than this tool does not know `attributes`."""
     started: dict[str, Any]
     try:
         started = ctx.client.post("/control/start", body, timeout=SLOW_TIMEOUT)
@@ -241,7 +242,7 @@ def _started(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
 
 
 def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, watched: bool = False) -> None:
-    """`watched`: it may not take its arguments, which shows in its first seconds."""
+    """Shows the agent. `watched`: it may refuse its arguments, which shows in its first seconds."""
     asks: dict[str, Any] | None = None
     if watched or agent.get("drift"):
         try:
@@ -266,14 +267,14 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
 
 
 def withheld_from(agent: dict[str, Any]) -> str | None:
-    """Returns a sentence that says which attributes of this shell its program could not have."""
+    """Returns a sentence about the attributes of this shell that its program could not get."""
     withheld = agent.get("withheld")
     return f"{agent['name']}: not given to its program as this shell has it: {withheld}" if withheld else None
 
 
 def _watch(agent: dict[str, Any], ctx: CommandContext) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The agent as soon as it is known what it does, or that it has ended, and what it asks; at the latest after
-    `STUCK_S`, and after `FIRST_S` where it shows nothing, or still draws."""
+    """Returns the agent, as soon as its activity or its end is known, and its question; at the latest after `STUCK_S`,
+    and after `FIRST_S` if it shows nothing, or still draws."""
     began = changed = time.monotonic()
     screen = ""
     while agent["state"] in ("starting", "running") and agent["activity"] in ("starting", "unknown", "waiting"):

@@ -1,7 +1,7 @@
 """Keys on their way over a line that may be dead (`synapsed.api.leases`). Pure.
 
-What was sent and is not known to be taken is kept: what the daemon over there says came late is typed once more, as
-long as it is not old. A person who has left types nothing more.
+Keys that were sent and are not known to be taken are kept: keys that came late, by the report of the daemon there, are
+typed once more, as long as they are not old. After the person has left nothing more is typed.
 """
 
 import time
@@ -9,16 +9,16 @@ from collections import deque
 from typing import NamedTuple
 
 SILENT_S = 3.0
-"""Seconds without a word after which nothing more is sent, and the person is told."""
+"""Seconds of silence after which nothing more is sent, and the person is notified."""
 KEPT_S = 20.0
-"""Seconds for which keys wait for the line. Who has typed them sees no more why they do something now."""
+"""Seconds for which keys wait for the line. Later the person would not understand their effect."""
 CHECK_S = 0.5
 """Seconds between two looks at the line."""
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def clock() -> float:
-    """Seconds that run on while the machine sleeps."""
+    """Returns seconds that run on while the machine sleeps."""
     return time.clock_gettime(_BOOT)
 
 
@@ -29,23 +29,23 @@ class SentKeys(NamedTuple):
 
 
 class LeasedKeys:
-    """Of one connection."""
+    """Keys of one connection."""
 
     def __init__(self, now: float) -> None:
         self._lease: int | None = None
         self.heard_at = now
-        """When there was the last word from there."""
+        """Time of the last message from there."""
         self._number = 0
         self._late = 0
         self._sent: deque[SentKeys] = deque()
 
     def heard(self, lease: int, taken: int, now: float) -> None:
-        """A lease has come, and the pieces up to `taken` were typed."""
+        """Takes a lease; the pieces up to `taken` were typed."""
         self._lease, self.heard_at = lease, now
         self._take(taken)
 
     def silent(self, now: float) -> float | None:
-        """For how long nothing has been heard, where that is too long."""
+        """Returns the time of silence, if it is too long."""
         silent = now - self.heard_at
         return silent if silent > SILENT_S else None
 
@@ -53,15 +53,15 @@ class LeasedKeys:
         return self._lease is not None and self.silent(now) is None
 
     def piece(self, keys: bytes, typed: float) -> bytes:
-        """The next piece: what is sent of `keys`, of which the oldest was typed then."""
+        """Returns the next piece of `keys`, the oldest of which was typed then."""
         assert self._lease is not None
         self._number += 1
         self._sent.append(SentKeys(self._number, typed, keys))
         return self._lease.to_bytes(4) + self._number.to_bytes(4) + keys
 
     def late(self, number: int, taken: int) -> tuple[bytes, float | None]:
-        """Keys came late, for the time of that `number`. Returns what is to be typed once more, and when the oldest of
-        it was typed."""
+        """Handles keys that came late, by the time of that `number`. Returns the keys to type once more, and the time
+        of the oldest of them."""
         self._late = number
         self._take(taken)
         keys, typed = b"".join(one.keys for one in self._sent), self.oldest
@@ -69,21 +69,21 @@ class LeasedKeys:
         return keys, typed
 
     def again(self, *, gone: bool) -> dict[str, object]:
-        """Returns the command that has the daemon go on; `gone`: nothing is typed once more."""
+        """Returns the command that makes the daemon go on; `gone`: nothing is typed once more."""
         return {"type": "again", "late": self._late, "gone": gone}
 
     @property
     def oldest(self) -> float | None:
-        """When the oldest key was typed that is not known to be taken."""
+        """Time at which the oldest key was typed that is not known to be taken."""
         return self._sent[0].typed if self._sent else None
 
     @property
     def unsure(self) -> int:
-        """Bytes that were sent, and are not known to be taken."""
+        """Number of bytes that were sent, and are not known to be taken."""
         return sum(len(one.keys) for one in self._sent)
 
     def forget(self) -> int:
-        """Nothing of it is typed once more; returns how much it is."""
+        """Forgets them, so that none is typed once more; returns their number."""
         unsure = self.unsure
         self._sent.clear()
         return unsure

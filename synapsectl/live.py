@@ -1,7 +1,6 @@
-"""What the daemon says, looked at again whenever something happens there; over its restarts too.
+"""Data of the daemon, read again at each event there; over its restarts too.
 
-A thread of its own does the looking, so that whoever shows it stays quick: a daemon that takes its time, or is away,
-keeps nobody from pressing keys.
+A thread of its own reads them, so that the display stays quick: keys work while the daemon is slow, or away.
 """
 
 import threading
@@ -14,25 +13,25 @@ from synapsectl.errors import CtlError
 from synapsed.shared.sse_parser import SseEvent
 
 APART = 0.1
-"""Seconds between two looks at the least, whatever happens."""
+"""Least number of seconds between two reads, in spite of events."""
 
 QUIET = 5.0
-"""Seconds without an event after which it is looked again: what passes by itself tells none."""
+"""Seconds without an event after which it reads again: some changes have no event."""
 
 RETRY = 0.5
 """Seconds between two attempts to reach a daemon that is away."""
 
 
 class LiveView(NamedTuple):
-    """What was told last, and why nobody answers now; None for either where there is nothing."""
+    """The last data (None before the first), and the reason why there is no answer now (None if there is one)."""
 
     told: Any = None
     away: CtlError | None = None
 
 
 class Live:
-    """`look` asks the daemon; `events` are types of events after which to look again (all but pieces of text where it
-    is empty), of which `on_event` is shown each. `changed` is called, in the thread, whenever `seen` is another."""
+    """Reads data with `look`; `events` are types of events after which to read again (all but pieces of text if it is
+    empty), each of which goes to `on_event`. `changed` is called, in the thread, whenever `seen` is another."""
 
     def __init__(
         self,
@@ -51,15 +50,15 @@ class Live:
         self._over = threading.Event()
         self._looked = 0.0
         self._stale = False
-        """Something happened since."""
+        """True if an event came since."""
         self.seen = LiveView()
 
     def start(self) -> None:
-        """Begin; it ends with the process, or after `stop`."""
+        """Begins; it ends with the process, or after `stop`."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
-        """Ask no more, once what is under way has ended."""
+        """Ends the reads, once the present one has ended."""
         self._over.set()
 
     def _run(self) -> None:
@@ -72,9 +71,9 @@ class Live:
             self._over.wait(RETRY)
 
     def _watch(self) -> None:
-        """Look, and look again as things happen, until the daemon goes away."""
+        """Reads, and reads again at events, until the daemon goes away."""
         with self._client.stream("/events", self._query) as stream:
-            # Only now: what happens from here on is told.
+            # Only now: later events are reported.
             self._see()
             for event in stream.events(lambda: max(0.001, self._due() - time.monotonic())):
                 if self._over.is_set():

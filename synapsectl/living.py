@@ -1,4 +1,4 @@
-"""Tells which agents live where no daemon runs: what was launched is noted beside the locks that their keepers hold."""
+"""Lists the agents that live while no daemon runs: launches are noted beside the locks that their keepers hold."""
 
 import json
 
@@ -9,7 +9,7 @@ from synapsed.process.lock_record import programs
 
 
 def without_daemon(error: NoDaemon, ctx: CommandContext) -> NoDaemon:
-    """`error`, and which agents live all the same."""
+    """Returns `error` with the agents that live all the same."""
     if ctx.inside_agent or not (names := sorted(map(_name, programs(state_directory(ctx.environ))))):
         return error
     hint = f"{', '.join(names)} {'lives' if len(names) == 1 else 'live'} on without one: 'synapsectl up' brings it back"

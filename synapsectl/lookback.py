@@ -1,7 +1,7 @@
-"""Looking back at what an agent has printed: a pager over its lines, with search, until `q` leads back to live. Pure.
+"""Looks back at an agent's output: a pager over its lines, with search, until `q` leads back to live. Pure.
 
-Lines come as text with the sequences that colour them (`synapsed.terminal.scrollback_lines`). They are cut into rows
-of the terminal's width as they are needed; the model knows where it is, the drawing is a function of it.
+Lines come as text with the sequences that colour them (`synapsed.terminal.scrollback_lines`). They are cut into rows of
+the terminal's width as they are needed; the model has the position, the drawing is a function of it.
 """
 
 import re
@@ -58,7 +58,7 @@ HELP = "q live  / ? search  n N  g G  PgUp PgDn"
 
 
 def rows_of(line: str, width: int) -> list[str]:
-    """`line` in rows of at most `width` columns, each with the colours that are in force where it begins."""
+    """Returns `line` in rows of at most `width` columns, each with the colours that are in force where it begins."""
     if "\x1b" not in line and line.isascii() and len(line) <= width:
         return [line]
     rows, row, pen, used = [], [], "", 0
@@ -77,7 +77,7 @@ def rows_of(line: str, width: int) -> list[str]:
 
 
 class Lookback:
-    """Where somebody is in `lines`; `size` is (columns, rows) of the terminal, the last row of which tells about it."""
+    """A position in `lines`; `size` is (columns, rows) of the terminal, whose last row describes the position."""
 
     def __init__(self, lines: Sequence[str], size: tuple[int, int]) -> None:
         self._lines = list(lines)
@@ -85,7 +85,7 @@ class Lookback:
         self._pattern = ""
         self._backwards = False
         self._typing: str | None = None
-        """What is being written behind `/` or `?`."""
+        """Pattern that is being typed after `/` or `?`."""
         self._said = ""
         self._found = -1
         """The line that was found last."""
@@ -107,7 +107,7 @@ class Lookback:
     # --- keys -------------------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> bytes:
-        """Take keys; what is left when it is `over`."""
+        """Takes keys; returns the rest when it is `over`."""
         whole, self._partial = self._partial + data, b""
         at = 0
         while at < len(whole) and not self.over:
@@ -164,7 +164,7 @@ class Lookback:
         self._top = max(0, min(self._top + rows, self._last_top()))
 
     def _write(self, key: bytes | None) -> None:
-        """A key of the pattern."""
+        """Takes a key of the pattern."""
         if self._typing is None or key is None:
             return
         if key in (b"\r", b"\n"):
@@ -178,7 +178,7 @@ class Lookback:
             self._typing += key.decode("utf-8", "replace")
 
     def _find(self, *, backwards: bool) -> None:
-        """Go to the next line with the pattern, capitals only where it has some; else around the end."""
+        """Goes to the next line with the pattern, with regard to case only if it has capitals; else around the end."""
         if not self._pattern:
             return
         fold = str if self._pattern != self._pattern.lower() else str.lower
@@ -198,7 +198,7 @@ class Lookback:
     # --- drawing ----------------------------------------------------------------------------------------------------
 
     def draw(self) -> bytes:
-        """The bytes that draw it all."""
+        """Returns the bytes that draw it all."""
         out = ["\x1b[?2026h\x1b[r\x1b[?7l\x1b[?25l\x1b[m"]
         for number in range(self._height):
             at = self._top + number
@@ -208,7 +208,7 @@ class Lookback:
         return "".join(out).encode("utf-8", "replace")
 
     def _mark(self, row: str) -> str:
-        """`row` with what was searched for in reverse, where no colours are in between."""
+        """Returns `row` with the searched text in reverse, if no colours are in between."""
         return row.replace(self._pattern, f"\x1b[7m{self._pattern}\x1b[27m") if self._pattern else row
 
     def _status(self) -> str:

@@ -1,4 +1,4 @@
-"""The manual, synapsectl(1), as groff's man macros want it: made of the verbs' own help, so that it says what they do.
+"""The manual, synapsectl(1), as groff's man macros want it: made from the verbs' own help, so that both agree.
 
 `make dist` puts it into the wheel as share/man/man1/synapsectl.1, where man finds it beside the program."""
 
@@ -34,7 +34,7 @@ ENVIRONMENT = (
 
 
 def page(known: Mapping[str, Verb] | None = None) -> str:
-    """The whole manual, with the verbs that are `known`: all, if they are not given."""
+    """Returns the whole manual, with the `known` verbs: all, if they are not given."""
     return "\n".join(_lines(known)) + "\n"
 
 
@@ -73,7 +73,7 @@ def _terms(pairs: "Iterator[tuple[str, str]] | tuple[tuple[str, str], ...]") -> 
 
 
 def _names(action: argparse.Action) -> str:
-    """The option with its value, or the argument."""
+    """Returns the option with its value, or the argument."""
     value = str(action.metavar or action.dest)
     if action.choices is not None and action.metavar is None:
         value = "|".join(map(str, action.choices))
@@ -88,11 +88,11 @@ def _told(action: argparse.Action) -> str:
 
 
 def _text(text: str) -> str:
-    """`text` with nothing in it that roff would obey."""
+    """Returns `text` without anything that roff would obey."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.MULTILINE)
 
 
 def _quoted(text: str) -> str:
-    """`text` as one argument of a macro."""
+    """Returns `text` as one argument of a macro."""
     return '"' + _text(text).replace('"', "\\(dq") + '"'

@@ -1,7 +1,7 @@
 """Markdown with colours, as it comes: text goes in by pieces, the same text comes out with escape sequences between.
 
-No character is changed, moved or held back, so that what is shown can be copied, and a piece is there at once. What a
-line is (a heading, a list, a quote, code) is seen from its first characters; what stands in a line (code, strong,
+No character is changed, moved or held back, so that the text can be copied, and a piece is shown at once. The kind of a
+line (a heading, a list, a quote, code) is seen from its first characters; a style within a line (code, strong,
 emphasis) begins and ends with its marks, and ends with the line at the latest. Pure.
 """
 
@@ -15,20 +15,20 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?: |$)")
 _QUOTE = re.compile(r" {0,3}>")
 _ITEM = re.compile(r"( *)(?:[-*+]|[0-9]{1,9}[.)]) ")
 _UNDECIDED = re.compile(r" {0,8}(?:#{0,6}|`{0,2}|~{0,2}|[-*+]|[0-9]{0,9}[.)]?)\Z")
-"""The beginning of a line of which the next character decides what it is."""
+"""Beginning of a line whose next character decides its kind."""
 
 _HEAD, _CODE, _QUOTED, _MARK = f"{BOLD};{MAGENTA}", CYAN, f"{DIM};{GREEN}", DIM
 _ITALIC = "3"
 
 
 class MarkdownColours:
-    """Feed it pieces of one text; `end` when it is over."""
+    """Colours the pieces of one text; call `end` when it is over."""
 
     def __init__(self) -> None:
         self._line = ""
-        """What of the line is known, while nothing of it is decided."""
+        """Beginning of the line, while its kind is not decided."""
         self._kind = ""
-        """Of the line: its style, `text` for one with marks in it, empty while that is not decided."""
+        """Kind of the line: its style, `text` for one with marks in it, empty while it is not decided."""
         self._fence = ""
         """The marks that end a block of code; empty outside of one."""
         self._code = False
@@ -40,7 +40,7 @@ class MarkdownColours:
         return "".join(self._feed(piece))
 
     def end(self) -> str:
-        """What was not decided."""
+        """Returns the undecided rest."""
         return "".join(self._over())
 
     def _feed(self, piece: str) -> Iterator[str]:
@@ -56,7 +56,7 @@ class MarkdownColours:
                 yield from self._within(character)
 
     def _decided(self) -> Iterator[str]:
-        """The line is known for what it is."""
+        """Handles a line whose kind is known."""
         line, self._line = self._line, ""
         fence = _FENCE.match(line)
         if self._fence:
@@ -93,7 +93,7 @@ class MarkdownColours:
             yield character
 
     def _marked(self, following: str) -> Iterator[str]:
-        """The marks are all there: what they switch. A star before a blank begins nothing: it is a star."""
+        """Handles complete marks: they switch a style. A star before a blank is only a star."""
         marks, self._marks = self._marks, ""
         if marks[0] == "`":
             self._code = not self._code
@@ -111,7 +111,7 @@ class MarkdownColours:
         return f"\x1b[{BOLD}m" if self._strong else ""
 
     def _over(self) -> Iterator[str]:
-        """The line ends, and with it whatever began in it."""
+        """Ends the line, and with it every style that began in it."""
         if not self._kind and self._line:
             yield from self._decided()
         if self._marks:

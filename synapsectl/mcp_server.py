@@ -1,7 +1,7 @@
-"""`synapsectl mcp`: what an agent's model can do with the other agents, as tools of an MCP server on stdin and stdout.
+"""`synapsectl mcp`: tools for an agent's model to use the other agents, as an MCP server on stdin and stdout.
 
-The program starts it, so it is a process of the agent's: the daemon knows it by that, and it has the agent's rights.
-One table of tools; what a tool does is one or two requests to the daemon, made in a thread, for some wait.
+The program starts it, so it is a process of the agent's: the daemon recognises it by that, and it has the agent's
+rights. There is one table of tools; a tool makes one or two requests to the daemon, in a thread, because some wait.
 """
 
 import json
@@ -38,7 +38,7 @@ type Args = Mapping[str, Any]
 
 
 class Refused(CtlError):
-    """What the model asked for is not possible in that form."""
+    """The model's request is not possible in that form."""
 
 
 class Colleagues:
@@ -48,7 +48,7 @@ class Colleagues:
         self._client = client
 
     def who(self) -> dict[str, Any]:
-        """The agent that this is, with its rights. Raises Refused where the daemon takes us for no agent."""
+        """Returns the agent that this is, with its rights. Raises Refused if the daemon takes us for no agent."""
         told: dict[str, Any] = self._client.get("/whoami")
         if told["agent"] is None:
             raise Refused("the daemon does not know this process for an agent's: it must be started by the agent")
@@ -122,7 +122,8 @@ class Colleagues:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `properties` are JSON Schema; `right` is what the agent's profile must grant for it to be listed."""
+    """One tool. `properties` are JSON Schema; `right` is the right that the agent's profile must grant for it to be
+    listed."""
 
     name: str
     description: str
@@ -240,7 +241,7 @@ def _brief(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outcome(task: Mapping[str, Any]) -> Any:
-    """The answer's text alone, or what else became of the task. Raises Refused for one that failed."""
+    """Returns the answer's text alone, or another result of the task. Raises Refused for a failed one."""
     if task["status"] == "completed":
         return answer_of(dict(task)) or ""
     if task["status"] in TERMINAL:
@@ -250,7 +251,7 @@ def _outcome(task: Mapping[str, Any]) -> Any:
 
 
 class McpTools:
-    """What the server answers."""
+    """Answers of the server."""
 
     def __init__(self, colleagues: Colleagues) -> None:
         self._colleagues = colleagues
@@ -280,7 +281,7 @@ class McpTools:
         return _told(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
 
     def _granted(self) -> frozenset[str]:
-        """The agent's rights; none where that cannot be told: those tools would be refused."""
+        """Returns the agent's rights; none if they are unknown: those tools would be refused."""
         try:
             return frozenset(self._colleagues.who()["rights"])
         except CtlError:
@@ -299,7 +300,7 @@ def _said(error: CtlError) -> str:
 
 
 def server_of(client: Client) -> Server[Any]:
-    """The server of the agent whose requests `client` makes."""
+    """Returns the server of the agent whose requests `client` makes."""
     tools = McpTools(Colleagues(client))
     return Server(
         "synapsed",
@@ -311,7 +312,7 @@ def server_of(client: Client) -> Server[Any]:
 
 
 async def serve(client: Client) -> None:
-    """Serve until the program closes stdin."""
+    """Serves until the program closes stdin."""
     server = server_of(client)
     async with stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from synapsectl.client import Client
 
 MESSAGE_MAX = 10 * 1024 * 1024
-"""Bytes of a message as it travels, files in base64: what the daemon takes."""
+"""Bytes of a message in transit, files in base64: the daemon's limit."""
 
 
 PIECE = 1024 * 1024
-"""Bytes of a large file that are given to the daemon at a time."""
+"""Bytes of a large file that go to the daemon at a time."""
 LEFT = 64 * 1024
-"""Bytes of a message for what is around its files."""
+"""Bytes of a message for everything around its files."""
 
 
 class MessageTooLarge(CtlError):
@@ -26,14 +26,14 @@ class MessageTooLarge(CtlError):
 
 
 def part_text(part: dict[str, Any]) -> str:
-    """A part of a message as a person reads it: the text, or what else it is."""
+    """Returns a part of a message for people: the text, or its kind."""
     if part["type"] == "file":
         return f"({named(part['file'].get('name') or part['file'].get('uri') or 'a file')})"
     return str(part["text"]) if part["type"] == "text" else f"({part['type']})"
 
 
 def read_text(given: str, stdin: BinaryIO) -> str:
-    """The text: `given`, or all of stdin where that is `-`, without the newline at its end.
+    """Returns the text: `given`, or all of stdin if that is `-`, without the newline at its end.
 
     Raises UsageError, MessageTooLarge."""
     raw = stdin.read(MESSAGE_MAX + 2) if given == "-" else given.encode("utf-8", "surrogateescape")
@@ -47,7 +47,7 @@ def read_text(given: str, stdin: BinaryIO) -> str:
 
 
 def build_parts(text: str, files: list[str], large: list[str] | None = None) -> list[dict[str, Any]]:
-    """The parts of a message (S15), files by value; those of `large` are added later. Raises UsageError,
+    """Returns the parts of a message (S15), files by value; those of `large` are added later. Raises UsageError,
     MessageTooLarge."""
     parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     size = len(text.encode())
@@ -63,13 +63,13 @@ def build_parts(text: str, files: list[str], large: list[str] | None = None) -> 
 
 
 def divided(files: list[str]) -> tuple[list[str], list[str]]:
-    """Those that go by value with a message, and those that are given to the daemon before (`give`)."""
+    """Returns the files that go by value with a message, and those that go to the daemon before (`give`)."""
     small, large, left = [], [], MESSAGE_MAX // 4 * 3 - LEFT
     for path in files:
         try:
             size = os.stat(path).st_size if os.path.isfile(path) else 0  # noqa: PTH113, PTH116 - pathlib takes 4 ms to import
         except OSError:
-            size = 0  # who reads it says what is wrong
+            size = 0  # reading it reports the error
         if size <= left:
             left -= size
             small.append(path)
@@ -79,14 +79,14 @@ def divided(files: list[str]) -> tuple[list[str], list[str]]:
 
 
 def give(client: "Client", path: str) -> dict[str, Any]:
-    """The part that names the file, once the daemon has it. Raises UsageError, ApiError, MessageTooLarge where there is
-    no fleet that carries such."""
+    """Returns the part that names the file, once the daemon has it. Raises UsageError, ApiError, MessageTooLarge if no
+    fleet carries such files."""
     from mimetypes import guess_type
 
     name = _name(path)
     try:
         with open(path, "rb") as file:
-            client.get("/fleet/hosts")  # nothing is sent where there is no fleet
+            client.get("/fleet/hosts")  # nothing is sent without a fleet
             told = client.post("/fleet/files", {"name": name})
             offset, piece = 0, file.read(PIECE)
             while True:
@@ -127,7 +127,7 @@ def _file(path: str, content: bytes) -> dict[str, str]:
 
 
 def _name(path: str) -> str:
-    """The file's name as text; a byte that is no UTF-8 becomes `\\xNN`."""
+    """Returns the file's name as text; a byte that is no UTF-8 becomes `\\xNN`."""
     name = os.path.basename(path)  # noqa: PTH119 - pathlib takes 4 ms to import
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 

@@ -1,8 +1,8 @@
-"""What the person's terminal is like: its colours, the size of a cell, whether it speaks the kitty keyboard protocol.
+"""Properties of the person's terminal: its colours, the size of a cell, support of the kitty keyboard protocol.
 
-It is asked while the agent's screen is drawn already, and its answers are told apart from keys whenever they come, so
-that nothing waits for them and nothing that is typed meanwhile is lost. Every terminal answers the last question, and
-all answer in order: with that answer the others are there, or will never be. Pure.
+The queries are sent while the agent's screen is drawn already, and answers are separated from keys whenever they come,
+so that nothing waits for them and no typed key is lost. Every terminal answers the last query, and all answer in order:
+after that answer no other one will come. Pure.
 """
 
 import re
@@ -12,10 +12,10 @@ from typing import Any
 QUESTIONS = b"\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[16t\x1b[?u\x1b[c"
 
 ANSWERED_S = 1.0
-"""How long the answers are waited for before the terminal is given back, to whose next reader they would be keys."""
+"""Seconds for which answers are awaited before the terminal is given back, to whose next reader they would be keys."""
 
 NOT_ASKED = frozenset({"linux"})
-"""Values of TERM whose terminals print questions that they do not know."""
+"""Values of TERM whose terminals print queries that they do not know."""
 
 CELL_MAX = 512
 
@@ -27,11 +27,11 @@ _CHANNEL = re.compile(rb"[0-9A-Fa-f]{1,4}")
 _NAMES = {b"10": "foreground", b"11": "background"}
 
 SCHEME = re.compile(rb"\x1b\[\?997;\d+n")
-"""The terminal tells by itself that its colours turned dark or light."""
+"""Report of the terminal that its colours turned dark or light."""
 
 
 class TerminalAnswers:
-    """`pixels` tells the size of a cell as the kernel has it, for terminals that do not answer that."""
+    """Collects answers. `pixels` returns the size of a cell from the kernel, for terminals that do not answer that."""
 
     def __init__(self, pixels: Callable[[], tuple[int, int] | None]) -> None:
         self._pixels = pixels
@@ -39,10 +39,10 @@ class TerminalAnswers:
         self._until = 0.0
         self._waits = False
         self.told: dict[str, Any] | None = None
-        """What it has told of itself, once it has."""
+        """Its properties, once it has answered."""
 
     def ask(self, now: float) -> bytes:
-        """What asks it; nothing while it is being asked."""
+        """Returns the queries; nothing while answers are awaited."""
         if self.wait(now):
             return b""
         self._said = {}
@@ -50,11 +50,11 @@ class TerminalAnswers:
         return QUESTIONS
 
     def wait(self, now: float) -> float:
-        """Seconds for which answers may be on their way."""
+        """Returns the seconds for which answers may be on their way."""
         return max(0.0, self._until - now) if self._waits else 0.0
 
     def hear(self, answer: bytes) -> None:
-        """Take an answer of the terminal, to whatever question."""
+        """Takes an answer of the terminal, to any query."""
         if not self._waits:
             return
         if found := _COLOR.fullmatch(answer):
@@ -74,7 +74,7 @@ class TerminalAnswers:
 
 
 def _rgb(text: bytes) -> list[int] | None:
-    """Of channels in X11's form, each of one to four digits; an opacity behind them is left out."""
+    """Returns the channels in X11's form, each of one to four digits; an opacity after them is left out."""
     channels = text.split(b"/")[:3]
     if len(channels) < 3 or not all(_CHANNEL.fullmatch(channel) for channel in channels):
         return None

@@ -1,7 +1,7 @@
-"""What a person and what a script read: tables for a terminal, tab-separated lines for a pipe, one JSON document.
+"""Output for a person and for a script: tables for a terminal, tab-separated lines for a pipe, one JSON document.
 
-Results go to stdout, everything said about them to stderr. What agents and other people wrote never reaches a terminal
-with its control characters: they would be obeyed.
+Results go to stdout, remarks about them to stderr. Text of agents and other people never reaches a terminal with its
+control characters, which it would obey.
 """
 
 import json
@@ -29,21 +29,22 @@ LEAST_FOLDED = 20
 """Columns of a terminal in which words are still kept whole."""
 
 _FOLDED = re.compile(rf"(?<=:) +{PROGRAM} [a-z].*| *\(?'{PROGRAM} [^']*'[^ ]*| *[^ ]+")
-"""The pieces that are not broken: a command that ends a line, one in quotes, a word."""
+"""Pieces that are not broken: a command that ends a line, one in quotes, a word."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
-"""With bytes that are no UTF-8, as Python has them."""
+"""Control characters, with bytes that are no UTF-8, as Python has them."""
 _TURNS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
-"""Characters that have what follows them drawn in another order than it stands in."""
+"""Characters that reverse the order in which the following text is drawn."""
 
 _UNSEEN_JSON = re.compile(
     r"[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\ufff9-\ufffb"
     r"\U000e0000-\U000e0fff]"
 )
-"""What JSON lets through and a terminal obeys, or nobody sees. Joiners, which emoji and scripts need, stay."""
+"""Characters that JSON allows and a terminal obeys, or that are invisible. Joiners, which emoji and scripts need,
+stay."""
 
 
 def display_width(text: str) -> int:
-    """Columns that `text` takes in a terminal: two for a wide character, none for a combining one."""
+    """Returns the columns that `text` takes in a terminal: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     return sum(_width(character) for character in text)
@@ -58,7 +59,7 @@ def _width(character: str) -> int:
 
 
 def clip(text: str, columns: int) -> str:
-    """`text` in at most `columns` columns, with an ellipsis where something is left out."""
+    """Returns `text` in at most `columns` columns, with an ellipsis if something is left out."""
     if display_width(text) <= columns:
         return text
     kept, used = [], 1
@@ -75,8 +76,8 @@ def pad(text: str, columns: int) -> str:
 
 
 def fold(text: str, columns: int, *, indent: int | None = None) -> str:
-    """`text` in lines that break at words where they do not fit; a command to copy is kept whole. `indent`: columns
-    before what goes on in the next line; without it two more than the line has."""
+    """Returns `text` in lines that break at words if they do not fit; a command to copy is kept whole. `indent`:
+    columns before the continuation of a line; without it two more than the line has."""
     lines = []
     for line in text.split("\n"):
         if columns < LEAST_FOLDED or display_width(line) <= columns:
@@ -95,35 +96,35 @@ def fold(text: str, columns: int, *, indent: int | None = None) -> str:
 
 
 def harmless(text: str) -> str:
-    """`text` with its control characters, newline and tab excepted, those that turn its order, and bytes that are no
-    text made visible."""
+    """Returns `text` with its control characters, newline and tab excepted, those that turn its order, and bytes that
+    are no text made visible."""
     text = _CONTROL.sub(lambda match: f"\\x{ord(match[0]) & 0xFF:02x}", text)
     return text if text.isascii() else _TURNS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def as_json(document: Any, *, indent: int | None = None) -> str:
-    """`document` as JSON that a terminal can be shown, and that every reader reads as the same."""
+    """Returns `document` as JSON that a terminal can show, and that every reader reads as the same."""
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     return text if text.isascii() else _UNSEEN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, and nothing in it that nobody sees."""
+    """Returns `text` on one line, with invisible characters made visible."""
     return visible(" ".join(text.split()))
 
 
 def named(name: str) -> str:
-    """The name of a file on one line: nothing of it is lost, as it would be of a text."""
+    """Returns the name of a file on one line, without losing any character, as `one_line` would."""
     return harmless(name).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def is_text(value: str) -> bool:
-    """False for what holds bytes that are no UTF-8."""
+    """Returns False for a value with bytes that are no UTF-8."""
     return value.isascii() or not any("\udc80" <= character <= "\udcff" for character in value)
 
 
 def short_id(task_id: str) -> str:
-    """The first eight characters of a task's id, enough for every verb that takes one."""
+    """Returns the first eight characters of a task's id, enough for every verb that takes one."""
     return task_id[:8]
 
 
@@ -136,7 +137,7 @@ class TableCell(NamedTuple):
 
 
 class CommandOutput:
-    """Where results and remarks go. `columns` is the width of the terminal on stdout, None if stdout is no terminal;
+    """Output of results and remarks. `columns` is the width of the terminal on stdout, None if stdout is no terminal;
     `coloured`: colours are wanted there."""
 
     def __init__(self, stdout: TextIO, stderr: TextIO, *, columns: int | None, coloured: bool = False) -> None:
@@ -151,29 +152,29 @@ class CommandOutput:
         return self.columns is not None
 
     def line(self, text: str = "") -> None:
-        """A line of the result."""
+        """Prints a line of the result."""
         print(harmless(text) if self.on_terminal else text, file=self.stdout)
 
     def sentence(self, text: str) -> None:
-        """A line of the result that is read, not cut into fields: on a terminal it breaks at words."""
+        """Prints a line of the result that is read, not cut into fields: on a terminal it breaks at words."""
         self.line(fold(harmless(text), self.columns) if self.columns is not None else text)
 
     def text(self, text: str) -> None:
-        """A text that is the result: whole and unchanged into a pipe, ending with a newline."""
+        """Prints a text that is the result: whole and unchanged into a pipe, ending with a newline."""
         self.line(text.removesuffix("\n"))
         self.stdout.flush()
 
     def piece(self, text: str) -> None:
-        """A piece of a text that grows."""
+        """Prints a piece of a text that grows."""
         self.stdout.write(harmless(text) if self.on_terminal else text)
         self.stdout.flush()
 
     def control(self, text: str) -> None:
-        """Our own control sequences."""
+        """Prints our own control sequences."""
         self.stdout.write(text)
 
     def raw(self, data: bytes) -> None:
-        """Bytes of a program: as they are, but that a terminal gets of them what an attached one does."""
+        """Prints bytes of a program unchanged; on a terminal only the sequences that an attached one gets."""
         if self.on_terminal:
             from synapsed.terminal.viewer_filter import ViewerFilter
 
@@ -184,12 +185,12 @@ class CommandOutput:
         self.stdout.buffer.flush()
 
     def document(self, document: Any) -> None:
-        """The one JSON document of `--json`; indented for a person."""
+        """Prints the one JSON document of `--json`; indented for a person."""
         # In one piece: an unbuffered stdout would take each of the many pieces of `dump` to the kernel.
         self.stdout.write(as_json(document, indent=2 if self.on_terminal else None) + "\n")
 
     def either(self, document: Any, *, as_json: bool, line: str = "", note: str = "") -> None:
-        """The document of `--json`, or else a line, or a remark."""
+        """Prints the document of `--json`, or else a line, or a remark."""
         if as_json:
             self.document(document)
         elif note:
@@ -198,11 +199,11 @@ class CommandOutput:
             self.line(line)
 
     def note(self, text: str) -> None:
-        """A remark, on stderr."""
+        """Prints a remark, on stderr."""
         self.remark(f"{PROGRAM}: {text}")
 
     def remark(self, text: str = "") -> None:
-        """A line of a longer remark, on stderr, without our name. Said to nobody where the terminal hung up."""
+        """Prints a line of a longer remark, on stderr, without our name. It is dropped if the terminal hung up."""
         self.stdout.flush()
         text = visible(text)
         with suppress(OSError):  # it is no terminal
@@ -211,16 +212,16 @@ class CommandOutput:
             print(text, file=self.stderr, flush=True)
 
     def styled(self, text: str, style: str) -> str:
-        """`text`, harmless and on one line, in a style where colours are wanted."""
+        """Returns `text`, harmless and on one line, in a style if colours are wanted."""
         return painted(one_line(text), style) if self.coloured else one_line(text)
 
     def styled_line(self, text: str) -> None:
-        """A line of the result that `styled` made."""
+        """Prints a line of the result that `styled` made."""
         print(text, file=self.stdout)
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "") -> None:
-        """`rows` under `headings`, fitted into the terminal by clipping the column headed `grows` first; in a pipe, or
-        without headings, tab-separated and whole. A value may be a `TableCell`."""
+        """Prints `rows` under `headings`, fitted into the terminal by clipping the column headed `grows` first; in a
+        pipe, or without headings, tab-separated and whole. A value may be a `TableCell`."""
         for line in self.table_lines(headings, rows, grows=grows):
             print(line, file=self.stdout)
 
@@ -234,7 +235,8 @@ class CommandOutput:
         none: str,
         grows: str = "",
     ) -> None:
-        """What was `found`: the document of `--json`, or a table with a row for each, or the remark `none`."""
+        """Prints the results `found`: the document of `--json`, or a table with a row for each, or the remark
+        `none`."""
         if as_json:
             self.document(found)
         elif not found:
@@ -245,7 +247,7 @@ class CommandOutput:
     def table_lines(
         self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "", columns: int | None = None
     ) -> list[str]:
-        """The lines of that table, in `columns` columns where that is given."""
+        """Returns the lines of that table, in `columns` columns if they are given."""
         columns = self.columns if columns is None else columns
         table = [[_cell(value) for value in values] for values in rows]
         if columns is None or not headings:
@@ -259,7 +261,7 @@ class CommandOutput:
         return [self._fitted(line, widths, columns) for line in table]
 
     def _fitted(self, line: Sequence[tuple[str, TableCell]], widths: Sequence[int], columns: int) -> str:
-        """The cells in their columns; nothing stands behind the last text, and nothing beyond the terminal."""
+        """Returns the cells in their columns; nothing stands after the last text, and nothing beyond the terminal."""
         last = max((i for i, (text, _) in enumerate(line) if text), default=-1)
         pieces, left = [], columns
         for i, ((text, cell), width) in enumerate(zip(line[: last + 1], widths, strict=False)):
@@ -278,13 +280,13 @@ class CommandOutput:
 
 
 def _cell(value: object) -> tuple[str, TableCell]:
-    """Its text, harmless and on one line; and how it is shown."""
+    """Returns its text, harmless and on one line; and its style."""
     cell = value if isinstance(value, TableCell) else TableCell(value)
     return one_line("" if cell.text is None else str(cell.text)), cell
 
 
 def fit(widths: Sequence[int], columns: int, first: int) -> list[int]:
-    """Column widths that fit into `columns`: the column `first` gives way first, then the widest ones."""
+    """Returns column widths that fit into `columns`: the column `first` gives way first, then the widest ones."""
     fitted = list(widths)
     excess = sum(fitted) + len(GAP) * (len(fitted) - 1) - columns
     for index in [first, *sorted(range(len(fitted)), key=lambda i: -widths[i])]:

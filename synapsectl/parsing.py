@@ -1,5 +1,5 @@
 """The command line: argparse, with a sub-parser for each verb that loads the verb's module when it is used, and errors
-that say what was meant.
+with a suggestion.
 
 A verb is a module of `synapsectl.commands` (or an object in one) with `configure` and `run`, or with `SUBVERBS`;
 `EXAMPLES` beside them are shown by `--help`, in the manual, and are parsed by a test.
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 USAGE = 2
 WIDTH = 80
-"""Columns of a help that no terminal shows."""
+"""Columns of a help without a terminal."""
 USAGE_WORD = "usage: "
 HELP = ("-h", "--help")
 BYTES_TOO = frozenset({"FILE", "CWD"})
-"""Kinds of values that need be no UTF-8: names of files here. All others become text of a message to the daemon."""
+"""Kinds of values that need not be UTF-8: names of files here. All others become text of a message to the daemon."""
 
 type Example = tuple[str, str]
-"""A command line as a person types it, and what it is for."""
+"""A command line as a person types it, and its purpose."""
 type Configure = Callable[[argparse.ArgumentParser], None]
 type Run = Callable[[argparse.Namespace, "CommandContext"], int]
 
 
 class SubVerb(NamedTuple):
-    """One of what a verb can do, with a command line of its own; or a verb itself.
+    """One action of a verb, with a command line of its own; or a verb itself.
 
-    `takes_rest`: it has a use for what stands after `--`; `takes_bytes`: its words may be no UTF-8. With `subverbs` it
-    has neither `configure` nor `run`, and `default` names the one that is meant where none is given."""
+    `takes_rest`: it uses the words after `--`; `takes_bytes`: its words may be no UTF-8. With `subverbs` it has neither
+    `configure` nor `run`, and `default` names the one that is meant if none is given."""
 
     help: str
     configure: Configure | None = None
@@ -49,8 +49,8 @@ class SubVerb(NamedTuple):
 
 
 def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argparse.Namespace, Run]:
-    """What the command line says, and what does it. `rest` is what stands after the first `--`, None without one:
-    nothing in there is taken for an option. Ends the process where the command line is wrong or asks for help."""
+    """Returns the parsed command line, and the function that runs it. `rest` are the words after the first `--`, None
+    without one: they are never taken for options. Ends the process if the command line is wrong or asks for help."""
     given, rest = list(arguments), None
     if "--" in given:
         at = given.index("--")
@@ -70,8 +70,8 @@ def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argp
 
 
 def _read_bytes(parser: "VerbParser", args: argparse.Namespace) -> None:
-    """Makes texts of words that Python has read as ASCII, as a locale may say, but of no name of a file. Ends the
-    process where one is no UTF-8."""
+    """Makes texts of words that Python has read as ASCII, as a locale may say, except names of files. Ends the process
+    if one is no UTF-8."""
     files = {one.dest for one in parser.own_actions if str(one.metavar or one.dest).upper() in BYTES_TOO}
 
     def read(value: Any) -> Any:
@@ -89,31 +89,31 @@ def _read_bytes(parser: "VerbParser", args: argparse.Namespace) -> None:
 
 
 def command_line(columns: int | None = None, known: Mapping[str, Verb] | None = None) -> "VerbParser":
-    """The parser of the whole tool, with the verbs that are `known`: all, if they are not given. No verb's module is
+    """Returns the parser of the whole tool, with the `known` verbs: all, if they are not given. No verb's module is
     imported yet."""
     return _Tool(prog=PROGRAM, load=lambda: SubVerb("", subverbs=known or all_verbs()), columns=columns)
 
 
 def parsers(parser: "VerbParser") -> "Iterator[VerbParser]":
-    """The parsers of everything below this one, each before those of its sub-verbs."""
+    """Yields the parsers of everything below this one, each before those of its sub-verbs."""
     for part in parser.parts.values():
         yield part
         yield from parsers(part)
 
 
 def of_one(parser: argparse.ArgumentParser, *, json: str, name: str = "its name here", metavar: str = "NAME") -> None:
-    """Configure a sub-verb that is told one name, and what `--json` prints."""
+    """Configures a sub-verb with one name as its argument, and `--json`."""
     parser.add_argument("name", metavar=metavar, help=name)
     parser.add_argument("--json", action="store_true", help=json)
 
 
 def of_all(parser: argparse.ArgumentParser) -> None:
-    """Configure a sub-verb that lists."""
+    """Configures a sub-verb that lists."""
     parser.add_argument("--json", action="store_true", help="print a JSON array of them")
 
 
 def seconds(text: str) -> float:
-    """The type of an option that takes a length of time."""
+    """Returns the value of an option that takes a length of time."""
     try:
         value = float(text)
     except ValueError:
@@ -124,14 +124,14 @@ def seconds(text: str) -> float:
 
 
 def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> list[str]:
-    """Returns what `word` may have been meant to be: two at the most, as like it as `cutoff` says."""
+    """Returns the words that `word` may stand for: two at the most, with at least the likeness `cutoff`."""
     from difflib import get_close_matches
 
     return get_close_matches(word, list(words), n=2, cutoff=cutoff)
 
 
 class VerbParser(argparse.ArgumentParser):
-    """A parser that asks for its verb when it is used: none of the others is imported."""
+    """A parser that loads its verb when it is used: none of the others is imported."""
 
     def __init__(
         self, *, prog: str, load: Callable[[], SubVerb], columns: int | None, about: str = "", color: bool = False
@@ -171,13 +171,13 @@ class VerbParser(argparse.ArgumentParser):
 
     @property
     def own_actions(self) -> Sequence[argparse.Action]:
-        """Its options and arguments that people are told of, in their order."""
+        """Options and arguments that people see, in their order."""
         return [] if self.parts else [action for action in self._actions if action.help != argparse.SUPPRESS]
 
     def parse_known_args(  # type: ignore[override]  # argparse has overloads for namespaces of other types
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Arguments and options in any order; what nobody knows is an error of this verb, not of the whole tool."""
+        """Parses arguments and options in any order; an unknown one is an error of this verb, not of the whole tool."""
         if self._mixing:  # Python 3.13.0 comes back here from within
             return super().parse_known_args(args, namespace)
         given = list(args or [])

@@ -1,4 +1,4 @@
-"""Folders that a daemon writes to. Each is tried: nothing else tells what a mount, a quota or a full disk takes."""
+"""Tests the folders that a daemon writes to by writing: there is no other test for a mount, a quota or a full disk."""
 
 import errno
 import os
@@ -10,24 +10,24 @@ from typing import NamedTuple
 from synapsed.process.file_owners import mend, user_name
 
 TRIAL_BYTES = 256 * 1024
-"""A new database and a log take about as much."""
+"""Bytes of a trial; a new database and a log take about as much."""
 
 
 class Hindrance(NamedTuple):
-    """Why nothing can be written to a folder, in a sentence, and what to do."""
+    """The reason why a folder cannot be written to, in a sentence, and the fix."""
 
     cause: str
     mend: str
 
 
 def unwritable(places: Iterable[Path]) -> list[Hindrance]:
-    """Tries to write to each, or to the folder that it would be made in; nothing of that stays."""
+    """Tries to write to each, or to the folder that it would be made in; removes the trial."""
     folders = dict.fromkeys(existing(place) for place in places)
     return [found for folder in folders if (found := _tried(folder)) is not None]
 
 
 def existing(place: Path) -> Path:
-    """Returns the place, or the folder above it that is there, and can be seen."""
+    """Returns the place, or the nearest folder above it that exists, and is visible."""
     return next(path for path in (place, *place.parents) if os.path.lexists(path))
 
 

@@ -1,4 +1,4 @@
-"""A terminal program's raw output as plain text: for reading it, not for showing it as it looked."""
+"""A terminal program's raw output as plain text: for reading, not for its look."""
 
 import re
 
@@ -15,31 +15,31 @@ _SEQUENCE = re.compile(
     re.VERBOSE,
 )
 _MOVES = frozenset("ABEFd")
-"""Finals of cursor movements to another line: what follows stands elsewhere."""
+"""Finals of cursor movements to another line: the next text is elsewhere."""
 _TO_COLUMN = "G"
 _TO_PLACE = frozenset("Hf")
 _GAP = "\x0e"
-"""Stands for blank cells that were passed over, until it is known what stands before them."""
+"""Stands for skipped blank cells, until the text before them is known."""
 _GAPS = re.compile(rf"(?<=[^\s{_GAP}]){_GAP}")
 _MAX_GAP = 200
 
 
 class PlainText:
-    """Feed it bytes in any chunking; it gives the lines that are whole."""
+    """Takes bytes in any chunking; returns the lines that are whole."""
 
     def __init__(self) -> None:
         self._tokenizer = Tokenizer()
         self._cr = ""
-        """The last character, which LF may follow."""
+        """True after CR, which LF may follow; else the last character."""
         self._line = ""
         self._last = ""
         self._row = ""
-        """Where the cursor was last put, as far as that is known; and the column."""
+        """Row of the cursor, as far as it is known; and its column."""
         self._column = 0
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that `data` completes. Empty lines and repetitions of the line before are left out: a screen that
-        is painted again and again says nothing by them."""
+        """Returns the lines that `data` completes. Empty lines and repetitions of the line before are left out: a
+        screen that is painted again and again has no news in them."""
         text = self._cr + straightened(self._tokenizer.take(data)).decode()
         self._cr = "\r" if text.endswith("\r") else ""
         text = text.removesuffix("\r")
@@ -48,7 +48,7 @@ class PlainText:
         return self._worth(lines)
 
     def flush(self) -> list[str]:
-        """The line that has no end yet."""
+        """Returns the line that has no end yet."""
         line, self._line = self._line, ""
         return self._worth([line])
 
@@ -67,7 +67,7 @@ class PlainText:
         return ""
 
     def _moved(self, row: str, column: str) -> str:
-        """To the right in the same row: a gap, else what follows stands elsewhere."""
+        """Returns a gap for a movement to the right in the same row; else the next text is elsewhere."""
         before, self._column = self._column, int(column) if column.isdecimal() else 1
         same, self._row = row == self._row, row
         return _GAP if same and self._column > max(before, 1) else "\n"
@@ -83,7 +83,7 @@ class PlainText:
 
 
 def _taken_back(text: str) -> str:
-    """`text` with each backspace having taken the character before it: another stands there in the end."""
+    """Returns `text` with each backspace applied to the character before it: another one stands there in the end."""
     if "\b" not in text:
         return text
     kept: list[str] = []

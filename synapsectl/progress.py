@@ -1,4 +1,4 @@
-"""How far something is that takes its time: one line on stderr, drawn over itself, and only on a terminal."""
+"""Progress of a slow action: one line on stderr, drawn over itself, and only on a terminal."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,12 +11,12 @@ from synapsectl.output import clip, one_line
 
 ERASE = "\r\x1b[K"
 PATIENCE = 1.0
-"""Seconds that something may take before it is worth a word."""
+"""Seconds after which an action is shown."""
 
 
 class StatusLine:
-    """`stream` is stderr. Nothing is written where that is no terminal, or one that obeys no escape sequences; nor if
-    it is not to be `on`."""
+    """`stream` is stderr. Nothing is written if that is no terminal, or one without escape sequences; nor if it is not
+    to be `on`."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class StatusLine:
         return self._on
 
     def show(self, what: str) -> None:
-        """`what` is going on, and for how long."""
+        """Shows that `what` is going on, and for how long."""
         took = self._now() - self._began
         if not self._on or took < PATIENCE:
             return
@@ -48,7 +48,7 @@ class StatusLine:
         self._drawn = True
 
     def clear(self) -> None:
-        """Something else is to be written."""
+        """Clears the line, because something else is to be written."""
         if self._drawn:
             self._stream.write(ERASE)
             self._stream.flush()
@@ -65,7 +65,7 @@ class StatusLine:
 
 @contextmanager
 def in_progress(what: str, stream: TextIO, environ: Mapping[str, str]) -> Iterator[None]:
-    """Say what is going on while the block runs, where that takes longer than a moment."""
+    """Shows the action while the block runs, if that takes longer than a moment."""
     import threading
 
     line = StatusLine(stream, environ)

@@ -1,4 +1,4 @@
-"""What an agent asks a person: found for a task or an agent, shown with a way to answer, its yes and no."""
+"""Questions of agents to a person: found for a task or an agent, shown with a way to answer, their yes and no."""
 
 import re
 from typing import Any, NamedTuple
@@ -16,21 +16,21 @@ _ENDING = re.compile(
     r"|terminat(?:e|ing)|end (?:the |this )?(?:session|program|conversation))\b",
     re.IGNORECASE,
 )
-"""What a question or an option says where the answer may end the program."""
+"""Words of a question or an option whose answer may end the program."""
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
 
 QUESTION_MAX = 160
 """Characters of a question in a line about something else."""
 NOT_TAKEN = "NOT_TAKEN"
 SCREEN = "screen"
-"""Type of a prompt that nobody but a person can read: it is the screen's last rows."""
+"""Type of a prompt that only a person can read: it is the screen's last rows."""
 
 
 LEARNED = (
     "where that is the prompt of a program without a profile: a line that you type there teaches it, "
     "or start it with --prompt 'TEXT'"
 )
-"""How a prompt comes to be known that has no usual sign."""
+"""Ways in which a prompt without a usual sign becomes known."""
 
 
 class NoSuchChoice(CtlError):
@@ -41,7 +41,7 @@ class NoSuchChoice(CtlError):
 
 
 class WhoAsks(NamedTuple):
-    """Who asks. `task` is the task's id, None outside any task; `prompt` None where nothing is asked; `agent` is an
+    """The asker. `task` is the task's id, None outside any task; `prompt` is None without a question; `agent` is an
     address of the agent."""
 
     name: str
@@ -51,12 +51,12 @@ class WhoAsks(NamedTuple):
 
 
 def looks_like_task(target: str) -> bool:
-    """True for a task's id or a prefix of at least eight characters of one."""
+    """Returns True for a task's id or a prefix of at least eight characters of one."""
     return _TASK_ID.fullmatch(target) is not None
 
 
 def asked(client: Client, target: str) -> WhoAsks:
-    """What the task or agent `target` asks. Raises ApiError."""
+    """Returns the question of the task or agent `target`. Raises ApiError."""
     if looks_like_task(target):
         try:
             task = client.get(task_path(target))["task"]
@@ -84,8 +84,8 @@ def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> Wh
 
 
 def who_answers(client: Client, address: str) -> dict[str, Any]:
-    """The state of the agent that asks. One elsewhere, under an alias, has none here but its name; "elsewhere" says so.
-    Raises ApiError."""
+    """Returns the state of the agent that asks. One elsewhere, under an alias, has only its name here; "elsewhere" says
+    so. Raises ApiError."""
     try:
         agent: dict[str, Any] = client.get(agent_path(address, "status"), {"detail": 1})
     except ApiError as error:
@@ -96,7 +96,7 @@ def who_answers(client: Client, address: str) -> dict[str, Any]:
 
 
 def answer(client: Client, target: WhoAsks, text: str, prompt_id: str | None) -> Any:
-    """Give `text` to what is asked; with `prompt_id` only if it is still this very prompt. Raises ApiError."""
+    """Gives `text` to the question; with `prompt_id` only if it is still this very prompt. Raises ApiError."""
     body = {"input": text} | ({"prompt_id": prompt_id} if prompt_id else {})
     if target.task:
         return client.post(task_path(target.task, "input"), body)
@@ -104,7 +104,8 @@ def answer(client: Client, target: WhoAsks, text: str, prompt_id: str | None) ->
 
 
 def choose(prompt: dict[str, Any], *, accept: bool) -> str:
-    """The key of the option that says yes (or no) to what is asked now. Raises NoSuchChoice, also where several do."""
+    """Returns the key of the option that says yes (or no) to the present question. Raises NoSuchChoice, also if several
+    do."""
     try:
         return choice(prompt, accept=accept)
     except ValueError as error:
@@ -112,8 +113,8 @@ def choose(prompt: dict[str, Any], *, accept: bool) -> str:
 
 
 def example(prompt: dict[str, Any]) -> str:
-    """What the line to copy after a question answers it with: the first option that goes on with what is asked, and no
-    further; a placeholder where nothing is asked for that is sure to leave the program running."""
+    """Returns the example answer for the line to copy after a question: the first option that agrees to the present
+    question only; a placeholder if no option is sure to leave the program running."""
     options = prompt.get("options") or []
     if not options or prompt.get("own_words"):
         return "TEXT"
@@ -122,7 +123,7 @@ def example(prompt: dict[str, Any]) -> str:
 
 
 def asks_to_end(prompt: dict[str, Any]) -> bool:
-    """Whether the question itself is about the end of the program, so that a plain yes may be that."""
+    """Returns True if the question itself is about the end of the program, so that a plain yes may end it."""
     return _ENDING.search(str(prompt.get("prompt", ""))) is not None
 
 
@@ -135,7 +136,7 @@ def _goes_on(option: dict[str, Any]) -> bool:
 
 
 def show_prompt(out: CommandOutput, prompt: dict[str, Any] | None) -> None:
-    """The prompt and its options on stderr."""
+    """Prints the prompt and its options on stderr."""
     if prompt is None:
         return
     for line in whole(prompt).splitlines():
@@ -148,12 +149,13 @@ def show_prompt(out: CommandOutput, prompt: dict[str, Any] | None) -> None:
 
 
 def hands(agent: str) -> str:
-    """How a person goes on where nothing can be answered from here."""
+    """Returns the way in which a person goes on if nothing can be answered from here."""
     return f"attach answers it: synapsectl attach {agent}; or synapsectl keys {agent} KEY…"
 
 
 def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
-    """What waits for `name` to go on waits behind: the `task` it works on, and what that asks, with a way to answer."""
+    """Returns the words about the reason of a wait for `name`: the `task` that it works on, and its question, with a
+    way to answer."""
     what = f"task {short_id(task)}" if task else f"what {name} does"
     if prompt is None:
         return f"waits behind {what}"
@@ -170,12 +172,13 @@ def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
 
 
 def tell_hands(ctx: CommandContext, agent: str) -> None:
-    """Say how a person goes on where nothing can be answered from here."""
+    """Says how a person goes on if nothing can be answered from here."""
     ctx.out.remark(hands(agent))
 
 
 def only_there(task: dict[str, Any]) -> str | None:
-    """How the question of a task elsewhere is answered that its host takes from no person here; None for any other."""
+    """Returns the way to answer the question of a task elsewhere that its host takes from no person here; None for any
+    other."""
     there = (task.get("metadata") or {}).get("external") or {}
     prompt, answers = task.get("prompt") or {}, there.get("answers")
     if answers is None or prompt.get("type") in answers:
@@ -186,7 +189,7 @@ def only_there(task: dict[str, Any]) -> str | None:
 
 
 def tell_waiting(ctx: CommandContext, name: str, target: str, task: dict[str, Any]) -> None:
-    """Say that the agent `name` waits for a person, for what, and how to answer."""
+    """Says that the agent `name` waits for a person, the reason, and the way to answer."""
     prompt = task.get("prompt")
     unread = prompt is not None and prompt.get("type") == SCREEN
     why = ": what stands on its screen is not understood:" if unread else ":" if prompt else ""

@@ -1,7 +1,7 @@
-"""What an agent asks, asked on the terminal of whoever waits for it.
+"""Asks an agent's question on the terminal of the person who waits for the agent.
 
-The answer is for the prompt that was shown, by its id. A question that is answered elsewhere meanwhile is said to be,
-and the terminal is not waited for any longer.
+The answer is for the prompt that was shown, by its id. If a question is answered elsewhere meanwhile, that is reported,
+and the wait for the terminal ends.
 """
 
 import select
@@ -17,27 +17,27 @@ from synapsectl.prompts import SCREEN, WhoAsks, answer, asked, show_prompt
 from synapsed.shared.choices import choice
 
 LOOK = 1.0
-"""Seconds after which it is looked whether it is still asked."""
+"""Seconds between two checks if the question still stands."""
 ELSEWHERE = frozenset({"PROMPT_CHANGED", "NOT_WAITING"})
-"""What an answer is refused with that somebody else has given."""
+"""Codes of the refusal of an answer after another one was given elsewhere."""
 BY_HAND = frozenset({SCREEN, "login"})
 """Types of prompts that are answered at the agent's own terminal."""
 
 
 class TypedAnswer(NamedTuple):
-    """What a line that was typed means: `answer` is given to the program; without one, `note` says what to type."""
+    """Meaning of a typed line: `answer` is given to the program; without one, `note` says what to type."""
 
     answer: str | None
     note: str = ""
 
 
 def can_ask(ctx: CommandContext) -> bool:
-    """Whether there is a person to ask: one who types, and reads what is printed; and it is no agent's shell."""
+    """Returns True if there is a person to ask, who types and reads the output; and it is no agent's shell."""
     return sys.stdin.isatty() and ctx.out.on_terminal and ctx.out.stderr.isatty() and ctx.own_agent is None
 
 
 def hint(prompt: Mapping[str, Any]) -> str:
-    """What can be typed: `[y/N]`, the numbers of options, words."""
+    """Returns the possible answers: `[y/N]`, the numbers of options, words."""
     options = [str(option["key"]) for option in prompt.get("options") or []]
     sure = _sure(prompt)
     if len(sure) == 2 and len(options) in (0, 2):
@@ -50,7 +50,7 @@ def hint(prompt: Mapping[str, Any]) -> str:
 
 
 def meant(prompt: Mapping[str, Any], line: str) -> TypedAnswer:
-    """What the line means: an option's key, or y or n where an option says that for sure, or words."""
+    """Returns the meaning of the line: an option's key, or y or n if an option says that for sure, or words."""
     text = line.strip()
     options = {str(option["key"]).lower(): str(option["key"]) for option in prompt.get("options") or []}
     sure = _sure(prompt)
@@ -68,9 +68,9 @@ def meant(prompt: Mapping[str, Any], line: str) -> TypedAnswer:
 
 
 def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:
-    """Ask what `agent` asks, within the task or before it, and give it the answer. False where it is not answered from
-    here: it is to be done at its terminal, or the person does not want to (Ctrl-D). Raises ApiError, NoDaemon,
-    TimedOut."""
+    """Asks the question of `agent`, within the task or before it, and gives it the answer. Returns False if it is not
+    answered from here: it has to be done at its terminal, or the person does not want to (Ctrl-D). Raises ApiError,
+    NoDaemon, TimedOut."""
     while True:
         who = _who(ctx, task)
         if who.prompt is None:
@@ -95,13 +95,13 @@ def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:
 
 
 def _who(ctx: CommandContext, task: Mapping[str, Any]) -> WhoAsks:
-    """Who asks now: the task, or its agent before the task has begun."""
+    """Returns the present asker: the task, or its agent before the task has begun."""
     who = asked(ctx.client, task["id"])
     return who if who.prompt is not None else asked(ctx.client, task["agent_id"])
 
 
 def _read(ctx: CommandContext, agent: str, task: Mapping[str, Any], who: WhoAsks) -> str | None:
-    """The answer; None for none, empty where it is not asked any more."""
+    """Returns the answer; None without an answer, empty if the question is over."""
     assert who.prompt is not None
     if who.prompt.get("type") == "password":
         from getpass import getpass
@@ -131,14 +131,14 @@ def _read(ctx: CommandContext, agent: str, task: Mapping[str, Any], who: WhoAsks
 
 
 def _check(ctx: CommandContext, task: Mapping[str, Any]) -> None:
-    """Raises TimedOut where the person's own time limit is over."""
+    """Raises TimedOut if the person's own time limit is over."""
     if ctx.client.deadline is not None and time.monotonic() >= ctx.client.deadline:
         ctx.out.remark()
         raise TimedOut(f"the question was not answered: see 'synapsectl task {short_id(str(task['id']))}'")
 
 
 def _sure(prompt: Mapping[str, Any]) -> dict[bool, str]:
-    """The keys that say yes and no for sure."""
+    """Returns the keys that say yes and no for sure."""
     found = {}
     for accept in (True, False):
         try:

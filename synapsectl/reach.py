@@ -1,4 +1,5 @@
-"""The daemon that has an agent: this host's, or of `name@host` the other host's, whose socket ssh has brought here."""
+"""Finds the daemon that has an agent: this host's, or for `name@host` the other host's, whose socket ssh has brought
+here."""
 
 from synapsectl.client import Client, host_path
 from synapsectl.context import CommandContext
@@ -7,8 +8,8 @@ from synapsectl.verbs import is_installed
 
 
 def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
-    """A context with the agent's own daemon, and the agent's address there. Raises ApiError: UNKNOWN_AGENT for a host
-    that there is not, NOT_READY for one that is away, FORBIDDEN for an agent; NotInstalled."""
+    """Returns a context with the agent's own daemon, and the agent's address there. Raises ApiError: UNKNOWN_AGENT for
+    an unknown host, NOT_READY for one that is away, FORBIDDEN for an agent; NotInstalled."""
     name, at, host = address.removeprefix("@").rpartition("@")
     if not at:
         return ctx, address
@@ -23,6 +24,6 @@ def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
 
 
 def elsewhere(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:
-    """The same, with `@HOST` to put behind what is called by its name there; empty for this host."""
+    """Returns the same, with `@HOST` to put after names of that host; empty for this host."""
     there, name = reach(ctx, address)
     return there, name, "" if there is ctx else "@" + address.rpartition("@")[2]

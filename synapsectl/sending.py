@@ -1,4 +1,4 @@
-"""One message to some agents, and what comes back."""
+"""Sends one message to some agents, and collects their answers."""
 
 import os
 import time
@@ -25,8 +25,8 @@ HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 
 
 class Wanted(NamedTuple):
-    """What is wanted of the agents. `sender` is the agent that asks, as an address; `timeout` is in seconds, `deadline`
-    on the monotonic clock."""
+    """The request to the agents. `sender` is the agent that asks, as an address; `timeout` is in seconds, `deadline` on
+    the monotonic clock."""
 
     wait: bool
     follow: bool
@@ -37,11 +37,11 @@ class Wanted(NamedTuple):
     json: bool
     key: str | None = None
     first: bool = False
-    """The first answer is waited for."""
+    """True if only the first answer is awaited."""
 
 
 class Sent(NamedTuple):
-    """`task` is what the agent was given, `awaited` the task to wait for: it, or the sender's own."""
+    """`task` is the agent's task, `awaited` the task to wait for: the same, or the sender's own."""
 
     agent: str
     task: dict[str, Any]
@@ -59,9 +59,9 @@ def ask(
     limit: float | None = None,
     key: str | None = None,
 ) -> Sent:
-    """Send `body` to `agent`. Where `sender` is an agent here and wants a response, a task of its own is made first,
-    which the reply completes within `limit` seconds, counted only where nobody waits. Under a `key` that was used
-    before it is the task of that time. Raises ApiError, MaybeAccepted."""
+    """Sends `body` to `agent`. If `sender` is an agent here and wants a response, a task of its own is made first,
+    which the reply completes within `limit` seconds; they count only if no caller waits. With a `key` that was used
+    before it is the former task. Raises ApiError, MaybeAccepted."""
     own = _make_own(client, sender, body, wait=wait, limit=limit) if response and sender else None
     if own is not None:
         body = body | {"metadata": body["metadata"] | {"sender_task_id": own["id"], "response_expected": True}}
@@ -80,7 +80,8 @@ def ask(
 
 
 def _send_once(client: Client, agent: str, body: dict[str, Any], key: str) -> dict[str, Any]:
-    """The task that `body` has become, at the daemon or its successor. Raises MaybeAccepted where nobody can say."""
+    """Returns the task that `body` has become, at the daemon or its successor. Raises MaybeAccepted if it is
+    unknown."""
     give_up = time.monotonic() + RECONNECT
     broken: CtlError | None = None
     while True:
@@ -90,7 +91,7 @@ def _send_once(client: Client, agent: str, body: dict[str, Any], key: str) -> di
             broken = error
         except NoDaemon:
             if broken is None:
-                raise  # nothing was given to anybody
+                raise  # nothing was sent
         else:
             return task
         if isinstance(broken, TimedOut) or time.monotonic() > min(give_up, client.deadline or give_up):
@@ -104,7 +105,7 @@ def _send_once(client: Client, agent: str, body: dict[str, Any], key: str) -> di
 def _make_own(
     client: Client, sender: str, body: dict[str, Any], *, wait: bool, limit: float | None
 ) -> dict[str, Any] | None:
-    """The sender's own task; None where the sender is no agent here."""
+    """Returns the sender's own task; None if the sender is no agent here."""
     given = {"message": body["message"], "wait": wait}
     if limit is not None and not wait:
         given["limit"] = limit
@@ -125,7 +126,7 @@ class Sending:
         self._out = ctx.out
 
     def _check(self, agent: str) -> None:
-        """Raises ApiError for what is no address; one elsewhere has an alias, and no status."""
+        """Raises ApiError for a wrong address; an agent elsewhere has an alias, and no status."""
         try:
             self._client.get(agent_path(agent, "status"), {"detail": 1})
         except ApiError as error:
@@ -133,7 +134,8 @@ class Sending:
                 raise
 
     def run(self, agents: list[str], body: dict[str, Any], *, named: bool) -> int:
-        """`named`: a person named them, so that an address that is wrong stops all before anything is sent."""
+        """Sends to all. `named`: a person named the agents, so that a wrong address stops all before anything is
+        sent."""
         alone = len(agents) == 1
         if named and not alone:
             for agent in agents:
@@ -160,7 +162,7 @@ class Sending:
         return code
 
     def _first(self, sent: list[Sent], refused: list[dict[str, Any]]) -> int:
-        """The first answer alone; without an answer, what became of all."""
+        """Returns the first answer alone; without an answer, the results of all."""
         agents = {one.awaited["id"]: one.agent for one in sent}
         first = FirstOf(self._client, list(agents), deadline=self._wanted.deadline, note=self._out.note)
         task = first.wait()
@@ -200,8 +202,7 @@ class Sending:
     # --- what comes back ---
 
     def _settle(self, sent: Sent, *, alone: bool) -> tuple[int, dict[str, Any]]:
-        """The exit code of one task, and the task as it is then; of one alone, and where text is followed, it is
-        printed."""
+        """Returns the exit code of one task, and its state then; prints a single one, and followed text."""
         if not self._wanted.wait:
             return DONE, sent.task
         if self._wanted.follow and not alone:
@@ -228,7 +229,7 @@ class Sending:
         return code, task
 
     def _collect(self, task: dict[str, Any]) -> None:
-        """Say that the reply is here, so that the agent is not told of it once more."""
+        """Confirms that the reply is here, so that the agent does not get it once more."""
         give_up = time.monotonic() + RECONNECT
         while True:
             try:
@@ -243,7 +244,7 @@ class Sending:
             return
 
     def _show(self, results: list[dict[str, Any]], *, alone: bool) -> None:
-        """One document, or one table; nothing where the texts are printed."""
+        """Prints one document, or one table; nothing if the texts are printed."""
         out, wanted = self._out, self._wanted
         if wanted.json:
             out.document({"task": results[0]["task"]} if alone else {"tasks": results})

@@ -1,4 +1,4 @@
-"""The environment of the shell that a verb runs in, and what of it agents that are there already get."""
+"""The environment of the shell that a verb runs in, and the variables of it that existing agents get."""
 
 import sys
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from synapsectl.errors import ApiError, CtlError
 from synapsectl.output import is_text
 
 OF_A_SERVICE = ("INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET")
-"""Set for what a service manager starts."""
+"""Variables that a service manager sets."""
 
 
 TELL_S = 0.2
-"""Seconds that an attached terminal may wait at the most for a daemon that does not read."""
+"""Seconds that an attached terminal waits at the most for a daemon that does not read."""
 
 
 def environment(ctx: CommandContext) -> dict[str, str]:
-    """This shell's environment; a variable that is no UTF-8 cannot be told to the daemon."""
+    """Returns this shell's environment without variables that are no UTF-8, which cannot be sent to the daemon."""
     environ = ctx.own_environment
     kept = {key: value for key, value in environ.items() if is_text(key) and is_text(value)}
     if left := sorted(environ.keys() - kept.keys()):
@@ -28,10 +28,10 @@ def environment(ctx: CommandContext) -> dict[str, str]:
 
 
 def brought(ctx: CommandContext) -> dict[str, Any] | None:
-    """Returns the request that gives an agent what it gets of this shell; None if this is no person's shell.
+    """Returns the request that gives an agent its variables of this shell; None if this is no person's shell.
 
-    A person's has a terminal. A script that has no terminal may be a person's or not: it only replaces what is gone.
-    What cron or a service manager starts, and an agent's shell, bring nothing."""
+    A person's has a terminal. A script without a terminal may be a person's or not: it only replaces variables that
+    lead to nothing. Jobs of cron or a service manager, and an agent's shell, bring nothing."""
     if ctx.inside_agent:
         return None
     streams: tuple[TextIO | None, ...] = (sys.stdin, sys.stdout, sys.stderr)
@@ -43,8 +43,8 @@ def brought(ctx: CommandContext) -> dict[str, Any] | None:
 
 
 def bring(ctx: CommandContext, agents: list[str]) -> None:
-    """Give `agents` what they get of this shell, for their next start. A daemon that refuses it has said so to the verb
-    itself, or is of another version."""
+    """Gives `agents` their variables of this shell, for their next start. A daemon that refuses has reported it to the
+    verb itself, or is of another version."""
     if (body := brought(ctx)) is None:
         return
     for agent in agents:
@@ -56,7 +56,7 @@ def bring(ctx: CommandContext, agents: list[str]) -> None:
 
 @contextmanager
 def brought_along(ctx: CommandContext, agent: str) -> Iterator[None]:
-    """The same while a terminal is attached to `agent`, which does not wait for it."""
+    """Does the same while a terminal is attached to `agent`, without a wait."""
     connection = None
     with suppress(CtlError, OSError):
         if (body := brought(ctx)) is not None:
@@ -69,20 +69,20 @@ def brought_along(ctx: CommandContext, agent: str) -> Iterator[None]:
 
 
 def bring_all(ctx: CommandContext, agent: str) -> list[str]:
-    """Have this shell's environment be that of `agent`, from its next start on. Returns the names of what of it decides
-    which code runs. Raises ApiError."""
+    """Makes this shell's environment that of `agent`, from its next start on. Returns the names of variables that
+    decide which code runs. Raises ApiError."""
     body = {"env": environment(ctx), "bring": "all"}
     names: list[str] = ctx.client.post(agent_path(agent, "environment", control=True), body)["names"]
     return names
 
 
 def brings(agents: str) -> str:
-    """Returns the next step for `agents` whose environment names what is gone."""
+    """Returns the next step for `agents` whose environment names missing files."""
     return f"'synapsectl restart {agents}' in a shell that has it brings that"
 
 
 def note_activated(ctx: CommandContext, names: list[str]) -> None:
-    """Say what of this shell's environment decides which code runs in an agent that has it now."""
+    """Names the variables of this shell that decide which code runs in an agent that has them now."""
     if names:
         ctx.out.note(
             f"of this shell's environment, {', '.join(names)} went along and may decide which code runs there; "

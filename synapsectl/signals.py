@@ -12,7 +12,7 @@ from typing import Self
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 CTRL_C_SECONDS = 1.0
-"""A Ctrl-C that came in a bad moment is seen after so many seconds at most; see `typed_line`."""
+"""Seconds after which a Ctrl-C that came in a bad moment is seen at most; see `typed_line`."""
 
 
 class TerminalSignals:
@@ -21,9 +21,9 @@ class TerminalSignals:
     def __init__(self) -> None:
         self.fd = -1
         self.ended: int | None = None
-        """The first one that ends the process."""
+        """The first signal that ends the process."""
         self.suspended = False
-        """This process was told to stop."""
+        """True if this process got a signal to stop."""
         self.resized = False
 
     def __enter__(self) -> Self:
@@ -44,16 +44,16 @@ class TerminalSignals:
         os.close(self._wake)
 
     def unblock(self) -> None:
-        """Whoever began to attach has blocked them until they are noted here."""
+        """Unblocks the signals that were blocked at the beginning of the attach until they are noted here."""
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING, signal.SIGTSTP))
 
     def drain(self) -> None:
-        """Make `fd` unreadable until the next one."""
+        """Makes `fd` unreadable until the next signal."""
         with suppress(BlockingIOError):
             os.read(self.fd, 4096)
 
     def stop(self) -> None:
-        """Stop this process, until it is continued."""
+        """Stops this process, until it is continued."""
         self.suspended = False
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
@@ -81,8 +81,8 @@ def typed_line() -> str:
 
 class DeferredInterrupt:
     """A context manager: the first Ctrl-C inside is only noted, so that the answer to a request is still read, which
-    says what there is to end; `on_first` is called then. The second one interrupts. Elsewhere than in the main thread,
-    where no signal arrives, it does nothing."""
+    names the thing to end; `on_first` is called then. The second one interrupts. Outside the main thread, where no
+    signal arrives, it does nothing."""
 
     def __init__(self, on_first: Callable[[], None]) -> None:
         self.came = False

@@ -1,4 +1,4 @@
-"""A daemon where none runs: started detached, waited for, its last words shown where it does not come up."""
+"""Starts a daemon if none runs: detached, waits for it, and shows its last words if it does not come up."""
 
 import fcntl
 import os
@@ -20,11 +20,11 @@ from synapsed.process.lock_record import advice, elsewhere, here, is_locked, who
 from synapsed.process.parent_attributes import become_ordinary, hindrances
 
 START_DEADLINE = 30.0
-"""Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
-times what that takes."""
+"""Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine this
+takes ten times as long."""
 
 GUARD_DEADLINE = START_DEADLINE + SLOW_TIMEOUT
-"""Seconds to wait for another verb that starts or ends the daemon: it takes less, where it is not suspended."""
+"""Seconds to wait for another verb that starts or ends the daemon: it takes less, unless it is suspended."""
 
 POLL = 0.02
 """Seconds between two looks at the socket."""
@@ -32,20 +32,20 @@ POLL = 0.02
 TAIL_LINES = 20
 TAIL_BYTES = 16 * 1024
 LOG_MAX = 4 * 1024 * 1024
-"""Bytes of the log at which the next start puts it aside as daemon.log.1."""
+"""Bytes of the log at which the next start moves it to daemon.log.1."""
 
 CANNOT_RUN = 127
 
 FILES_WITHOUT_A_LIST = 1024
-"""Numbers of files that are looked at where the system does not list those that are open."""
+"""Number of descriptors that are tried if the system does not list the open ones."""
 
 SHUT_DOWN = "shut-down"
-"""A file beside the log: when a person ended a daemon last."""
+"""A file beside the log, with the time at which a person last ended a daemon."""
 
 
 def start_daemon(ctx: CommandContext) -> None:
-    """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log; TimedOut where
-    the person's own limit is over first."""
+    """Returns when a daemon answers on the control socket. Raises NoDaemon with the end of its log; TimedOut if the
+    person's own limit is over first."""
     ctx.check_user()
     _check_room(ctx, "no daemon runs, and none can be started")
     logs = ctx.paths.logs
@@ -71,26 +71,26 @@ def start_daemon(ctx: CommandContext) -> None:
 
 
 def _check_place(ctx: CommandContext) -> None:
-    """Raises NoDaemon where the state is that of a daemon in another place, which would be refused to ours."""
+    """Raises NoDaemon if the state belongs to a daemon in another place, so that ours would be refused."""
     if (record := elsewhere(str(ctx.paths.lock))) is not None:
         state = str(ctx.paths.state)
         raise NoDaemon(whose(state, record), advice(state))
 
 
 def _check_room(ctx: CommandContext, reason: str) -> None:
-    """Raises NoDaemon where the daemon could not write what it has to."""
+    """Raises NoDaemon if the daemon could not write its files."""
     if found := unwritable((ctx.paths.state, ctx.paths.sockets)):
         raise NoDaemon(f"{reason}: {found[0].cause}", found[0].mend)
 
 
 def is_elsewhere(ctx: CommandContext) -> bool:
-    """Returns True if the state is that of a daemon in another place."""
+    """Returns True if the state belongs to a daemon in another place."""
     return elsewhere(str(ctx.paths.lock)) is not None
 
 
 def take_over(ctx: CommandContext) -> None:
-    """From now on the state belongs to no place: the next daemon has it, wherever the last one was. Raises NoDaemon
-    where that one runs."""
+    """Releases the state, so that the next daemon has it, wherever the last one was. Raises NoDaemon if that one
+    runs."""
     try:
         lock = os.open(ctx.paths.lock, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -108,8 +108,8 @@ def take_over(ctx: CommandContext) -> None:
 
 @contextmanager
 def guarded(ctx: CommandContext) -> Iterator[None]:
-    """Nobody else starts a daemon of this home, or shuts one down, within. Waits for whoever does. Raises TimedOut
-    where that one does not end, OSError where there is no folder for the daemon's log."""
+    """Keeps others from starting a daemon of this home, or shutting one down, within; waits for one that does. Raises
+    TimedOut if that one does not end, OSError if there is no folder for the daemon's log."""
     guard = os.open(ctx.paths.logs, os.O_RDONLY | os.O_CLOEXEC)
     try:
         deadline = _until(ctx, GUARD_DEADLINE)
@@ -134,28 +134,28 @@ def _locked(guard: int) -> bool:
 
 
 def _until(ctx: CommandContext, seconds: float) -> float:
-    """On the monotonic clock: `seconds` from now, or when the person's own limit is over."""
+    """Returns the time on the monotonic clock: `seconds` from now, or the end of the person's own limit."""
     until = time.monotonic() + seconds
     return until if ctx.client.deadline is None else min(until, ctx.client.deadline)
 
 
 def _check_limit(ctx: CommandContext) -> None:
-    """Raises TimedOut where it is the person's own limit that is over."""
+    """Raises TimedOut if the person's own limit is over."""
     if ctx.client.deadline is not None and time.monotonic() > ctx.client.deadline:
         raise TimedOut(f"the daemon, which did not run, has not come up within {ctx.client.told(START_DEADLINE)}")
 
 
 def note_shutdown(ctx: CommandContext) -> None:
-    """A person has just ended the daemon: who has been waiting for it since before starts no other one."""
+    """Notes that a person has just ended the daemon: a verb that has waited for it since before starts no other one."""
     noted = ctx.paths.logs / SHUT_DOWN
     with suppress(OSError):
         noted.touch(mode=0o600)
-        now = time.time_ns()  # what the kernel would note by itself may be milliseconds old
+        now = time.time_ns()  # the kernel's own time may be milliseconds old
         os.utime(noted, ns=(now, now))
 
 
 def _shut_down_note(ctx: CommandContext) -> int | None:
-    """A mark that is another one once a person has ended a daemon; it is compared with itself, never with a clock."""
+    """Returns a mark that changes when a person has ended a daemon; it is compared with itself, never with a clock."""
     try:
         return (ctx.paths.logs / SHUT_DOWN).stat().st_mtime_ns
     except OSError:
@@ -163,7 +163,7 @@ def _shut_down_note(ctx: CommandContext) -> int | None:
 
 
 def _start_service(ctx: CommandContext) -> bool:
-    """Where the daemon of this home is installed as a service, it is that which is started."""
+    """Starts the service, if the daemon of this home is installed as one. Returns True if it is."""
     from synapsectl.service.available import this_machines
     from synapsectl.service.manager import NoServiceManager
 
@@ -211,8 +211,8 @@ def _start(ctx: CommandContext, log: Path, umask: int) -> None:
 
 
 def lasting_environment(ctx: CommandContext) -> dict[str, str]:
-    """This shell's environment for a daemon, which outlives what is around the shell. A configuration that cannot be
-    read is what the daemon complains of."""
+    """Returns this shell's environment for a daemon, which outlives the shell. The daemon reports a configuration that
+    cannot be read."""
     import sys
     import tomllib
 
@@ -227,8 +227,8 @@ def lasting_environment(ctx: CommandContext) -> dict[str, str]:
 
 
 def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, umask: int = 0o077) -> int:
-    """Start `argv` in a session of its own, a child of init's, with ordinary priority and all CPUs: what this shell has
-    was not meant for it. Returns a descriptor that ends with the process: its other end is the process's only."""
+    """Starts `argv` in a session of its own, a child of init's, with ordinary priority and all CPUs: this shell's were
+    not meant for it. Returns a descriptor that ends with the process: its other end is the process's only."""
     alive, end = os.pipe()
     child = os.fork()
     if child:
@@ -253,8 +253,8 @@ def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, uma
 
 
 def _inherit_nothing() -> None:
-    """Leaves to the next program no file but stdin, stdout and stderr, and no signal blocked: it would hold a lock of
-    the caller's (`flock 9`), or a pipe that somebody reads to its end, for as long as it lives."""
+    """Leaves the next program no file but stdin, stdout and stderr, and no signal blocked: it would hold a lock of the
+    caller's (`flock 9`), or a pipe that is read to its end, for as long as it lives."""
     try:
         numbers = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - it has the descriptor that lists too
     except OSError:
@@ -281,7 +281,7 @@ def _wait_for(ctx: CommandContext, alive: int, log: Path, begins: int) -> None:
 
 
 def holds_lock(ctx: CommandContext) -> bool:
-    """True while a daemon holds the lock of this home: from before it answers until it has ended altogether."""
+    """Returns True while a daemon holds the lock of this home: from before it answers until it has ended altogether."""
     return is_locked(str(ctx.paths.lock)) or is_locked(str(ctx.paths.run_lock))
 
 

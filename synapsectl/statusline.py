@@ -1,10 +1,10 @@
-"""The last row of an attached terminal, kept from the program; and the title, which tells how many need a person.
+"""The last row of an attached terminal, kept from the program; and the title, with the number of agents that need a
+person.
 
-The program's window is one row shorter than the terminal, and its output passes as it is, but for what would reach
-beyond: scrolling regions end above the row, the cursor is not put on it, and where something erased it it is drawn
-again. To draw it takes the terminal's one saved cursor: a program that goes back to one which it has not just saved
-strays, and its screen is drawn again by the daemon, which knows. Pure: output in, output out. It comes from the daemon,
-which never cuts a sequence in two.
+The program's window is one row shorter than the terminal, and its output passes as it is, except sequences that would
+reach beyond: scrolling regions end above the row, the cursor is not put on it, and after an erasure it is drawn again.
+Drawing it uses the terminal's one saved cursor: if a program goes back to an older saved one, its screen is wrong, and
+the daemon draws it again. Pure: output in, output out. It comes from the daemon, which never cuts a sequence in two.
 """
 
 import re
@@ -25,12 +25,12 @@ _MOUSE = frozenset({b"9", b"1000", b"1002", b"1003"})
 _FORMS = frozenset({b"1005", b"1006", b"1015", b"1016"})
 WHEEL_ON, WHEEL_OFF = b"\x1b[?1000;1006h", b"\x1b[?1000;1006l"
 _CUT = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
-"""The beginning of a character."""
+"""Beginning of a character."""
 
 
 class StatusRow:
-    """`size` is (columns, rows) of the terminal; `shown`: whether the last row is kept; `wheel`:
-    the mouse reports here while the program does not take it."""
+    """`size` is (columns, rows) of the terminal; `shown`: the last row is kept; `wheel`: the mouse reports here while
+    the program does not take it."""
 
     def __init__(self, size: tuple[int, int], *, shown: bool, titled: bool, wheel: bool = False) -> None:
         self._titled = titled
@@ -42,11 +42,11 @@ class StatusRow:
         self.text = ""
         self._needs = 0
         self._title = b""
-        """The program's own."""
+        """Title of the program."""
         self._saved = False
-        """The program has saved a cursor, which ours would replace."""
+        """True if the program has saved a cursor, which ours would replace."""
         self._replaced = True
-        """What is saved is ours, or nothing is saved."""
+        """True if the saved cursor is ours, or no cursor is saved."""
         self._origin = False
         self._margins = False
         self._wraps = True
@@ -55,21 +55,21 @@ class StatusRow:
         """The first and the last row of the scrolling region."""
         self._strayed = self._told = False
         self._stale = False
-        """It is to be drawn when that can be done."""
+        """True if it is to be drawn when possible."""
         self._whole = True
-        """No character is cut at the end of what was shown."""
+        """True if no character is cut at the end of the output."""
 
     @property
     def kept(self) -> bool:
-        """Whether there is a last row to keep: not in a terminal of hardly any."""
+        """True if there is a last row to keep: not in a terminal with very few rows."""
         return self.shown and self.size[1] >= 4
 
     def window(self) -> tuple[int, int]:
-        """Columns and rows that the program gets."""
+        """Returns the columns and rows that the program gets."""
         return self.size[0], self.size[1] - self.kept
 
     def begin(self) -> bytes:
-        """What is sent before a whole screen is drawn."""
+        """Returns the bytes before a whole screen is drawn."""
         self._saved = self._origin = self._margins = self._alternate = self._stale = False
         self._replaced = self._wraps = self._whole = True
         self._strayed = self._told = False
@@ -79,23 +79,23 @@ class StatusRow:
         return kept + WHEEL_ON if self._wheel else kept
 
     def screen(self, data: bytes) -> bytes:
-        """What is shown where the whole screen is drawn by `data`."""
+        """Returns the bytes that show a whole screen, drawn by `data`."""
         shown = self.begin() + self.feed(data)
         self._strayed = False
         return shown
 
     def strays(self) -> bool:
-        """Whether the program has done what cannot be followed here, so that its screen is to be drawn again; told once
-        until it is."""
+        """Returns True if the program has done something that cannot be followed here, so that its screen has to be
+        drawn again; once until it is."""
         told, self._told = self._told, self._told or self._strayed
         return self._strayed and not told
 
     def end(self) -> bytes:
-        """What gives the row back."""
+        """Returns the bytes that give the row back."""
         return b"\x1b[r\x1b[%d;1H\x1b[m\x1b[K" % self.size[1]
 
     def refresh(self) -> bytes:
-        """What draws the row again, if that can be done now; else it is done later."""
+        """Returns the bytes that draw the row again, if that is possible now; else it is done later."""
         self._stale = True
         return self._if_stale()
 
@@ -118,10 +118,10 @@ class StatusRow:
     # --- output -----------------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> bytes:
-        """What is shown of the program's output."""
+        """Returns the bytes to show for the program's output."""
         if not (self.kept or self._titled or self._wheel):
             return data
-        self._whole = True  # what a sequence stands behind is
+        self._whole = True  # the text before a sequence is whole
         passed = _SEQUENCE.sub(self._pass, data) if b"\x1b" in data else data
         self._whole = _CUT.search(data, max(0, len(data) - 4)) is None
         return passed + self._if_stale() if self._stale else passed
@@ -137,11 +137,11 @@ class StatusRow:
 
     @property
     def takes_mouse(self) -> bool:
-        """Whether the program does."""
+        """Returns True if the program takes the mouse."""
         return not self.mouse.isdisjoint(_MOUSE)
 
     def _moused(self, match: re.Match[bytes], passed: bytes) -> bytes:
-        """Modes were set: the mouse is the program's, or ours."""
+        """Handles modes of the mouse: it is the program's, or ours."""
         before = self.takes_mouse
         if match["modes"] is None:
             self.mouse.clear()
@@ -181,7 +181,7 @@ class StatusRow:
         return b"\x1b[%d;%dr" % rows
 
     def _reset(self, match: re.Match[bytes], last: int) -> bytes:
-        """What is sent behind a reset, or a test pattern all over."""
+        """Returns the bytes to send after a reset, or a test pattern all over."""
         self._stale = True
         if match["soft"]:  # terminals differ in what it resets
             self._strayed = self._replaced = True
@@ -195,7 +195,7 @@ class StatusRow:
         return self._region()
 
     def _put(self, *, saves: bool) -> None:
-        """The program saves a cursor, or goes back to it."""
+        """Notes that the program saves a cursor, or goes back to it."""
         self._saved = saves
         if saves:
             self._replaced = False
@@ -221,12 +221,12 @@ class StatusRow:
     # --- the title --------------------------------------------------------------------------------------------------
 
     def needs(self, count: int) -> bytes:
-        """So many need a person: what changes the title, if anything does."""
+        """Takes the number of items that need a person; returns the new title, if it changes."""
         before, self._needs = self._needs, count
         return self.title() if self._titled and count != before else b""
 
     def counted(self) -> bytes:
-        """The title, where it tells how many need a person."""
+        """Returns the title, if it has the number of items that need a person."""
         return self.title() if self._titled and self._needs else b""
 
     def title(self) -> bytes:

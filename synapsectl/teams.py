@@ -6,12 +6,12 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import UsageError
 
 ANYWHERE = "team:"
-"""Begins the address of a team with its members on all hosts of the fleet."""
+"""Beginning of the address of a team with its members on all hosts of the fleet."""
 
 
 def members_of(ctx: CommandContext, name: str) -> list[str] | None:
-    """The members of the team of that name, None if there is no such team; of `team:NAME` those on other hosts of the
-    fleet too. Raises ApiError, NoDaemon, UsageError."""
+    """Returns the members of the team of that name, None if there is no such team; for `team:NAME` those on other hosts
+    of the fleet too. Raises ApiError, NoDaemon, UsageError."""
     anywhere = name.startswith(ANYWHERE)
     for team in ctx.client.get("/teams?hosts=1" if anywhere else "/teams"):
         if team["name"] == name.removeprefix("@").removeprefix(ANYWHERE):
@@ -22,7 +22,7 @@ def members_of(ctx: CommandContext, name: str) -> list[str] | None:
 
 
 def with_members(ctx: CommandContext, addresses: Iterable[str]) -> list[str]:
-    """The addresses, with its members in the place of each team; never the agent in whose shell this is."""
+    """Returns the addresses, with its members in the place of each team; never the agent in whose shell this is."""
     found: list[str] = []
     for address in addresses:
         found += members_of(ctx, address) or [address]

@@ -1,8 +1,8 @@
-"""What a person's terminal sends, sorted: the keys that detach, replies that nobody asked for, and all the rest.
+"""Sorts the input of a person's terminal: the keys that detach, unexpected replies, and all the rest.
 
 Pure: bytes in any chunking go in, bytes for the agent come out. A terminal answers queries on its own (what it is,
 where its cursor is, its colours). The daemon answers an agent's queries and keeps them from viewers, so an answer that
-comes nevertheless belongs to something that was here before: the agent would take it for keys.
+comes nevertheless belongs to an earlier program: the agent would take it for keys.
 """
 
 import re
@@ -12,20 +12,20 @@ from typing import NamedTuple
 from synapsectl.errors import UsageError
 
 ESCAPE_HOLD = 0.05
-"""Seconds that the beginning of an escape sequence is kept for the rest of it: terminals write one at once, a person
-who pressed Esc should not wait longer."""
+"""Seconds that the beginning of an escape sequence is kept for its rest: terminals write one at once, and a person who
+pressed Esc should not wait longer."""
 
 REPLY_HOLD = 1.0
-"""The same for one that no key begins with: it is an answer whose rest is on its way."""
+"""The same for a beginning that no key has: it is an answer whose rest is on its way."""
 
 KEY_HOLD = 1.0
 """Seconds between two keys of a detach sequence; after that the first was meant for the agent."""
 
 HELD = 0.7
-"""Seconds in which a key that is held is said again, the first time."""
+"""Seconds within which a held key repeats the first time."""
 
 PASTE_HOLD = 3.0
-"""Seconds without a byte after which a paste is over whose end never came: its terminal was cut off."""
+"""Seconds without a byte after which a paste without its end is over: its terminal was cut off."""
 _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
 _PRINTABLE = rb"[\x20-\x7e\x80-\xff]"
@@ -52,7 +52,7 @@ _NAMED = re.compile(
 )
 """A key in the form of CSI u, with other codes of the same key and the text that it makes; or of modifyOtherKeys."""
 _EVENT = re.compile(rb"\x1b\[(?P<code>\d{0,7})(?::\d*)*(?:;\d*(?::(?P<type>\d))?(?:;[\d:]*)?)?[A-HPQSu~]")
-"""A key in the forms that can tell of an event; F3 is `13~` there."""
+"""A key in the forms that can report an event; F3 is `13~` there."""
 
 _SHIFT, _CTRL, _LOCKS = 1, 4, 64 | 128
 _MODIFIERS = frozenset({*range(57358, 57361), *range(57441, 57455)})
@@ -68,8 +68,8 @@ class Key(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What goes to the agent, and whether the person detaches after it; or does what `action` names, and `rest` is what
-    was typed then."""
+    """Bytes for the agent, and True if the person detaches after them; or the command `action`, with the keys after it
+    in `rest`."""
 
     data: bytes
     detached: bool
@@ -87,14 +87,14 @@ COMMANDS = {
     "detach": "d",
     "help": "?",
 }
-"""What can be done from an attached terminal, each with its usual key after the first of those that detach."""
+"""Commands of an attached terminal, each with its usual key after the first of those that detach."""
 
 _PAGE_UP = re.compile(rb"\x1b\[5(?:;(?:1|65|129|193)(?::1)?)?~")
-"""Looks back too, after the same key, as in tmux; with Caps Lock or Num Lock as well."""
+"""Page Up, which scrolls back too, after the same key, as in tmux; with Caps Lock or Num Lock as well."""
 
 
 def parse_keys(text: str) -> tuple[Key, ...]:
-    """The keys of `--detach-keys`: `ctrl-X` or single characters, separated by commas; empty for none.
+    """Returns the keys of `--detach-keys`: `ctrl-X` or single characters, separated by commas; empty for none.
 
     Raises UsageError."""
     return tuple(_parse_key(name.strip()) for name in text.split(",")) if text.strip() else ()
@@ -114,18 +114,19 @@ def _parse_key(name: str) -> Key:
 
 
 class HeldKey:
-    """The key that brought a person to an agent's terminal may still be held: said again, it is not for the agent."""
+    """The key that brought a person to an agent's terminal, which may still be held: its repetitions are not for the
+    agent."""
 
     def __init__(self, key: bytes, now: float = 0.0) -> None:
         self._key = key
         self.begin(now)
 
     def begin(self, now: float) -> None:
-        """The agent is shown only now."""
+        """Notes that the agent is shown only now."""
         self._until = now + HELD
 
     def rest(self, data: bytes, now: float) -> bytes:
-        """What of `data` is not that key."""
+        """Returns the part of `data` that is not that key."""
         if not self._key or now > self._until:
             self._key = b""
             return data
@@ -138,7 +139,7 @@ class HeldKey:
 
 
 class KeyFilter:
-    """Feed it what the terminal sends. While `hold` is a number, `flush` it when nothing came for so many seconds."""
+    """Sorts the terminal's input. While `hold` is a number, `flush` it when nothing came for so many seconds."""
 
     def __init__(
         self,
@@ -146,28 +147,28 @@ class KeyFilter:
         commands: Mapping[str, Key] | None = None,
         heard: Callable[[bytes], None] = lambda _reply: None,
     ) -> None:
-        """`commands`: the keys that do something after the first of `detach`. Where that is the only one it detaches
-        alone, when nothing follows it, or by being pressed twice. `heard` is given each of the terminal's answers."""
+        """`commands`: the keys with a command after the first of `detach`. If that is the only one it detaches alone,
+        when nothing follows it, or by being pressed twice. `heard` gets each of the terminal's answers."""
         self._detach = tuple(detach)
         self._commands = dict(commands or {}) if detach else {}
         self._heard = heard
         self._action = ""
         self._matched = 0
         self._kept = b""
-        """The detach keys seen so far."""
+        """Detach keys seen so far."""
         self._partial = b""
         self._rest = b""
-        """What stood behind a command in one run of bytes."""
+        """Keys after a command in one run of bytes."""
         self._pasted: bytes | None = None
-        """The last bytes of a paste that has not ended: nothing in it is a key."""
+        """Last bytes of a paste that has not ended: nothing in it is a key."""
         self.pressed = b""
         """The key of the last command."""
         self._taken = False
-        """The last key pressed was taken here: that it is held or let go is nothing for a program either."""
+        """True if the last key pressed was taken here: its repetitions and its release are not for a program either."""
 
     @property
     def hold(self) -> float | None:
-        """Seconds after which what is kept back has to be flushed; None when nothing is."""
+        """Returns the seconds after which kept bytes have to be flushed; None without kept bytes."""
         if self._partial:
             return REPLY_HOLD if _BEGUN.match(self._partial) else ESCAPE_HOLD
         if self._pasted is not None:
@@ -175,7 +176,7 @@ class KeyFilter:
         return KEY_HOLD if self._kept else None
 
     def feed(self, data: bytes) -> Passed:
-        """Sort `data`."""
+        """Sorts `data`."""
         buffer, self._partial = self._partial + data, b""
         out: list[bytes] = []
         at = 0
@@ -204,28 +205,28 @@ class KeyFilter:
         return Passed(b"".join(out), detached=False)
 
     def take_last(self) -> None:
-        """Somebody else has taken the last key: what the terminal still tells of it is no program's."""
+        """Notes that the last key was taken elsewhere: further reports about it are not for a program."""
         self._taken = True
 
     def expire(self) -> Passed:
-        """Nothing came for `hold` seconds."""
+        """Handles `hold` seconds without input."""
         alone = bool(self._commands) and self._matched == len(self._detach)
         kept = self.flush()
         return Passed(b"", detached=True) if alone else Passed(kept, detached=False)
 
     def flush(self) -> bytes:
-        """What was kept back and turned out to be no more than it was."""
+        """Returns the kept bytes, which turned out to be ordinary keys."""
         kept = self._kept + self._partial
         self._kept, self._partial, self._matched, self._pasted = b"", b"", 0, None
         return kept
 
     def _begin_paste(self, out: list[bytes]) -> None:
-        """What was kept back is the agent's, unless all that follows it is a command."""
+        """Begins a paste: kept bytes are the agent's, unless all that follows them is a command."""
         out += [self._kept if self._matched < len(self._detach) else b"", _PASTE]
         self._kept, self._matched, self._taken, self._pasted = b"", 0, False, b""
 
     def _paste(self, buffer: bytes, at: int, out: list[bytes]) -> int:
-        """Pass on what is pasted from `at`; returns where it ends."""
+        """Passes on the paste from `at`; returns its end."""
         before = self._pasted or b""
         found = (before + buffer[at:]).find(_PASTE_END)
         end = len(buffer) if found < 0 else at - len(before) + found + len(_PASTE_END)
@@ -234,7 +235,7 @@ class KeyFilter:
         return end
 
     def _take(self, piece: bytes, out: list[bytes]) -> bool:
-        """Put what is the agent's of `piece` to `out`; True when the detach keys are complete."""
+        """Puts the agent's part of `piece` to `out`; returns True when the detach keys are complete."""
         if piece[0] != 0x1B:
             return self._take_run(piece, out)
         if len(piece) > 1 and _is_reply(piece):
@@ -243,7 +244,7 @@ class KeyFilter:
         return self._take_key(piece, out)
 
     def _take_run(self, run: bytes, out: list[bytes]) -> bool:
-        """Bytes without an escape: a key each, but most of them of no interest."""
+        """Handles bytes without an escape: a key each, but most of them of no interest."""
         self._taken = False
         at = 0
         while at < len(run):
@@ -289,24 +290,25 @@ class KeyFilter:
         return True
 
     def _command(self, piece: bytes) -> str:
-        """What a key behind the first one does, if anything."""
+        """Returns the command of a key after the first one, if any."""
         if _PAGE_UP.fullmatch(piece):
             return "scrollback"
         return next((name for name, key in self._commands.items() if _is_key(piece, key)), "")
 
 
 def _is_report(piece: bytes) -> bool:
-    """True for what a terminal says by itself, of its mouse and focus."""
+    """Returns True for an unrequested report of a terminal, about its mouse and focus."""
     return piece in (b"\x1b[I", b"\x1b[O") or piece.startswith((b"\x1b[<", b"\x1b[M"))
 
 
 def parse_commands(changed: Mapping[str, str]) -> dict[str, Key]:
-    """The keys of `COMMANDS`, with those of `[attach] keys` in place of theirs. Raises UsageError."""
+    """Returns the keys of `COMMANDS`, with those of `[attach] keys` in place of theirs. Raises UsageError."""
     return {name: _parse_key(changed.get(name, usual)) for name, usual in COMMANDS.items()}
 
 
 def _is_key(piece: bytes, key: Key) -> bool:
-    """True when `piece` is `key` pressed, as the byte it is, in CSI u form or in that of xterm's modifyOtherKeys."""
+    """Returns True when `piece` is `key` pressed, as the byte it is, in CSI u form or in that of xterm's
+    modifyOtherKeys."""
     if piece == key.raw:
         return True
     named = _named_key(piece)
@@ -317,20 +319,20 @@ def _is_key(piece: bytes, key: Key) -> bool:
     if key.character.isupper():
         wanted |= _SHIFT
     elif not key.character.isalpha():
-        # Which characters need Shift is the layout's business.
+        # The layout decides which characters need Shift.
         relevant &= ~_SHIFT
     return relevant == wanted and not codes.isdisjoint({ord(key.character), ord(key.character.lower())})
 
 
 def _is_press(piece: bytes) -> bool:
-    """False for a key that is held or let go, and for Shift and its like."""
+    """Returns False for a repeated or released key, and for Shift and its like."""
     event = _EVENT.fullmatch(piece)
     return event is None or (event["type"] in (None, b"1") and int(event["code"] or 0) not in _MODIFIERS)
 
 
 def _named_key(piece: bytes) -> tuple[set[int], int] | None:
-    """Code points and modifier bits of a key in CSI u (or modifyOtherKeys) form; None for others, and for one that was
-    let go."""
+    """Returns code points and modifier bits of a key in CSI u (or modifyOtherKeys) form; None for others, and for a
+    released one."""
     match = _NAMED.fullmatch(piece)
     if match is None:
         return None
@@ -340,7 +342,7 @@ def _named_key(piece: bytes) -> tuple[set[int], int] | None:
 
 
 def _is_reply(piece: bytes) -> bool:
-    """True for a terminal's answer to a query."""
+    """Returns True for a terminal's answer to a query."""
     if piece[1] in b"]PX^_":
         return True
     match = _CSI.fullmatch(piece)
@@ -361,6 +363,6 @@ def _is_reply(piece: bytes) -> bool:
 
 
 def _is_f3(parameters: bytes) -> bool:
-    """F3 with modifiers has the form of a cursor report from the first line."""
+    """Returns True for F3 with modifiers, which has the form of a cursor report from the first line."""
     first, _, modifiers = parameters.partition(b";")
     return first == b"1" and modifiers.isdigit() and 2 <= int(modifiers) <= 16

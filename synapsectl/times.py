@@ -10,8 +10,8 @@ _DAYS = {"today": 0, "yesterday": 1}
 
 
 def moment(text: str) -> str:
-    """The type of an option that takes a time, as RFC 3339 in UTC: `2h` (ago), `today`, `yesterday`, a day, or a day
-    and a time, of the local zone where it names none."""
+    """Returns the value of an option that takes a time, as RFC 3339 in UTC: `2h` (ago), `today`, `yesterday`, a day, or
+    a day and a time, of the local zone if it names none."""
     now = datetime.now().astimezone()
     try:
         if (ago := _AGO.fullmatch(text)) is not None:
@@ -30,5 +30,5 @@ def moment(text: str) -> str:
 
 
 def shown(time: str) -> str:
-    """The RFC 3339 time `time` in the local zone."""
+    """Returns the RFC 3339 time `time` in the local zone."""
     return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,5 +1,5 @@
-"""`synapsectl profiles try`: an agent of a profile is started, given one message, and looked at from the start to the
-end; what does not fit is said."""
+"""`synapsectl profiles try`: starts an agent of a profile, gives it one message, and watches it from the start to the
+end; reports differences from the profile."""
 
 import os
 import re
@@ -18,15 +18,15 @@ READY_S = 60.0
 ANSWER_S = 180.0
 LOOK_S = 0.2
 STILL_S = 2.0
-"""So long the screen is looked at when the turn is said to be over: what works still moves something."""
+"""Seconds for which the screen is watched when the turn is said to be over: a working program still moves something."""
 OFTEN = 3
-"""Looks in which a row must have stood to be told."""
+"""Looks in which a row must have been shown to be reported."""
 BOTTOM = 10
 """Rows from the bottom in which signs of work stand."""
 
 
 class _Trial:
-    """What is seen of one agent. `told` is what does not fit."""
+    """Observations of one agent. `told` are the differences."""
 
     def __init__(self, client: Client, agent: str) -> None:
         self._client = client
@@ -34,12 +34,12 @@ class _Trial:
         self.told: list[str] = []
         self.asks: str | None = None
         self.busy: set[str] = set()
-        """Why it was said to work."""
+        """Reasons why it was said to work."""
         self.moved: dict[str, int] = {}
-        """Rows at the bottom while it worked, and how often each was seen."""
+        """Rows at the bottom while it worked, each with its number of looks."""
 
     def rows(self) -> list[str]:
-        """The last rows of its screen that say something."""
+        """Returns the last rows of its screen that have text."""
         screen = self._client.get(agent_path(self._agent, "screen"), {"format": "json"})
         return [line.rstrip() for line in screen["lines"] if line.strip()][-BOTTOM:]
 
@@ -52,7 +52,7 @@ class _Trial:
         return seen
 
     def until(self, wanted: Callable[[], bool], within: float) -> bool:
-        """Whether it is so within so many seconds, and before it asks something."""
+        """Returns True if `wanted` becomes true within so many seconds, and before it asks something."""
         end = time.monotonic() + within
         while not wanted():
             if self.asks is not None or time.monotonic() > end:
@@ -75,7 +75,7 @@ class _Trial:
         return False
 
     def answers(self, message: str, within: float) -> str | None:
-        """The answer to one message; what is wrong with it is told."""
+        """Returns the answer to one message, and reports differences."""
         before = self.rows()
         body = {"message": {"role": "user", "parts": [{"type": "text", "text": message}]}, "metadata": {}}
         task = self._client.post(agent_path(self._agent, "tasks/send"), body, key=os.urandom(16).hex())["task"]
@@ -103,7 +103,7 @@ class _Trial:
         return answer
 
     def _stands_still(self, message: str) -> None:
-        """What moves when its turn is said to be over is work."""
+        """Reports rows that still move when its turn is said to be over."""
         last = self.rows()
         moving: set[str] = set()
         end = time.monotonic() + STILL_S
@@ -128,8 +128,8 @@ class _Trial:
 
 
 def try_profile(profile: str, rest: list[str], message: str, limit: float, ctx: CommandContext) -> tuple[int, Any]:
-    """Start an agent of `profile`, give it `message`, and remove it; the exit code, and what was seen. Raises what
-    `start_agent` does."""
+    """Starts an agent of `profile`, gives it `message`, and removes it; returns the exit code, and the observations.
+    Raises the errors of `start_agent`."""
     wanted = unasked(profile, name=f"try-{os.urandom(3).hex()}", no_port=True, rest=rest)
     agent = start_agent(wanted, ctx)
     trial = _Trial(ctx.client, agent["id"])
@@ -145,7 +145,7 @@ def try_profile(profile: str, rest: list[str], message: str, limit: float, ctx: 
 
 
 def show(seen: dict[str, Any], ctx: CommandContext) -> None:
-    """Say what a trial has shown."""
+    """Prints the result of a trial."""
     profile = seen["profile"]
     for line in seen["wrong"]:
         ctx.out.note(f"{profile}: {line}")

@@ -14,10 +14,11 @@ from synapsectl.ahead import ALTERNATE_OFF, ALTERNATE_ON, BegunAttach, clear, sc
 
 READ_MAX = 64 * 1024
 LEAVE_DEADLINE = 1.0
-"""Seconds for a terminal to take what resets it; one that takes nothing (Ctrl-S, a frozen window) is left as it is."""
+"""Seconds for a terminal to take its reset; one that takes nothing (Ctrl-S, a frozen window) is left as it is."""
 
 KEYBOARD = b"\x1b[<99u\x1b[>4m"
-"""Every pushed flag of the kitty keyboard protocol, and xterm's modifyOtherKeys. Each screen has flags of its own."""
+"""Resets every pushed flag of the kitty keyboard protocol, and xterm's modifyOtherKeys. Each screen has flags of its
+own."""
 
 _STOP = b"".join(
     (
@@ -38,14 +39,13 @@ _USUAL = b"".join(
 )
 RESET = _STOP + ALTERNATE_OFF + KEYBOARD + _USUAL
 RESET_ALTERNATE = _STOP + _USUAL
-"""Take back whatever a program has set in a terminal that showed its output; the second one stays on the screen that it
-is on."""
+"""Takes back all settings of a program in a terminal that showed its output; the second one stays on its screen."""
 _TITLE = b"\x1b[23;0t"
 _BELOW = b"\x1b[999;1H\r\n"
 LEAVE = RESET + _TITLE + _BELOW
 LEAVE_ALTERNATE = RESET_ALTERNATE + _BELOW + ALTERNATE_OFF + b"\x1b[m\x1b[?25h" + _TITLE
-"""And the title, as it was pushed at the beginning. Where there is an alternate screen its end brings back what stood
-before, the cursor too; a terminal without one goes on in a free line."""
+"""Resets the title as well, as it was pushed at the beginning. If there is an alternate screen its end brings the
+former one back, the cursor too; a terminal without one goes on in a free line."""
 END_PROGRESS = b"\x1b]9;4;0\x1b\\"
 END_STATUS = b"\x1b]7501;state=clear\x1b\\"
 
@@ -57,7 +57,7 @@ class TerminalGone(Exception):
 class Terminal:
     """The terminal on `fd`. A context manager: raw inside. Entering raises TerminalGone.
 
-    It is opened again where that is possible, because a file description that we make non-blocking must not be the one
+    It is opened again if that is possible, because a file description that we make non-blocking must not be the one
     that the shell shares.
     """
 
@@ -66,7 +66,7 @@ class Terminal:
         self._fd = fd
         self._saved: list[object] | None = None
         self.alternate = False
-        """What is shown is shown on the alternate screen."""
+        """True if the alternate screen is used."""
         self._progress = False
         self._status = False
 
@@ -78,7 +78,7 @@ class Terminal:
         self.give_back()
 
     def go_on(self, begun: BegunAttach) -> bool:
-        """Take it as it is; whether it was made raw before."""
+        """Takes over its present state; returns True if it was made raw before."""
         if begun.terminal is None:
             return False
         self._fd, self._saved = begun.terminal
@@ -87,7 +87,7 @@ class Terminal:
         return True
 
     def take(self) -> None:
-        """Make it raw, if it is not. Raises TerminalGone."""
+        """Makes it raw, if it is not. Raises TerminalGone."""
         if self._saved is not None:
             return
         try:
@@ -99,14 +99,14 @@ class Terminal:
             self.write_out(clear(rows, alternate=self.alternate))
 
     def show_on(self, *, alternate: bool) -> bytes:
-        """From now on the alternate screen is shown on, or not: what makes a terminal that is taken change to that."""
+        """Switches to the alternate screen, or from it; returns the bytes that change a terminal that is taken."""
         before, self.alternate = self.alternate, alternate
         if self._saved is None or alternate == before:
             return b""
         return RESET + (ALTERNATE_ON if alternate else scroll_away(self.size()[1]))
 
     def give_back(self) -> None:
-        """Make it what it was, if it was taken."""
+        """Makes it what it was, if it was taken."""
         saved, self._saved = self._saved, None
         if saved is None:
             return
@@ -117,7 +117,8 @@ class Terminal:
             with suppress(OSError, termios.error):
                 leave = (LEAVE_ALTERNATE if self.alternate else LEAVE) + extra
                 if not self.write_out(leave):
-                    # What it has not taken by now is dropped: nobody may wait for it, and our last words need room.
+                    # Output that it has not taken by now is dropped: the person must not wait for it, and our last
+                    # words need room.
                     termios.tcflush(self._fd, termios.TCOFLUSH)
                     self.write_out(leave)
             with suppress(OSError, termios.error):
@@ -131,14 +132,14 @@ class Terminal:
 
     @property
     def reset(self) -> bytes:
-        """What takes back all that a program has set, before something else is drawn."""
+        """Returns the bytes that take back all settings of a program, before something else is drawn."""
         return RESET_ALTERNATE if self.alternate else RESET
 
     def fileno(self) -> int:
         return self._fd
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows."""
+        """Returns columns and rows."""
         try:
             size = os.get_terminal_size(self._fd)
         except OSError:
@@ -146,7 +147,7 @@ class Terminal:
         return size.columns or 80, size.lines or 24
 
     def cell(self) -> tuple[int, int] | None:
-        """Width and height of a cell in pixels, if the kernel was told."""
+        """Returns width and height of a cell in pixels, if the kernel knows them."""
         try:
             rows, cols, width, height = struct.unpack("HHHH", fcntl.ioctl(self._fd, termios.TIOCGWINSZ, bytes(8)))
         except OSError:
@@ -154,7 +155,7 @@ class Terminal:
         return (width // cols, height // rows) if cols and rows and width and height else None
 
     def read(self) -> bytes | None:
-        """What was typed, None when there is nothing now, b"" when the terminal is gone."""
+        """Returns the typed bytes, None if no byte waits, b"" when the terminal is gone."""
         try:
             return os.read(self._fd, READ_MAX)
         except BlockingIOError:
@@ -163,7 +164,8 @@ class Terminal:
             return b""
 
     def write(self, data: bytes | bytearray) -> int:
-        """Show as much of `data` as the terminal takes now; how many bytes that is. Raises OSError when it is gone."""
+        """Shows as much of `data` as the terminal takes now; returns the number of bytes. Raises OSError when it is
+        gone."""
         self._note(data)
         try:
             return os.write(self._fd, data)
@@ -171,12 +173,13 @@ class Terminal:
             return 0
 
     def _note(self, data: bytes | bytearray) -> None:
-        """What of `data` is to be taken back that `LEAVE` does not."""
+        """Notes settings in `data` that have to be taken back besides `LEAVE`."""
         self._progress = self._progress or b"\x1b]9;4;" in data
         self._status = self._status or b"\x1b]7501;" in data
 
     def write_out(self, data: bytes | bytearray) -> bool:
-        """Show all of `data`, waiting for the terminal up to a deadline; False when it passed. Raises OSError."""
+        """Shows all of `data`, waiting for the terminal up to a deadline; returns False when it passed. Raises
+        OSError."""
         deadline = time.monotonic() + LEAVE_DEADLINE
         view = memoryview(data)
         while view and (left := deadline - time.monotonic()) > 0:

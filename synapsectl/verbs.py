@@ -1,4 +1,4 @@
-"""The verbs: which module has each, and what it is for; and the overview of them, which `synapsectl -h` shows."""
+"""The verbs, each with its module and its purpose; and the overview of them, which `synapsectl -h` shows."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,9 +12,9 @@ from synapsectl.output import PROGRAM, UNBROKEN, fold
 
 class Verb(NamedTuple):
     """`module` is one of `package`; `module:name` an object in one that several verbs share. The verb of a part stands
-    in the overview behind the verb `after`, and `completes` says what words of its command line may be: by sub-verb and
-    metavar (`remove NAME`) a path of the daemon, and the keys of what is a word there and of what it is; or as
-    `module:name` a function that returns words, each with what it is."""
+    in the overview after the verb `after`, and `completes` has the possible words of its command line: by sub-verb and
+    metavar (`remove NAME`) a path of the daemon, and the keys of the words there and of their descriptions; or as
+    `module:name` a function that returns words, each with its description."""
 
     module: str
     help: str
@@ -25,11 +25,11 @@ class Verb(NamedTuple):
 
     @property
     def full_module(self) -> str:
-        """With its package, and without the object's name."""
+        """Returns the name with its package, and without the object's name."""
         return f"{self.package}.{self.module.partition(':')[0]}"
 
     def load(self) -> Any:
-        """What has the verb's `configure` and `run`, or its `SUBVERBS`."""
+        """Returns the module or object with the verb's `configure` and `run`, or its `SUBVERBS`."""
         found, name = import_module(self.full_module), self.module.partition(":")[2]
         return getattr(found, name) if name else found
 
@@ -42,7 +42,7 @@ class Verb(NamedTuple):
         return getattr(import_module(f"{self.package}.{module}"), name)  # type: ignore[no-any-return]
 
     def examples(self) -> "Sequence[tuple[str, str]]":
-        """Command lines, and what each is for: `EXAMPLES` of the module, by name where several verbs share it."""
+        """Returns command lines, each with its purpose: `EXAMPLES` of the module, by name if several verbs share it."""
         name = self.module.partition(":")[2]
         found: Any = import_module(self.full_module).EXAMPLES
         told: Sequence[tuple[str, str]] = found[name] if name else found
@@ -51,9 +51,9 @@ class Verb(NamedTuple):
 
 class DaemonVerb(NamedTuple):
     """A verb of `synapsed`, in a part's table `DAEMON_VERBS`. `module` has its `configure`, for its parser, and `run`,
-    which is given what was parsed, the daemon's paths, a function that reads the configuration, and what tells the
-    service manager of it; it may raise SynapsedError. `log`: it serves until SIGTERM or SIGINT, and its log is called
-    so. `internal`: it is for `synapsectl`, and tells what is wrong as JSON, too."""
+    which gets the parsed arguments, the daemon's paths, a function that reads the configuration, and the notifier of
+    the service manager; it may raise SynapsedError. `log`: it serves until SIGTERM or SIGINT, and its log has this
+    name. `internal`: it is for `synapsectl`, and reports errors as JSON, too."""
 
     module: str
     help: str
@@ -67,7 +67,7 @@ MESSAGES = "messages and answers"
 ELSEWHERE = "agents elsewhere, and programs"
 DAEMON = "the daemon and this tool"
 GROUPS = (AGENTS, LOOKING, MESSAGES, ELSEWHERE, DAEMON)
-"""In the order of the overview; another group of a part comes behind them."""
+"""Groups in the order of the overview; another group of a part comes after them."""
 
 VERBS = {
     "start": Verb("start", "start an agent", AGENTS),
@@ -108,11 +108,11 @@ VERBS = {
     "version": Verb("version", "print the versions of the tool and of the daemon", DAEMON),
     "help": Verb("help_", "show this overview, or more of one verb", DAEMON),
 }
-"""Those that are there without any part; `verbs` has all."""
+"""Verbs that need no part; `verbs` has all."""
 
 ALIASES = {"ls": "list"}
 QUICK_VERBS = frozenset({"list", "inbox", "attach"})
-"""Verbs that have in `QUICK`, for some command lines, what the parser would make of them."""
+"""Verbs that have in `QUICK`, for some command lines, the parser's result."""
 
 
 PURPOSE = "keeps agents on the command line running, and talks to them"
@@ -135,7 +135,7 @@ SYNONYMS = {
     "no": "deny",
     "yes": "approve",
 }
-"""What people who come from other tools type, and the verb that they mean."""
+"""Words of people who come from other tools, and the verb that they mean."""
 
 RELEASED = {
     "acp": "editors",
@@ -152,7 +152,7 @@ RELEASED = {
     "token": "web",
     "worktree": "worktrees",
 }
-"""Verbs of parts, with the part of each: what is said where that is not installed."""
+"""Verbs of parts, with the part of each: for the error if it is not installed."""
 
 NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
 """Verbs of this tool that need a part."""
@@ -171,12 +171,12 @@ def verbs() -> dict[str, Verb]:
 
 
 def packages_with(module: str) -> list[str]:
-    """Returns the packages for this tool, of all parts, which have such a module."""
+    """Returns the packages for this tool, of all parts, that have such a module."""
     return [*_here(module), *_outside(module)]
 
 
 def _here(module: str) -> list[str]:
-    """Those of parts that are in this distribution."""
+    """Returns those of parts in this distribution."""
     from synapsed.parts import __path__ as parts
     from synapsed.parts.list import NAMES
 
@@ -185,7 +185,7 @@ def _here(module: str) -> list[str]:
 
 
 def is_installed(part: str) -> bool:
-    """Returns whether a part is there. Other distributions are looked at only if it is no folder of this one."""
+    """Returns True if a part is there. Other distributions are looked at only if it is no folder of this one."""
     from synapsed.parts import __path__ as parts
 
     if os.path.isfile(os.path.join(parts[0], part, "face.py")):  # noqa: PTH113, PTH118 - without pathlib
@@ -215,7 +215,7 @@ def daemon_verbs() -> dict[str, DaemonVerb]:
 
 
 def _outside(module: str) -> list[str]:
-    """Those of other distributions' parts."""
+    """Returns those of other distributions' parts."""
     from importlib.util import find_spec
 
     from synapsed.parts.outside import packages
@@ -228,7 +228,7 @@ def _outside(module: str) -> list[str]:
 
 
 def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """Returns the verbs with those of a part, each behind the one that it names, and in its group."""
+    """Returns the verbs with those of a part, each after the one that it names, and in its group."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:
@@ -239,7 +239,7 @@ def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
 
 
 def overview(columns: int | None = None) -> str:
-    """The verbs by their groups, in lines that break at words where a terminal has fewer `columns`."""
+    """Returns the verbs by their groups, in lines that break at words if a terminal has fewer `columns`."""
     lines = [f"usage: {PROGRAM} VERB …"]
     width = columns or UNBROKEN
     group = None

@@ -1,6 +1,5 @@
-"""Waiting for a task: to its end, or until a person is needed; how it ended, on stderr and as an exit code; and waiting
-for the first of several that is completed, while the others go on.
-"""
+"""Waits for a task: to its end, or until a person is needed, and reports its end on stderr and as an exit code; and
+waits for the first completed one of several, while the others go on."""
 
 import json
 import time
@@ -29,23 +28,23 @@ LAST_LOOK = 4.0
 """Seconds of silence after which the agent itself is looked at: at first, and at most."""
 
 RULE_LOOK = 2.0
-"""Seconds after which a question outside the task is looked at again before it is a person's: a rule may answer it."""
+"""Seconds after which a question outside the task is read again before it goes to a person: a rule may answer it."""
 
 LONG_WAIT = 3.0
-"""Seconds after which it is worth a word that a message waits although nothing holds it up but the agent itself."""
+"""Seconds after which a message that waits only for the agent itself is mentioned."""
 
 PASSING = frozenset({"unread"})
-"""What holds messages for a moment whenever an answer is typed."""
+"""Reasons that hold messages for a moment whenever an answer is typed."""
 
 STANDS = frozenset({"permission", "question", "plan", "sign_in", "unreadable"})
-"""Kinds of what an agent does not go on before."""
+"""Kinds of items for which an agent stands still."""
 
 LONG_START = 10.0
-"""Seconds after which it is worth a word that an agent has not come up: programs take less, but for the slowest."""
+"""Seconds after which an agent that has not come up is mentioned: programs take less, except the slowest."""
 
 
 def answer_of(task: dict[str, Any]) -> str | None:
-    """The text of the turn's last assistant message, None if there is no such message."""
+    """Returns the text of the turn's last assistant message, None if there is no such message."""
     for artifact in task.get("artifacts") or []:
         if artifact.get("artifact_id") == "answer":
             return "".join(part.get("text", "") for part in artifact.get("parts") or [])
@@ -53,8 +52,8 @@ def answer_of(task: dict[str, Any]) -> str | None:
 
 
 class Waiter:
-    """Waits for one task after the other. `deadline` is on the monotonic clock; `on_event` is shown every event,
-    `note` is told once what a task is held up by, and `on_tick` is called every second."""
+    """Waits for one task after the other. `deadline` is on the monotonic clock; `on_event` gets every event, `note`
+    gets each reason of a delay once, and `on_tick` is called every second."""
 
     def __init__(
         self,
@@ -78,12 +77,12 @@ class Waiter:
     def wait(
         self, task: dict[str, Any], request: dict[str, Any] | None = None, *, again: bool = False
     ) -> dict[str, Any]:
-        """The task when it is at its end or waits for a person; a task of which nothing was heard yet waits for a
-        person too when its agent does (`prompt` is then the agent's). Where the task stands for the reply to a
-        `request`, and that waits for a person, it is the request.
+        """Returns the task when it is at its end or waits for a person; a task without an event so far waits for a
+        person too when its agent does (`prompt` is then the agent's). If the task stands for the reply to a `request`,
+        and that waits for a person, it is the request.
 
-        Raises TimedOut at the deadline, NoDaemon when the daemon stays away. A daemon that comes back is gone on
-        with where it was left; so is, `again`, a task that was waited for before.
+        Raises TimedOut at the deadline, NoDaemon when the daemon stays away. After a return of the daemon the wait goes
+        on from its last place; so it does, with `again`, for a task of an earlier wait.
         """
         self._cursor, self._noted, self._request = self._cursor if again else "0", "", request
         self._since = time.monotonic()
@@ -91,7 +90,7 @@ class Waiter:
         while True:
             seen = self._cursor
             try:
-                # What a task came to before is told no second time: one that is waited for again is looked at first.
+                # Earlier states of a task are not reported twice: with `again` the task is read first.
                 held = None if again else self._watch(task)
                 current: dict[str, Any] = self._client.get(task_path(task["id"]))["task"]
             except NoDaemon as error:
@@ -116,7 +115,7 @@ class Waiter:
             again = False
 
     def _watch(self, task: dict[str, Any]) -> dict[str, Any] | None:
-        """Follow the task's events to the end of the stream; returns the prompt of an agent that asks a person
+        """Follows the task's events to the end of the stream; returns the prompt of an agent that asks a person
         something outside any task, while this one has not begun."""
         look_at = time.monotonic() + FIRST_LOOK
         pause, asked = FIRST_LOOK, None
@@ -147,14 +146,14 @@ class Waiter:
             )
 
     def _tick(self) -> float:
-        """Seconds of silence after which to look at the clock."""
+        """Returns the seconds of silence after which to look at the clock."""
         if self._deadline is None:
             return FIRST_LOOK
         return min(FIRST_LOOK, max(0.01, self._deadline - time.monotonic()))
 
     def _why(self, agent: dict[str, Any], task: dict[str, Any]) -> str:
-        """What holds the task up, for a person; empty for nothing: what it waits behind, what the agent's screen asks,
-        or what it does. What stands in parentheses may change and be the same."""
+        """Returns the reason why the task is delayed, for a person, or an empty text: the work before it, the question
+        on the agent's screen, or the agent's activity. Text in parentheses may change without a new reason."""
         name, activity, held, prompt = agent["name"], agent["activity"], agent.get("held"), agent.get("prompt")
         if agent["state"] in ("stopped", "failed", "backoff"):
             return f"{name} cannot take a message now: {agent['state']}"
@@ -177,8 +176,8 @@ class Waiter:
         return f"{name} cannot take a message now: {activity} {more}"
 
     def _held(self, task: dict[str, Any]) -> dict[str, Any] | None:
-        """What the task's agent asks a person, where that is no task's question; says once what else holds it up. Of a
-        task that stands for the reply to a request: the request, where that waits for a person."""
+        """Returns the question of the task's agent to a person, if it is no task's question; reports another reason of
+        the delay once. For a task that stands for the reply to a request: the request, if that waits for a person."""
         if self._request is not None:
             asked: dict[str, Any] = self._client.get(task_path(self._request["id"]))["task"]
             return asked if asked["status"] in INTERRUPTED else None
@@ -198,7 +197,8 @@ class Waiter:
             self._note(held)
 
     def _asked_there(self, task: dict[str, Any]) -> str:
-        """What an agent on another host is asked that holds the task up, as that host tells it; empty for nothing."""
+        """Returns the question of an agent on another host that holds the task up, as that host reports it, or an empty
+        text."""
         if "@" not in task["agent_id"] or time.monotonic() - self._since < LONG_WAIT:
             return ""
         try:
@@ -212,7 +212,7 @@ class Waiter:
 
 
 def outcome(ctx: CommandContext, agent: str, task: dict[str, Any]) -> int:
-    """0 completed, 1 failed, canceled or rejected, 7 waits for a person; what there is to say of it goes to stderr."""
+    """Returns 0 completed, 1 failed, canceled or rejected, 7 waits for a person; prints remarks on stderr."""
     out = ctx.out
     if task["status"] in INTERRUPTED:
         tell_waiting(ctx, agent, short_id(task["id"]), task)
@@ -226,7 +226,7 @@ def outcome(ctx: CommandContext, agent: str, task: dict[str, Any]) -> int:
 
 
 def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> None:
-    """Say whose answers (`tasks` by agent) no exact channel has told, and what goes on beside them."""
+    """Names the agents whose answers (`tasks` by agent) came from no exact channel, and their background tasks."""
     read = [agent for agent, task in tasks.items() if task["status"] == "completed" and task.get("exact") is False]
     if read:
         whose = "this answer was" if len(tasks) == 1 else f"the answers of {', '.join(read)} were"
@@ -243,12 +243,12 @@ def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> No
 
 
 LOOK_S = 1.0
-"""Seconds between two looks at the clock; and at all the tasks, for one who may not follow the events."""
+"""Seconds between two looks at the clock; and at all the tasks, for a client that may not follow the events."""
 
 
 class FirstOf:
-    """Waits for one of `tasks` (ids). `note` is told of each that waits for a person, once; `deadline` is on the
-    monotonic clock."""
+    """Waits for one of `tasks` (ids). `note` gets each that waits for a person, once; `deadline` is on the monotonic
+    clock."""
 
     def __init__(
         self, client: Client, tasks: Sequence[str], *, deadline: float | None, note: Callable[[str], None]
@@ -259,10 +259,10 @@ class FirstOf:
         self._note = note
         self._noted: set[str] = set()
         self.ended: dict[str, dict[str, Any]] = {}
-        """Those that have ended otherwise, by id."""
+        """Tasks that have ended without success, by id."""
 
     def wait(self) -> dict[str, Any] | None:
-        """The task; None where all have ended, and none is completed. Raises TimedOut, NoDaemon, ApiError."""
+        """Returns the task; None if all have ended, and none is completed. Raises TimedOut, NoDaemon, ApiError."""
         give_up: float | None = None
         while self._open:
             try:
@@ -281,7 +281,7 @@ class FirstOf:
         return None
 
     def _changed(self) -> Iterator[str]:
-        """All, and then each of which something is heard."""
+        """Yields all tasks, and then each with an event."""
         try:
             with self._client.stream("/events", {"types": "taskStatus"}) as stream:
                 yield from list(self._open)

@@ -16,7 +16,7 @@ FRAME_MAX = 32 * 1024
 
 
 class OpenedWay(NamedTuple):
-    """A way that the daemon has opened, with its greeting and what came with that."""
+    """A connection that the daemon has opened, with its greeting and the frames that came with it."""
 
     connection: TerminalConnection
     greeting: dict[str, Any]
@@ -24,7 +24,7 @@ class OpenedWay(NamedTuple):
 
 
 class Attempt:
-    """Another way is asked for, while the person may leave."""
+    """An attempt to open another connection, during which the person may leave."""
 
     def __init__(self, ask: Callable[[], OpenedWay]) -> None:
         import threading
@@ -41,12 +41,12 @@ class Attempt:
             self._found = error
 
     def over(self, seconds: float) -> bool:
-        """Wait so long for it, at the most."""
+        """Waits so long for it, at the most; returns True if it is over."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def result(self) -> OpenedWay:
-        """Once it is over. Raises CtlError."""
+        """Returns the result, once it is over. Raises CtlError."""
         if isinstance(self._found, OpenedWay):
             return self._found
         raise self._found or CtlError("nobody has asked")
@@ -58,17 +58,17 @@ class Way:
     def __init__(self, client: Client, *, read_only: bool, begun: BegunAttach | None, far: bool = False) -> None:
         self.daemon: TerminalConnection | None = None
         self.frames: list[tuple[int, bytes]] = []
-        """What came with the greeting."""
+        """Frames that came with the greeting."""
         self.leased: LeasedKeys | None = None
-        """Keys are sent under a lease."""
+        """Set if keys are sent under a lease."""
         self._far = far
         self._client = client
         self._read_only = read_only
         self._begun = begun
-        """The first connection, where it has begun already."""
+        """The first connection, if it has begun already."""
 
     def ask(self, agent: str, *, cols: int, rows: int) -> OpenedWay:
-        """Ask the daemon for a way to `agent`, which takes its time. Raises CtlError."""
+        """Requests a connection to `agent` from the daemon, which takes its time. Raises CtlError."""
         begun, self._begun = self._begun, None
         opened = open_terminal(self._client, agent, cols=cols, rows=rows, read_only=self._read_only, begun=begun)
         try:
@@ -78,7 +78,7 @@ class Way:
             raise
 
     def begin(self, way: OpenedWay) -> None:
-        """Have it in place of the one before."""
+        """Takes the connection in place of the one before."""
         opened, greeting, self.frames = way
         self.leased = None
         if self._far and greeting.get("leases"):
@@ -90,23 +90,23 @@ class Way:
         self.daemon = opened
 
     def leave(self) -> None:
-        """Nothing more comes here."""
+        """Drops the connection."""
         daemon, self.daemon = self.daemon, None
         if daemon is not None:
             daemon.close(0)
 
     def close(self, timeout: float) -> None:
-        """Leave, with `timeout` seconds for the daemon to take what it was sent."""
+        """Leaves, with `timeout` seconds for the daemon to take earlier data."""
         if self.daemon is not None:
             self.daemon.close(timeout)
 
     def command(self, document: Mapping[str, Any]) -> None:
-        """To the daemon, if it is there."""
+        """Sends a command to the daemon, if it is there."""
         if self.daemon is not None:
             self.daemon.command(document)
 
     def type(self, keys: bytearray, typed: float) -> None:
-        """Send `keys` as far as that goes now, and take what was sent out of them; the oldest was `typed` then."""
+        """Sends `keys` as far as possible now, and removes the sent ones; the oldest was `typed` then."""
         if self.leased is not None:
             from synapsectl.leases import clock
 

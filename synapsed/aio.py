@@ -16,7 +16,7 @@ class Timer(Protocol):
 
 
 class Timers(Protocol):
-    """What is used of an event loop's timers, so that tests can turn the clock."""
+    """The used methods of an event loop's timers, so that tests can turn the clock."""
 
     def call_later(self, delay: float, callback: "_Callback", /) -> Timer: ...
 
@@ -26,12 +26,13 @@ class _Callback(Protocol):
 
 
 def at_once[T](work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-    """A task for `work` that runs as far as it can before this returns, and not behind what the loop has to do."""
+    """Returns a task for `work` that runs as far as it can before this returns, and not after the other work of the
+    loop."""
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, eager_start=True)
 
 
 async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None = None) -> None:
-    """Returns after so many seconds, at once for 0, or once `woken` is set, which the end of the time does too. A pause
+    """Returns after so many seconds, at once for 0, or once `woken` is set; the end of the time sets it, too. A pause
     that is cancelled leaves no timer."""
     if seconds <= 0:
         return
@@ -44,7 +45,7 @@ async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None =
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel them; returns when they are over."""
+    """Cancels them; returns when they are over."""
     for task in (tasks := list(tasks)):
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -53,8 +54,8 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
 async def whole[T](
     work: Coroutine[Any, Any, T], *, undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
 ) -> T:
-    """What `work` returns, which comes to its end although who awaits it is cancelled, however often; that is raised
-    afterwards, and nobody has what `work` returned: `undo` is given it."""
+    """Returns the result of `work`, which runs to its end even if the caller is cancelled, however often. The
+    cancellation is raised afterwards, and `undo` gets the result, which no caller has."""
     task = asyncio.get_running_loop().create_task(work)
     cancelled = False
     while not task.done():
@@ -70,11 +71,11 @@ async def whole[T](
 
 
 class Pace:
-    """How many do a piece of work in one turn of the event loop, in the order in which they came.
+    """Limits how many callers do a piece of work in one turn of the event loop, in the order in which they came.
 
-    An event that three hundred streams wait for wakes them all, and a disk that was slow lets two dozen programs go on
-    at once. Done in one turn of the loop that is a tenth of a second in which nobody else is heard. So a few of one
-    kind work in each turn, and everything else has its place between two turns. One for all of a kind.
+    An event that three hundred streams wait for wakes them all, and a slow disk lets two dozen programs go on at once.
+    In a single turn of the loop that would block everything else for a tenth of a second. So a few of one kind work in
+    each turn, and everything else has its place between two turns. One object serves all work of a kind.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -84,7 +85,7 @@ class Pace:
         self._counting = False
 
     async def turn(self) -> None:
-        """Returns when the caller may do its piece: at once where few do."""
+        """Returns when the caller may do its piece: at once if few do."""
         loop = asyncio.get_running_loop()
         if not self._counting:
             self._counting = True
@@ -97,7 +98,7 @@ class Pace:
         await place
 
     def _next(self) -> None:
-        """A turn of the loop is over."""
+        """Begins the next turn of the loop."""
         self._admitted = 0
         while self._waiting and self._admitted < self._at_once:
             place = self._waiting.popleft()
@@ -111,7 +112,7 @@ class Pace:
 
 
 class Waiters:
-    """Those who wait for the same thing, each with a future of its own: one may give up without the others."""
+    """Waiters for the same event, each with a future of its own: one may give up without the others."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -123,13 +124,13 @@ class Waiters:
         return waiter
 
     def take(self) -> "Waiters":
-        """Those who wait now, apart from all who come later."""
+        """Takes the present waiters, apart from all who come later."""
         taken = Waiters()
         taken._waiting, self._waiting = self._waiting, []
         return taken
 
     def wake(self, error: BaseException | None = None) -> None:
-        """What they wait for has happened, or cannot any more, by `error`."""
+        """Wakes the waiters: the event has happened, or cannot happen any more, because of `error`."""
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             if waiter.done():
@@ -141,8 +142,8 @@ class Waiters:
 
 
 class TaskSet:
-    """Tasks that nobody awaits: they are kept until they are over, or the collector would take them. What one raises is
-    given to `failed`, which logs it unless something else is wanted."""
+    """Tasks without an awaiter: they are kept until they are over, or the garbage collector would take them. `failed`
+    gets the error of one that raises; it logs the error by default."""
 
     def __init__(self, failed: Callable[[BaseException], None] | None = None) -> None:
         self._failed = failed or _log_failure
@@ -157,7 +158,7 @@ class TaskSet:
     def spawn[T](
         self, work: Coroutine[Any, Any, T], *, name: str | None = None, eager: bool = False
     ) -> asyncio.Task[T]:
-        """Do `work` from the next turn of the loop on; `eager`: see `at_once`."""
+        """Does `work` from the next turn of the loop on; `eager`: see `at_once`."""
         begin = at_once if eager else asyncio.get_running_loop().create_task
         task = begin(work, name=name)
         self._tasks.add(task)
@@ -170,7 +171,7 @@ class TaskSet:
             await asyncio.wait(set(self._tasks))
 
     async def cancel(self) -> None:
-        """Cancel those that there are; returns when they are over."""
+        """Cancels the present ones; returns when they are over."""
         await cancel_all(self._tasks)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
@@ -184,10 +185,10 @@ def _log_failure(error: BaseException) -> None:
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Close `server`, once what it has accepted are connections.
+    """Closes `server`, once the sockets that it has accepted are connections.
 
     `asyncio.Server.close` forgets the connections that were accepted in the same turn of the loop: each is left without
-    an owner, and told of with tracebacks when it is collected (python/cpython#109564).
+    an owner, and logged with a traceback when it is collected (python/cpython#109564).
     """
     loop = asyncio.get_running_loop()
     for sock in server.sockets:

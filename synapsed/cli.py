@@ -32,22 +32,22 @@ EXIT_FAILED = 1
 EXIT_CONFIG = 2
 """Usage, or a configuration that cannot be read."""
 EXIT_PIPE_CLOSED = 141
-"""As after SIGPIPE: whoever reads what is printed has enough."""
+"""Exit code as after SIGPIPE: the reader of the output has enough."""
 NEXT: Final = """synapsed is the daemon; what you type is synapsectl:
   synapsectl start claude    # an agent in this folder; the daemon is started where none runs
   synapsectl                 # who needs you; 'synapsectl -h' lists what else there is
 No account at hand: 'synapsectl start dummy'. In the foreground: 'synapsed run'; 'synapsed -h' has more."""
-"""Said where no verb is given."""
+"""Text for a command line without a verb."""
 SWITCH_S = 0.0005
 """Seconds for which a thread that computes keeps the interpreter from the event loop. The default is ten times as long,
 and the loop waits for it again after each system call: twenty short ones beside a busy thread were a tenth of a
 second."""
 OWN: Final = ("run", "check-config", "profile", "repair", "version")
-"""Verbs that are there without any part."""
+"""Verbs that need no part."""
 
 
 def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
-    """The parser of `synapsed`, with the verbs of `parts`, which takes to load them."""
+    """Returns the parser of `synapsed`; `parts` adds the verbs of parts, which loads them."""
     added = _of_parts() if parts else {}
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
     listed = [name for name, verb in added.items() if not verb.internal]
@@ -91,7 +91,7 @@ def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code of `synapsed`."""
+    """Runs a verb; returns the exit code of `synapsed`."""
     given = sys.argv[1:] if argv is None else argv
     own = bool(given) and given[0] in OWN
     if given and not own and (part := DAEMON_VERBS.get(given[0])) is not None and given[0] not in _of_parts():
@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _why_not_here(args: argparse.Namespace) -> str | None:
-    """Why nothing can be done in this environment, in a sentence; None where it can."""
+    """Returns a sentence that says why nothing can be done in this environment; None if it can."""
     from synapsed.config.sockets import NoHome, settle_home
 
     try:
@@ -134,7 +134,7 @@ def _why_not_here(args: argparse.Namespace) -> str | None:
 
 
 def _printed(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
-    """The exit code of a verb that prints, to a pipe that may be closed before the end."""
+    """Returns the exit code of a verb that prints, to a pipe that may be closed before the end."""
     try:
         code = verb(args)
         sys.stdout.flush()
@@ -145,8 +145,9 @@ def _printed(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace
 
 
 def versions() -> dict[str, object]:
-    """`store`: the schema that this program writes, and the oldest program's (by its schema) that works on it then;
-    `keeper`: versions of the protocol that it speaks; `launch`: the format of launch specifications."""
+    """Returns the versions. `store`: the schema that this program writes, and the oldest program's (by its schema) that
+    works on it then; `keeper`: versions of the protocol that it speaks; `launch`: the format of launch
+    specifications."""
     from synapsed.keeper import frames
     from synapsed.keeper.spec import FORMAT
     from synapsed.store.schema import MIGRATIONS, OLDEST
@@ -175,7 +176,7 @@ def _run(args: argparse.Namespace) -> int:
     from synapsed.process.logging import configure
     from synapsed.process.open_files import keep_private, raise_limit
 
-    gc.freeze()  # what is there now stays: it is not looked at again and again
+    gc.freeze()  # the present objects stay: they are not scanned again and again
     gc.enable()
     sys.setswitchinterval(SWITCH_S)
     paths = Paths.from_environ()
@@ -272,7 +273,7 @@ def _profile(args: argparse.Namespace) -> int:
 
 
 def _repair() -> int:
-    """Prints one JSON document: `{"database", "sound"}`, and of a damaged one `damaged` (where it is now), `rows`,
+    """Prints one JSON document: `{"database", "sound"}`, and for a damaged one `damaged` (its new path), `rows`,
     `filled` and `lost` (`store.salvage`)."""
     from dataclasses import asdict
 
@@ -299,7 +300,7 @@ def _repair() -> int:
 
 
 def _draft(args: argparse.Namespace, file: str) -> str:
-    """The text of a profile for the screen on stdin. Raises ConfigError."""
+    """Returns the text of a profile for the screen on stdin. Raises ConfigError."""
     import subprocess
 
     from synapsed import own_python
@@ -325,7 +326,7 @@ def _draft(args: argparse.Namespace, file: str) -> str:
 
 
 def _new_profile(args: argparse.Namespace) -> int:
-    """Write a profile from the screen on stdin, over no file."""
+    """Writes a profile from the screen on stdin, but replaces no file."""
     from synapsed.config.paths import Paths
     from synapsed.errors import ConfigError, SynapsedError
     from synapsed.model.agent import validate_name
@@ -413,7 +414,8 @@ def _refuse(error: "SynapsedError", *, as_json: bool = False) -> int:
 
 
 def _foreign() -> tuple[str, str] | None:
-    """Names other users' files among this one's, as after a `sudo`, and the command that gives them back."""
+    """Returns the names of other users' files among this one's, as after a `sudo`, and the command that gives them
+    back."""
     from synapsed.config.paths import Paths
     from synapsed.process.file_owners import told_foreign
 

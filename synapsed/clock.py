@@ -1,12 +1,12 @@
-"""The clock that shells are given, so that pure code takes `now` as an argument and tests can turn the hands.
+"""The clock that is injected, so that pure code takes `now` as an argument and tests can set the time.
 
 Clocks are set, and machines sleep. So each question has its clock (docs/clocks.md is the list of them):
 
 - how long something of this process takes: `monotonic`, which event loops have too, and which stands while the machine
   sleeps;
-- how long something has waited or is good for, in the world of people: `boot`; where a date is kept of it, `began`;
-- which day and hour it is, and the date that something is given: `wall`;
-- what is so old that it is removed for good: `settled`.
+- how long something has waited or is valid, for people: `boot`; if only a date is kept, `began`;
+- the day and the hour, and the date of a record: `wall`;
+- the age after which something is removed for good: `settled`.
 """
 
 import re
@@ -16,16 +16,20 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 JUMP_S: Final = 60.0
-"""A wall clock that has gone further than that from the boot clock was set: corrections are made in smaller steps."""
+"""Seconds by which a wall clock must move against the boot clock to count as set: corrections are made in smaller
+steps."""
 
 SETTLED_S: Final = 86_400.0
-"""For so long after a jump nothing is removed for its age: whoever has set a clock wrong sees that within a day."""
+"""Seconds after a jump in which nothing is removed for its age: a person who has set a clock wrong notices it within a
+day."""
 
 AGES_MAX: Final = 10_000
-"""Things whose age is remembered; of more, those that were asked for longest ago are known by their dates again."""
+"""Number of ages that are remembered; of more, those that were requested longest ago are computed from their dates
+again."""
 
 STEP_S: Final = 1.0
-"""A change of the wall clock against the monotonic one that is remembered: by that much may a date be wrong."""
+"""Change in seconds of the wall clock against the monotonic one that is remembered: a date may be wrong by that
+much."""
 
 STEPS_MAX: Final = 64
 
@@ -34,34 +38,35 @@ _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """The machine's clocks: for durations, for people, and for what cannot be taken back."""
+    """The machine's clocks: for durations, for people, and for irreversible actions."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow, and stand while the machine sleeps; never compare them over a restart of the
-        daemon."""
+        """Returns seconds that only grow, and stand still while the machine sleeps; never compare them over a restart
+        of the daemon."""
         ...
 
     def boot(self) -> float:
-        """Seconds that only grow, also while the machine sleeps; never compare them over a restart of the daemon."""
+        """Returns seconds that only grow, also while the machine sleeps; never compare them over a restart of the
+        daemon."""
         ...
 
     def wall(self) -> float:
-        """Seconds since the epoch; may jump."""
+        """Returns seconds since the epoch; may jump."""
         ...
 
     def settled(self) -> float | None:
-        """The same for what cannot be taken back; None where the clock was set lately, and may be wrong."""
+        """Returns the same for irreversible actions; None if the clock was set lately, and may be wrong."""
         ...
 
 
 class SettledDate:
-    """Notices that a wall clock was set. It is believed at first: which date was right before is not known then."""
+    """Notices that a wall clock was set. It is believed at first, because the correct date before is unknown."""
 
     def __init__(self) -> None:
         self._offset: float | None = None
-        """The wall clock's, from the boot clock."""
+        """Difference of the wall clock from the boot clock."""
         self._set_at: float | None = None
-        """By the boot clock, when it was seen to be set last."""
+        """Time by the boot clock at which the wall clock was last seen to be set."""
 
     def look(self, wall: float, boot: float) -> float | None:
         """Returns `wall`, or None for SETTLED_S after it was seen to have jumped."""
@@ -91,22 +96,24 @@ class SystemClock:
 
 
 def began(clock: Clock, date: float) -> float:
-    """The instant of the boot clock at which it was `date`. One of the future is that of a clock that was wrong: now.
+    """Returns the instant of the boot clock at which it was `date`. A future date comes from a wrong clock: then it is
+    now.
 
-    Called when a thing begins, or when it is read in another life, so that whoever sets a clock later changes nothing.
+    Called when a wait begins, or when it is read in another life of the process, so that setting a clock later changes
+    nothing.
     """
     return clock.boot() - max(0.0, clock.wall() - date)
 
 
 class Ages:
-    """For how long things have waited of which the date is kept, by `began` when a thing is asked for first."""
+    """Ages of things whose date is kept, computed with `began` at the first request."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._began: OrderedDict[str, float] = OrderedDict()
 
     def of(self, key: str, date: float) -> float:
-        """Seconds since `date`, which is that of `key`; never negative."""
+        """Returns the seconds since `date`, which belongs to `key`; never negative."""
         since = self._began.pop(key, None)
         if since is None:
             since = began(self._clock, date)
@@ -117,13 +124,13 @@ class Ages:
 
 
 class PastDates:
-    """Dates of instants of the monotonic clock that are past, as the wall clock had them then: the machine may have
-    slept since, and clocks may have been set. `note` it now and then."""
+    """Dates of past instants of the monotonic clock, as the wall clock had them then: the machine may have slept since,
+    and clocks may have been set. Call `note` at intervals."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._steps: list[tuple[float, float]] = []
-        """From when on the wall clock was how far from the monotonic one."""
+        """Times, each with the wall clock's distance from the monotonic one from then on."""
         self.note()
 
     def note(self) -> float:
@@ -135,7 +142,7 @@ class PastDates:
         return now
 
     def of(self, instant: float) -> float:
-        """The date at `instant`."""
+        """Returns the date at `instant`."""
         self.note()
         return instant + next(
             (offset for begin, offset in reversed(self._steps) if begin <= instant), self._steps[0][1]
@@ -152,8 +159,8 @@ class PastDates:
 
 
 def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> float:
-    """The pause before the next attempt where so many failed before the last one: `initial`, each further one `factor`
-    times as long, at most `maximum`."""
+    """Returns the pause before the next attempt after so many failures: `initial`, each further one `factor` times as
+    long, at most `maximum`."""
     pause = initial
     for _ in range(failures):  # not a power: it may overflow where the loop just ends
         if pause >= maximum:
@@ -163,13 +170,13 @@ def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> 
 
 
 def iso(wall: float) -> str:
-    """`wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, as the seeds' Task wants it."""
+    """Returns `wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, as the seeds' Task wants it."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def iso_of(text: str) -> str | None:
-    """A time that somebody else has told, in the form of `iso`; None for what is no time in UTC of this
-    millennium: not every reader could turn it into that of its own zone."""
+    """Returns a time from outside in the form of `iso`; None if it is no time in UTC of this millennium: not every
+    reader could convert it to its own zone."""
     if re.fullmatch(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z", text) is None:
         return None
     try:

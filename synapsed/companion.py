@@ -8,7 +8,7 @@ it, and listens on `socket`, whose directory only this user may enter. When it l
 so that pid, exit code and terminal are the terminal program's. The keeper ends the server when that has ended: both are
 of one launch.
 
-Whatever fails, a person gets their program: it becomes `alone`, and the file `failed` says why.
+In spite of any failure a person gets their program: it becomes `alone`, and the file `failed` says why.
 """
 
 import _socket  # not `socket`, which imports enum and selectors
@@ -18,7 +18,7 @@ import sys
 import time
 
 PAUSE_S = 0.01
-"""Between two looks whether the server listens."""
+"""Seconds between two looks for the server."""
 
 
 def main() -> None:
@@ -32,12 +32,12 @@ def main() -> None:
         os.write(fd, reason.encode("utf-8", "replace"))
         os.close(fd)
     except OSError:
-        pass  # it is told as a server that cannot be reached
+        pass  # reported as a server that cannot be reached
     os.execv(plan["alone"][0], plan["alone"])
 
 
 def _start(plan: dict) -> "str | None":  # type: ignore[type-arg]  # plain JSON; typing costs at every start
-    """Start the server; why it cannot be used, None if it can."""
+    """Starts the server; returns the reason why it cannot be used, None if it can."""
     socket, argv = plan["socket"], plan["companion"]
     try:
         _private(os.path.dirname(socket))
@@ -63,7 +63,7 @@ def _start(plan: dict) -> "str | None":  # type: ignore[type-arg]  # plain JSON;
 
 
 def _private(folder: str) -> None:
-    """Make `folder`, or see that nobody else may enter it. OSError where somebody else may."""
+    """Makes `folder`, or checks that no other user can enter it. Raises OSError if another user can."""
     os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     try:
         os.mkdir(folder, 0o700)
@@ -75,7 +75,7 @@ def _private(folder: str) -> None:
 
 
 def _spawn(argv: "list[str]", log: str) -> int:
-    """The pid, also the process group and the session, of a process without a terminal."""
+    """Returns the pid, also the process group and the session, of a process without a terminal."""
     pid = os.fork()
     if pid:
         return pid

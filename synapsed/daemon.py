@@ -2,8 +2,8 @@
 
 Up: umask and directories, the lock, configuration and profiles, the store, the agents as they were, the listeners;
 then, while requests are answered already, the living programs are adopted and the configured ones started. Down: the
-agents (ended, or let go of), the listeners, the store. Whatever fails on the way up takes down what is up, in the
-opposite order.
+agents (ended, or let go of), the listeners, the store. A failure on the way up takes down what is up, in the opposite
+order.
 """
 
 import asyncio
@@ -80,21 +80,21 @@ from synapsed.supervisor.upkeep import DECIDE_SOCKET, HOOKS_SOCKET, Upkeep, watc
 FAILED = 1
 """The exit code of a daemon that could not go on."""
 FAILING_S = 10.0
-"""For one that cannot go on to end as it should."""
+"""Seconds for a failing daemon to end in order."""
 TOLD_S = 2.0
-"""What the database gets to write down that the daemon came up, or goes."""
+"""Seconds for the database to record that the daemon came up, or goes."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
 
 @dataclass(slots=True)
 class _Stop:
-    """Who asked the daemon to end, and whether the agents stay."""
+    """The reason for the daemon's end, and True if the agents stay."""
 
     keep_agents: bool
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     failure: str | None = None
-    """Why it cannot go on."""
+    """Reason why it cannot go on."""
 
     def ask(self, keep_agents: bool) -> None:
         if not self.asked.is_set():
@@ -102,7 +102,7 @@ class _Stop:
             self.asked.set()
 
     def fail(self, failed: asyncio.Future[str]) -> None:
-        """It ends with an error, soon even where something hangs for it; the agents stay for the next one."""
+        """Ends the daemon with an error, soon even if something hangs; the agents stay for the next one."""
         if failed.cancelled():
             return
         self.failure, self.keep_agents = failed.result(), True
@@ -114,7 +114,7 @@ class _Stop:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What `run` brings up once all of it is made."""
+    """The parts that `run` brings up once all of them are made."""
 
     manager: Manager
     servers: ApiServers
@@ -125,17 +125,17 @@ class _Parts:
     lag: Histogram
     parts: Parts
     hooks: Mapping[str, HookSocket]
-    """By their names among the premises."""
+    """Sockets of hooks by their names among the premises."""
 
 
 class Daemon:
     """One daemon for one home. `run` returns when it has ended.
 
-    `started_with`: the umask, limits and so on of who started it, which agents get of which nothing else is known.
-    `files`: how many could be open before this process raised that (`openfiles`), which its programs get, and now.
-    `keep_agents` is what a signal that ends the daemon means for them. `agent_units`: each agent is a unit of systemd's
-    user manager. `late_port`: a main port that is taken is waited for, while all else is served; else it is refused.
-    `takes_orphans`: it becomes the parent of what loses its own below this process (`orphans`).
+    `started_with`: the umask, limits and so on of its starter, which agents without known attributes get. `files`: the
+    limits of open files before this process raised it (`open_files`), which its programs get, and now. `keep_agents`: a
+    signal that ends the daemon leaves them running. `agent_units`: each agent is a unit of systemd's user manager.
+    `late_port`: a main port in use is waited for, while all else is served; else it is refused. `takes_orphans`: it
+    becomes the parent of orphans below this process (`orphans`).
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Daemon:
         self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     async def run(self) -> None:
-        """Raises AlreadyRunning, ConfigError, StoreError, LaunchError before anything is served."""
+        """Runs the daemon. Raises AlreadyRunning, ConfigError, StoreError, LaunchError before anything is served."""
         os.umask(0o077)
         prepare_directories(self._paths)
         stop = _Stop(self._keep_agents)
@@ -202,7 +202,7 @@ class Daemon:
                 log.info("daemon stopping", keep_agents=stop.keep_agents)
                 for task in background:
                     task.cancel()
-            # Before the agents: attached terminals are told that the daemon goes, not that their programs ended.
+            # Before the agents: attached terminals learn that the daemon goes, not that their programs ended.
             servers.end_streams()
             await parts.parts.stopping()
             await manager.close(keep_agents=stop.keep_agents)
@@ -218,7 +218,7 @@ class Daemon:
         inherited = inherited_sockets(self._environ)
         listen = await listeners.main(inherited.pop("http", []))
         await parts.parts.listening(parts.servers)
-        # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
+        # A port that another program has is announced all the same: it is taken as soon as it is free.
         await manager.serve_ports(parts.servers, listen=listen or config.api.listen)
         # Last: who starts a daemon waits for this to answer, and then finds the others.
         await listeners.control(inherited.pop("control", []))
@@ -408,8 +408,8 @@ class Daemon:
 
     @contextlib.contextmanager
     def _signals(self, stop: _Stop, manager: Manager) -> Iterator[None]:
-        """SIGTERM and SIGINT end the daemon; SIGHUP has it read the configuration again, and does no harm where it only
-        means that a terminal was closed."""
+        """Handles signals: SIGTERM and SIGINT end the daemon; SIGHUP makes it read the configuration again, and does no
+        harm if it only means that a terminal was closed."""
         loop = asyncio.get_running_loop()
         reloads = TaskSet()
         handlers: dict[int, Callable[[], object]] = {
@@ -436,7 +436,7 @@ class Daemon:
 
 
 async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
-    """Put into the log that the daemon came up, or goes. A database that refuses, or hangs, does not hold it up."""
+    """Logs the event that the daemon came up, or goes. A database that refuses, or hangs, does not hold it up."""
     told = DaemonChanged(state=state, version=__version__, pid=os.getpid(), agents=len(parts.manager.directory.all()))
     try:
         async with asyncio.timeout(TOLD_S):
@@ -451,21 +451,21 @@ def _reconfigure(config: Config, kernel: Kernel, parts: Parts) -> None:
 
 
 def _configuration(paths: Paths) -> Config:
-    """Raises ConfigError; what parts are left out stands in the log before it."""
+    """Returns the configuration. Raises ConfigError; the log before it names the parts that are left out."""
     model = config_model()
     log_left_out()
     return load_config(paths, model)
 
 
 def _left_out(parts: Parts, paths: Paths) -> Iterator[str]:
-    """Yields, in words for people, each thing that does not work since the daemon came up."""
+    """Yields, in words for people, each function that does not work since the daemon came up."""
     for name, problem in {**LEFT_OUT, **parts.problems}.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
     yield from unread_files(paths)
 
 
 def _tool_directory() -> Path | None:
-    """Where synapsectl is: beside this interpreter, else where PATH has it."""
+    """Returns the directory of synapsectl: beside this interpreter, else the one that PATH has."""
     beside = Path(sys.executable).parent
     if (beside / "synapsectl").is_file():
         return beside

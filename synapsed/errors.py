@@ -67,9 +67,9 @@ class SynapsedError(Exception):
 
     code: ClassVar[str] = "INTERNAL"
     http: ClassVar[int] = 500
-    """The HTTP status."""
+    """Status of the HTTP answer."""
     exit_code: ClassVar[int] = 6
-    """Of `synapsectl` (docs/synapsectl.md)."""
+    """Exit code of `synapsectl` (docs/synapsectl.md)."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -90,7 +90,7 @@ class UnknownAgent(RequestError):
 
 
 class NotKnownYet(UnknownAgent):
-    """Whether there is such an agent is not known before something is up: it is to be asked again."""
+    """The agent may exist, but that is not known before something is up: ask again later."""
 
     code, http, exit_code = "NOT_READY", 503, 6
 
@@ -182,7 +182,7 @@ class Unauthorized(RequestError):
 
 
 class LockedOut(RequestError):
-    """Too many codes, cookies or tokens that nobody has came from there; `retry_after` says when to come again."""
+    """Too many unknown codes, cookies or tokens came from there; `retry_after` says when to come again."""
 
     code, http = "LOCKED_OUT", 429
 
@@ -204,7 +204,7 @@ class QueueFull(RequestError):
 
 
 class Busy(RequestError):
-    """There is no room for a large answer or body now; nothing was done."""
+    """There is no memory for a large answer or body now; nothing was done."""
 
     code, http = "BUSY", 503
 
@@ -224,7 +224,7 @@ class NotReady(AgentError):
 
 
 class ProgramEnded(AgentError):
-    """It ended over what was asked of it."""
+    """The program ended during the request."""
 
     code, http = "AGENT_EXITED", 409
 
@@ -252,7 +252,7 @@ class KeeperLost(AgentError):
 
 
 class ChannelAway(AgentError):
-    """The program's own server does not answer. `sent`: what was asked may have arrived all the same."""
+    """The program's own server does not answer. `sent`: the request may have arrived all the same."""
 
     code, http = "CHANNEL_AWAY", 503
 
@@ -274,7 +274,7 @@ class ExternalError(SynapsedError):
 
 
 class Unreachable(ExternalError):
-    """`details["sent"]`: whether the request may have arrived all the same."""
+    """The agent or its host cannot be reached. `details["sent"]`: True if the request may have arrived all the same."""
 
     code, http = "UNREACHABLE", 502
 
@@ -284,13 +284,13 @@ class CardInvalid(ExternalError):
 
 
 class CardChanged(ExternalError):
-    """It is another agent than the one that a person has added."""
+    """The agent is another one than the one that a person has added."""
 
     code, http = "CARD_CHANGED", 409
 
 
 class RemoteRefused(ExternalError):
-    """It has answered, and will not."""
+    """The agent elsewhere has answered with a refusal."""
 
     code, http = "REMOTE_REFUSED", 502
 
@@ -302,7 +302,7 @@ class AlreadyRunning(SynapsedError):
 
 
 class StateElsewhere(AlreadyRunning):
-    """The home was last a daemon's on another host, or in another PID namespace, whose agents may live."""
+    """The home was last used by a daemon on another host, or in another PID namespace, whose agents may live."""
 
     code = "STATE_ELSEWHERE"
 

@@ -9,12 +9,12 @@ is one JSON object, the payload in it as it came, unparsed:
     {"event": EVENT, "at_ns": CLOCK_MONOTONIC, "wall": Unix seconds, "payload": PAYLOAD or null[, "problem": WORD]}
 
 `problem` says why the payload is null: `terminal` (standard input is the person's keyboard), `closed`, `timeout` (it
-stayed open and brought nothing), `too-large`. Whatever happens the exit code is 0 and nothing is printed: programs read
-a hook's output as orders, and a report must never fail a turn.
+stayed open and brought nothing), `too-large`. In every case the exit code is 0 and nothing is printed: programs read a
+hook's output as orders, and a report must never fail a turn.
 
 With DECIDE-SOCKET the event is a question: the agent's id, a line break and the file's content go to the daemon over
-that stream socket, and what it answers within DECIDE_SECONDS is printed, whole or not at all. A daemon that is dead,
-slow or has nothing to say prints nothing: the program then asks its person, as it would by itself.
+that stream socket, and its answer within DECIDE_SECONDS is printed, whole or not at all. If the daemon is dead, slow or
+has no answer, nothing is printed: the program then asks its person, as it would by itself.
 """
 
 import _socket  # not `socket`, which imports enum and selectors: more than everything here costs
@@ -27,16 +27,17 @@ import time
 PAYLOAD_MAX = 16 << 20
 """Bytes of a payload that are kept; a larger one is reported without its content."""
 STDIN_SECONDS = 3.0
-"""How long standard input may stay open; below the 5 s after which programs kill their hooks."""
+"""Seconds that standard input may stay open; below the 5 s after which programs kill their hooks."""
 READ_BYTES = 1 << 16
 DECIDE_SECONDS = 2.0
-"""How long the daemon may take to decide, in all."""
+"""Seconds that the daemon may take to decide, in all."""
 DECISION_MAX = 1 << 16
 """Bytes of a decision; a longer one does not count."""
 
 
 def read_payload(fd: int) -> tuple[bytes, str | None]:
-    """What stands in `fd` until its end, and what went wrong: PAYLOAD_MAX bytes and STDIN_SECONDS at the most."""
+    """Returns the content of `fd` until its end, and the problem, if any: PAYLOAD_MAX bytes and STDIN_SECONDS at the
+    most."""
     if os.isatty(fd):
         return b"", "terminal"
     deadline = time.monotonic() + STDIN_SECONDS
@@ -55,13 +56,14 @@ def read_payload(fd: int) -> tuple[bytes, str | None]:
 
 
 def envelope(event: str, at_ns: int, wall: float, payload: bytes, problem: str | None) -> bytes:
-    """The file's content. `event` and `problem` are names of our own profiles: plain ASCII."""
+    """Returns the file's content. `event` and `problem` are names of our own profiles: plain ASCII."""
     head = f'{{"event":"{event}","at_ns":{at_ns},"wall":{wall:.6f},"payload":'.encode("ascii", "replace")
     return b"".join((head, payload.strip() or b"null", f',"problem":"{problem}"}}\n'.encode() if problem else b"}\n"))
 
 
 def store(hooks: str, name: str, content: bytes) -> None:
-    """The file `name` in `hooks`/new, whole or not at all. OSError where the disk or the directory refuses."""
+    """Stores the file `name` in `hooks`/new, whole or not at all. Raises OSError if the disk or the directory
+    refuses."""
     unfinished = f"{hooks}/tmp/{name}"  # noqa: S108 - the maildir's own, not the system's
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -77,7 +79,8 @@ def store(hooks: str, name: str, content: bytes) -> None:
 
 
 def wake(path: str, agent: str) -> None:
-    """One datagram. OSError where nobody listens or the queue is full: the daemon sweeps the directory anyway."""
+    """Sends one datagram. Raises OSError if no process listens or the queue is full: the daemon sweeps the directory
+    anyway."""
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
     try:
         sock.sendto(agent.encode(), _socket.MSG_DONTWAIT, path)
@@ -86,22 +89,23 @@ def wake(path: str, agent: str) -> None:
 
 
 def folder_is_ours(path: str) -> bool:
-    """Whether only this user can have put the socket `path` where it is. `synapsed.config.sockets` has the same rule;
+    """Returns True if only this user can have made the socket `path`. `synapsed.config.sockets` has the same rule;
     importing that would cost as much as all of this."""
     found = os.lstat(os.path.dirname(path))
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def peer_is_ours(sock: _socket.socket) -> bool:
-    """Whether this user, or root, listens at the other end: the uid is the second number of what Linux (SO_PEERCRED)
-    and macOS (LOCAL_PEERCRED) tell of it."""
+    """Returns True if this user, or root, listens at the other end: the uid is the second number that Linux
+    (SO_PEERCRED) and macOS (LOCAL_PEERCRED) report."""
     level, option, size = (1, 17, 12) if sys.platform == "linux" else (0, 1, 76)
     told: bytes = sock.getsockopt(level, option, size)
     return int.from_bytes(told[4:8], sys.byteorder) in (os.getuid(), 0)
 
 
 def decision(path: str, agent: str, content: bytes) -> bytes:
-    """What the daemon at `path` decides; empty for nothing. OSError where it is not there or does not answer."""
+    """Returns the decision of the daemon at `path`; empty if it has none. Raises OSError if it is missing or does not
+    answer."""
     deadline = time.monotonic() + DECIDE_SECONDS
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -132,7 +136,7 @@ def decision(path: str, agent: str, content: bytes) -> bytes:
 
 
 def main(argv: list[str]) -> None:
-    """Report the event of `argv` (program, hooks directory, socket, agent, event[, decide socket]). Raises nothing of
+    """Reports the event of `argv` (program, hooks directory, socket, agent, event[, decide socket]). Raises nothing of
     its own."""
     at_ns, wall = time.monotonic_ns(), time.time()
     _, hooks, sock, agent, event, *decide = argv

@@ -1,11 +1,11 @@
-"""The face of a part: its own words about itself, and the kernel that it is given.
+"""The face of a part: its description of itself, and the kernel that it gets.
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
-object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
+object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`, `shared`), kernel modules that parts use: `aio`, `api` (what the room
 exports), `api.operation`, `channels` (what the room exports), `clock`, `config.api_section`, `config.config` (for
-sections), `errors`, `interfaces`, `model` (all of it), `store.database`, `store.follower`,
-`store.idempotency`, `store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
+sections), `errors`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`,
+`store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
 """
 
 import asyncio
@@ -44,16 +44,16 @@ log = structlog.stdlib.get_logger("synapsed.parts")
 class Route:
     """A request that the part answers. `handler` is the name of an `operation` in the module `Face.routes_in`, loaded
     when it is first asked for; `MODULE.NAME` where that is a package; any other handler of aiohttp writes its answer
-    itself, and `refusing_as` at it says in which form it is told errors. `method`: `*` is any. `needs`: any of these
-    rights is enough for a grant; None: it is closed to all. `of_caller`: it tells nothing of agents, so that a grant
-    for some of them is enough. `public`: whoever may connect is answered."""
+    itself, and its attribute `refusing_as` says in which form it gets errors. `method`: `*` is any. `needs`: any of
+    these rights is enough for a grant; None: it is closed to all. `of_caller`: it reveals nothing about agents, so that
+    a grant for some of them is enough. `public`: it answers every client that may connect."""
 
     method: str
     path: str
     handler: str
     needs: frozenset[str] | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """The parameters of the path: what each is, for the OpenAPI document."""
+    """Parameters of the path, each with its description for the OpenAPI document."""
     of_caller: bool = False
     public: bool = False
     at: Literal["daemon", "agent"] = "daemon"
@@ -72,31 +72,30 @@ class Face:
     name: str
     opens: str = ""
     sections: Mapping[str, ConfigKey] = field(default_factory=dict)
-    """At the top of the configuration. The names that were released stay; a new one begins with the part's name."""
+    """Sections at the top of the configuration. The released names stay; a new one begins with the part's name."""
     check: Callable[[Any], str | None] | None = None
-    """Says what is wrong in the sections as a whole, and where (`name.1: …`); None if nothing is. Gets the
-    configuration."""
+    """Returns an error in the sections as a whole, with its place (`name.1: …`), or None. Gets the configuration."""
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
     extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)
-    """By the name of a section of the kernel's, a model of it that has keys more."""
+    """Models with further keys for sections of the kernel, by the section's name."""
     routes: Sequence[Route] = ()
     """Requests that the part answers."""
     routes_in: str = ""
     adapters_in: str = ""
-    """A module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
+    """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
     the daemon begins."""
     extras_in: str = ""
-    """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
+    """Module whose `missing(config)` returns the extra to install for a configured feature, or None."""
     findings_in: str = ""
-    """A module whose `findings(config, state)` yields what `synapsectl doctor` tells of files, those in the state
-    directory among them, as `synapsectl.checkup.finding` has it: what was looked at, `ok`, `note` or `wrong`, details,
-    and what mends it. Blocks."""
+    """Module whose `findings(config, state)` yields findings about files for `synapsectl doctor`, those in the state
+    directory among them, in the form of `synapsectl.checkup.finding`: the subject, `ok`, `note` or `wrong`, details,
+    and the fix. Blocks."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Kernel:
-    """All that a part is given. `config` is what counts now, with the part's sections."""
+    """All that a part gets. `config` is the present configuration, with the part's sections."""
 
     control: Control
     store: Store
@@ -106,29 +105,29 @@ class Kernel:
     paths: Paths
     figures: DaemonFigures
     sampling: Sampling
-    """For whoever makes traces to set."""
+    """Settings of sampling, for a part that makes traces."""
     zone: Callable[[], ZoneInfo]
-    """Returns the time zone of this machine as it is now."""
+    """Returns the present time zone of this machine."""
     environ: Mapping[str, str]
-    """The daemon's own."""
+    """Environment of the daemon."""
     outgoing: "Posting"
     texts: "Texts"
-    """The large texts that are being written, to whomever."""
+    """The large texts that are being written anywhere."""
     alert: Callable[[str], None]
-    """Tells what a person has to mend, from then on; the same words once."""
+    """Reports a problem to a person, from then on; the same words once."""
     settle: Callable[[str], None]
-    """Takes back what was told by `alert`."""
+    """Withdraws a report of `alert`."""
     all: Callable[[type], list[Any]] = field(default=lambda _: [])
-    """Returns what the parts that are open by now provide of that type."""
+    """Returns all objects of that type that the open parts provide."""
 
     def agent_config(self, name: str) -> Any:
-        """Returns what is configured for the agent; None if it is not in the configuration."""
+        """Returns the configuration of the agent; None if it is not in the configuration."""
         return self.config.agents.get(name)
 
 
-# Of one thing that a part does by itself, for those who look after the daemon.
+# One automatic function of a part, for administrators of the daemon.
 class Automated(BaseModel):
-    """`ok`: it does what it is there for; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot."""
+    """State of a function: `ok`: it works; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot work."""
 
     kind: AutomatedKind
     name: str
@@ -138,8 +137,8 @@ class Automated(BaseModel):
 
 
 class Bearers:
-    """A part's knowledge of who is let in beside those whom the kernel knows, and under which names of this host.
-    This one knows nobody. What a request may do is the kernel's to say, and an agent's process stays that agent."""
+    """A part's knowledge of clients besides those that the kernel knows, and of further names of this host. This base
+    class knows none. The kernel decides the rights of a request, and an agent's process stays that agent."""
 
     @property
     def served(self) -> Collection[str]:
@@ -147,19 +146,19 @@ class Bearers:
         return ()
 
     def is_name(self, name: str, address: str | None) -> bool:
-        """Returns whether a listener of the part's may be called so by who has come to it at `address`."""
+        """Returns True if a client that has come to a listener of the part's at `address` may use this name for it."""
         return False
 
     def authenticate(self, request: "web.Request", token: str | None) -> Token:
-        """Returns what a token that the kernel does not know is good for, or, where none came, what else the request
-        carries. Raises Forbidden."""
+        """Returns the grant of a token that the kernel does not know, or, without a token, of the request's other
+        credentials. Raises Forbidden."""
         return Token() if token is None else Token(TokenKind.UNKNOWN)
 
     def failed(self, request: "web.Request") -> None:
-        """Counts that what nobody has came by TCP. Raises LockedOut."""
+        """Counts an unknown credential that came by TCP. Raises LockedOut."""
 
     def at_work(self, grant: Grant, request: "web.Request") -> AbstractContextManager[None]:
-        """A request of that grant is worked on: the part ends it when the grant is good no more."""
+        """Context while a request of that grant is worked on: the part ends the request when the grant ends."""
         return nullcontext()
 
 
@@ -169,7 +168,7 @@ class CountedConnection(asyncio.Protocol):
     made = False
 
     def forget(self) -> None:
-        """Counts it no more; nothing happens if it was made."""
+        """Counts it no more; does nothing if it was made."""
 
 
 class PartListener(Protocol):
@@ -181,77 +180,77 @@ class Serving(Protocol):
 
     @property
     def head(self) -> float:
-        """Seconds from a connection to the end of its first request's headers."""
+        """Limit in seconds from a connection to the end of its first request's headers."""
         ...
 
     @property
     def handshakes(self) -> int:
-        """At most so many connections of a listener may be not made yet."""
+        """Limit of connections of a listener that are not made yet."""
         ...
 
     def bind(self, address: str, port: int) -> list[socket.socket]:
-        """Returns sockets that listen: at both addresses of `localhost` where one is meant, at `::` for IPv4, too.
+        """Returns sockets that listen: at both addresses of `localhost` if one of them is meant; `::` is for IPv4, too.
         Raises OSError."""
         ...
 
     def admit(self, peer: Any, own: Any, listener: str) -> CountedConnection | None:
-        """Returns a connection between these two ends, counted; None where it is one too many."""
+        """Returns a connection between these two ends, counted; None if it is one too many."""
         ...
 
     def is_host(self, host: str) -> bool:
-        """Returns whether a `Host` may mean this server."""
+        """Returns True if a `Host` may mean this server."""
         ...
 
     def refusal(self, message: str) -> bytes:
-        """Returns the body of an answer that says what is wrong with a request, in JSON."""
+        """Returns the body of an answer about an error in a request, in JSON."""
         ...
 
     def add(self, listener: PartListener) -> None:
-        """It is closed with the daemon's own."""
+        """Adds a listener, which is closed with the daemon's own."""
         ...
 
 
 class Running:
-    """A part at work. What it does not need of this it leaves as it is."""
+    """A running part. It overrides only the members that it needs."""
 
     provides: Mapping[type, object] = {}
-    """By its type: what handlers of requests get that ask for that."""
+    """Objects for handlers of requests, by the type that they ask for."""
     tokens: Mapping[str, str] = {}
-    """By the path of a route of the part, a file in the state directory with a token that opens this route and nothing
-    else; it is made if it is not there."""
+    """Files in the state directory, by the path of a route of the part: each has a token that opens only this route; a
+    missing one is made."""
     bearers: Bearers | None = None
     carrier: Carrier | None = None
-    """What brings messages to agents elsewhere. `metadata.external.via` of their tasks is the part's name."""
+    """Carrier of messages to agents elsewhere. `metadata.external.via` of their tasks is the part's name."""
     addresses: Sequence[str] = ()
-    """URLs at which listeners of the part's serve what the daemon serves, those first that others reach by them."""
+    """URLs of the part's listeners that serve the daemon's routes, those first by which other hosts reach them."""
     off: str = ""
-    """Why it does nothing, in words for whoever asks it for something; empty if it works."""
+    """Reason why it does nothing, for users of the part; empty if it works."""
 
     async def listening(self, serving: Serving) -> None:
-        """The main listener is there, and nobody is told yet that the daemon is: listeners of the part's come up."""
+        """Called when the main listener is up, before the daemon is announced: listeners of the part come up."""
 
     def started(self) -> None:
-        """The agents are there: it may act from here on."""
+        """Called when the agents are there: the part may act from here on."""
 
     async def stopping(self) -> None:
-        """The agents are about to go: it does nothing from here on. May be called again."""
+        """Called before the agents go: the part does nothing from here on. May be called again."""
 
     def reconfigured(self) -> None:
-        """Another configuration counts."""
+        """Called after a change of the configuration."""
 
     def acted(self) -> None:
-        """The person has asked for something to be done."""
+        """Called when the person has requested an action."""
 
     async def automated(self) -> Sequence[Automated]:
-        """Returns what it does by itself."""
+        """Returns the states of its automatic functions."""
         return ()
 
     async def seen(self, agent_id: str) -> None:
-        """Returns once it has seen to all that has happened by now, if it may answer what the agent asks."""
+        """Returns once the part has handled all events so far, if it may answer the agent's questions."""
 
 
 class Parts:
-    """The parts that are open, in the order of their list. `problems` has by name why one is not."""
+    """The open parts, in the order of their list. `problems` has by name the reason why one is not open."""
 
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
@@ -281,7 +280,7 @@ class Parts:
                 log.exception("a part does not end as it should", part=name)
 
     async def automated(self) -> list[Automated]:
-        """Returns what parts do by themselves, and what keeps it from its work."""
+        """Returns the states of the parts' automatic functions, and the problems of parts."""
         found: list[Automated] = []
         for name, running in self._running.items():
             try:
@@ -291,7 +290,7 @@ class Parts:
         return found
 
     async def seen(self, agent_id: str) -> None:
-        """Returns once what the agent still asks is for a person."""
+        """Returns once the agent's remaining questions are for a person."""
         for name, running in self._running.items():
             try:
                 await running.seen(agent_id)
@@ -337,7 +336,7 @@ class Parts:
         raise NotReady(why_not or f"no part that is open has a {kind.__name__}")
 
     async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:
-        """A part that does not open is left out: agents are worth more."""
+        """Opens a part. One that does not open is left out, because the agents are more important."""
         try:
             module = importlib.import_module(face.opens)
             self._running[face.name] = await up.enter_async_context(module.opened(kernel))
@@ -355,7 +354,7 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(faces: Sequence[Face], kernel: Kernel) -> AsyncIterator[Parts]:
-    """All of them, until the end; they are closed in the opposite order."""
+    """Opens all parts, until the end; they are closed in the opposite order."""
     parts = Parts()
     kernel.all = parts.all
     async with AsyncExitStack() as up:

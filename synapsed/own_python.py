@@ -1,11 +1,12 @@
-"""Starts a Python of ours so that it runs our code and nobody else's.
+"""Starts a Python that runs only our code.
 
     python -P -E own_python.py MODULE ARGUMENT…
 
 `python -m MODULE` takes that module, and every one that it imports, from the current folder if they are there, and
-`PYTHONPATH` goes before all that is installed: a repository with a `select.py` would have it run. So nothing of ours is
-started by `-m`: this file is run by its path, without the current folder and without Python's variables, finds our
-packages beside itself, and calls `main` of MODULE. The variables stay in the environment, for programs that it starts.
+`PYTHONPATH` goes before all that is installed: a repository with a `select.py` would have it run. So our own processes
+are not started by `-m`: this file is run by its path, without the current folder and without Python's variables, finds
+our packages beside itself, and calls `main` of MODULE. The variables stay in the environment, for programs that it
+starts.
 """
 
 import os
@@ -24,24 +25,25 @@ _LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_")
 
 
 def command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
-    """The command line that calls `main` of `module`, which is ours; `sys.argv[1:]` are the `arguments` there."""
+    """Returns the command line that calls `main` of `module`, which is ours; `sys.argv[1:]` are the `arguments`
+    there."""
     return [python, *_FLAGS, FILE, module, *arguments]
 
 
 def alone(*arguments: str, python: str = sys.executable) -> list[str]:
-    """The command line for a file that takes the standard library only, or for `-c` and a program like that."""
+    """Returns the command line for a file that uses the standard library only, or for `-c` and such a program."""
     return [python, *_ALONE, *arguments]
 
 
 def bare_environment() -> dict[str, str]:
-    """The environment of a process that is to have no rights: no secret is among it."""
+    """Returns the environment of a process without rights: it has no secret."""
     return {name: value for name, value in os.environ.items() if name.startswith(_LIBRARIES)}
 
 
 def leave_this_folder() -> None:
-    """From now on, import nothing from the current folder: `PYTHONPATH` may name it, by an empty place too, and so may
-    whoever has started the tool by `-m`. For the scripts that are installed, which obey the variable; a folder that it
-    names by a whole path is the person's choice."""
+    """Prevents imports from the current folder: `PYTHONPATH` may name it, by an empty entry too, and so may a start of
+    the tool by `-m`. For the installed scripts, which obey the variable; a folder with an absolute path is the person's
+    choice."""
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(place)]  # noqa: PTH117
     try:
         named = {"", *places, *map(os.path.abspath, places), os.getcwd()}  # noqa: PTH109
@@ -51,8 +53,8 @@ def leave_this_folder() -> None:
 
 
 def open_streams() -> None:
-    """From now on, stdin, stdout and stderr are there: one that was closed is the null device. Else the next file that
-    is opened would be taken for it, and Python has None."""
+    """Opens stdin, stdout and stderr: one that was closed becomes the null device. Else the next opened file would take
+    its number, and Python has None."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -1,1 +1,1 @@
-"""What `synapsectl doctor` looks at."""
+"""Checks of `synapsectl doctor`."""

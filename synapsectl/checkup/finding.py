@@ -1,4 +1,4 @@
-"""What a check found."""
+"""Result of a check."""
 
 import shlex
 from collections.abc import Iterable
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 OK = "ok"
 NOTE = "note"
-"""Not wrong, but worth knowing, or a matter of taste."""
+"""Status of something that is not wrong, but worth knowing, or a matter of taste."""
 WRONG = "wrong"
 
 
 class Finding(NamedTuple):
-    """`mend` is the command, or what to do, that makes it OK."""
+    """`mend` is the command or the action that makes it OK."""
 
     what: str
     status: str
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
 
 
 def command(*words: object) -> str:
-    """A command line that can be pasted into a shell."""
+    """Returns a command line that can be pasted into a shell."""
     return shlex.join(str(word) for word in _flat(words))
 
 

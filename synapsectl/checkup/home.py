@@ -1,6 +1,5 @@
-"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, the registry; and what keeps it from what
-it does by itself: schedules, rules, webhooks and sinks.
-"""
+"""Checks of the daemon itself and its files: sockets, permissions, disk, keepers, the registry; and problems of its
+automatic functions: schedules, rules, webhooks and sinks."""
 
 import json
 import os
@@ -35,7 +34,7 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
-    """`stale` is what `stale_entries` gave before the daemon was asked for anything."""
+    """Checks the daemon; `stale` is the result of `stale_entries` before the first request to the daemon."""
     agents: list[dict[str, Any]] | None = None
     status: dict[str, Any] = {}
     try:
@@ -65,7 +64,7 @@ def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
 
 
 def _settings(agents: list[dict[str, Any]]) -> Iterator[Finding]:
-    """What a person's own settings of a program keep synapsed from."""
+    """Checks for settings of a person's program that limit synapsed."""
     for agent in agents:
         for note in agent.get("settings", ()):
             yield Finding(
@@ -89,7 +88,7 @@ def _no_daemon(ctx: CommandContext, error: NoDaemon) -> Finding:
 
 
 def _locked_by(lock: Path) -> int | None:
-    """The pid in the file."""
+    """Returns the pid in the file."""
     try:
         return int(lock.read_text(encoding="utf-8", errors="replace").partition("\n")[0])
     except (OSError, ValueError):
@@ -97,7 +96,7 @@ def _locked_by(lock: Path) -> int | None:
 
 
 def _process_state(pid: int) -> str:
-    """The letter that `ps` shows; empty where it cannot be told."""
+    """Returns the state letter of `ps`; empty if it is unknown."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
@@ -142,7 +141,7 @@ def _sockets(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _permissions(ctx: CommandContext) -> Iterator[Finding]:
-    """Nobody else may enter or read any of it."""
+    """Checks that no other user can enter or read any of it."""
     paths = ctx.paths
     private = [paths.state, paths.run, paths.sockets, paths.token, paths.database, paths.control_socket]
     private += [env_file(paths), user_env_file(paths)]
@@ -153,7 +152,7 @@ def _permissions(ctx: CommandContext) -> Iterator[Finding]:
     for path in dict.fromkeys(private):
         try:
             info = path.lstat()
-        except OSError:  # it is not there, or in a folder of another user's, which is told
+        except OSError:  # missing, or in a folder of another user's, which is reported
             continue
         if info.st_uid == os.getuid() and info.st_mode & 0o077:
             wrong += 1
@@ -183,7 +182,7 @@ def _disk(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _database(ctx: CommandContext, *, daemon: bool) -> Iterator[Finding]:
-    """A daemon that runs has read it; it is looked at where none does."""
+    """Checks the database if no daemon runs, since a running daemon has read it."""
     path, copies = ctx.paths.database, sorted(ctx.paths.backups.glob("synapsed-*.db"))
     kept = (
         f"{len(copies)} daily cop{'y' if len(copies) == 1 else 'ies'}, the newest {copies[-1].name}"
@@ -199,7 +198,7 @@ def _database(ctx: CommandContext, *, daemon: bool) -> Iterator[Finding]:
 
 
 def _damage(path: Path) -> str:
-    """What SQLite finds wrong with the database, empty for nothing."""
+    """Returns SQLite's error about the database, empty if it is sound."""
     import sqlite3
 
     try:
@@ -259,8 +258,8 @@ def _automation(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def look_at_automation(found: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    """`found` as `/control/automation` tells it. What is as it should be is counted, the rest is told one by one;
-    a kind that nobody has configured is not mentioned."""
+    """Checks `found`, the answer of `/control/automation`. Working functions are counted, the others are listed one by
+    one; a kind that is not configured is not mentioned."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for one in found:
         by_kind.setdefault(one["kind"], []).append(one)
@@ -286,7 +285,7 @@ def _mend(kind: str, one: Mapping[str, Any]) -> str:
 
 
 def _environments(ctx: CommandContext, agents: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Findings for agents that would be started again with sockets or folders of a login that has ended."""
+    """Yields findings for agents that would be started again with sockets or folders of a login that has ended."""
     for agent in agents:
         if agent.get("host") is not None:
             continue
@@ -301,7 +300,7 @@ def _environments(ctx: CommandContext, agents: list[dict[str, Any]]) -> Iterator
 
 
 def stale_entries(ctx: CommandContext) -> list[Path]:
-    """In the registry. The daemon sweeps them when it is asked for its status, or its agents."""
+    """Returns stale entries of the registry. The daemon removes them when it is asked for its status, or its agents."""
     return [path for path in sorted(ctx.paths.registry.glob("*.json")) if _is_stale(path)]
 
 
@@ -326,7 +325,7 @@ def _is_stale(path: Path) -> bool:
 
 
 def _cgroup(pid: int | None) -> str:
-    """Empty if there is nothing."""
+    """Returns the control group; empty if it is unknown."""
     try:
         return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
     except OSError:

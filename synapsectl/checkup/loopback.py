@@ -1,8 +1,8 @@
 """Finds the owner of the second address of `localhost`, where the daemon could not bind it
 (`synapsed.process.loopback`).
 
-Linux tells the owner of every listening socket in /proc/net/tcp{,6}; its process only to the same user. Other systems
-tell no more than that somebody listens.
+Linux lists the owner of every listening socket in /proc/net/tcp{,6}; its process only for the same user. On other
+systems it is only known that a process listens.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _LISTENS = "0A"
 
 
 class Holder(NamedTuple):
-    """The owner of a listening socket; None for each fact that the system does not tell."""
+    """The owner of a listening socket; None for each fact that is unknown."""
 
     uid: int | None
     pid: int | None = None
@@ -41,7 +41,7 @@ class Holder(NamedTuple):
 
 
 def look_at_main(listen: str, served: list[str]) -> Iterator[Finding]:
-    """`listen` is what is wanted, `served` where the daemon listens, if one runs."""
+    """Checks the main port; `listen` is the wanted address, `served` are the daemon's addresses, if one runs."""
     address, _, port = listen.rpartition(":")
     twin = other(address.strip("[]"))
     if twin is None or host_port(twin, int(port)) in served:
@@ -52,7 +52,7 @@ def look_at_main(listen: str, served: list[str]) -> Iterator[Finding]:
 
 
 def look_at_agents(agents: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Each whose own port is told by an address: the daemon found the other one taken."""
+    """Checks each agent whose port is published by an address: the daemon found the other one in use."""
     for agent in agents:
         told = urlsplit(agent["endpoint"])
         twin = other(told.hostname or "")
@@ -86,7 +86,7 @@ def holder(address: str, port: int, proc: Path = Path("/proc")) -> Holder | None
 
 
 def parse_listeners(table: str, address: str, port: int) -> tuple[int, int] | None:
-    """`(uid, inode)` of the socket that takes connections to `address`, or to any address of its family."""
+    """Returns `(uid, inode)` of the socket that takes connections to `address`, or to any address of its family."""
     packed = ip_address(address).packed
     hexed = "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
     wanted = [f"{hexed}:{port:04X}", f"{'0' * len(hexed)}:{port:04X}"]
@@ -99,7 +99,7 @@ def parse_listeners(table: str, address: str, port: int) -> tuple[int, int] | No
 
 
 def _process(proc: Path, inode: int) -> tuple[int | None, str]:
-    """Its pid and its name, as far as they may be seen."""
+    """Returns its pid and its name, as far as they are visible."""
     link = f"socket:[{inode}]"
     for folder in proc.glob("[0-9]*/fd"):
         if link in _open_in(folder):

@@ -1,4 +1,4 @@
-"""Whether what draws screens has no rights here: a process tries what it can give up."""
+"""Checks that the processes which draw screens have no rights here: a process tries which rights it can give up."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ GIVEN_UP = {
     "landlock": ("every file", "boot a kernel of 5.13 or newer that has landlock in its 'lsm=' list"),
     "seccomp": ("calls of the system", "run a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or ARM64"),
 }
-"""On Linux: what it keeps a process from, and what makes it hold."""
+"""Protections on Linux: the resource that each denies, and the condition for it."""
 IN_CONTAINER = "in a container, allow its calls in the seccomp profile"
 
 
@@ -38,7 +38,7 @@ def look_at_screens(environ: Mapping[str, str], *, linux: bool = sys.platform.st
 
 
 def judged(held: Sequence[str], *, linux: bool) -> Finding:
-    """`held`: what a process could give up."""
+    """Returns the finding; `held` are the rights that a process could give up."""
     told = ", ".join(sorted(held)) or "nothing"
     if not linux:
         detail = f"drawn by processes with few rights ({told}); this system has neither landlock nor seccomp"

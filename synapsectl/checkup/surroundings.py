@@ -1,4 +1,4 @@
-"""Looks at what is around the daemon: Python, configuration, proxy, service manager, PATH, the agents' programs."""
+"""Checks the environment of the daemon: Python, configuration, proxy, service manager, PATH, the agents' programs."""
 
 import os
 import platform
@@ -28,11 +28,11 @@ from synapsed.profiles.releases import drift, find, package_version
 NEEDED_PYTHON = (3, 12)
 
 VERSION_TIMEOUT_S = 20.0
-"""For a program's --version: some start a runtime of their own."""
+"""Seconds for a program's --version: some start a runtime of their own."""
 
 PROXY_TIMEOUT_S = 5.0
 ASKED_PROXY = b"CONNECT synapsed.invalid:443 HTTP/1.1\r\nHost: synapsed.invalid:443\r\n\r\n"
-"""Every HTTP proxy answers that it knows no such host, or wants a password first."""
+"""Request that every HTTP proxy answers: it knows no such host, or wants a password first."""
 WAY_OUT = "notifications, webhooks, external agents and traces"
 
 
@@ -72,7 +72,8 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _of_part(package: str, ctx: CommandContext, settings: ServiceSettings) -> Iterator[Finding]:
-    """Findings of parts' own checks. A check of another distribution that fails is told as that: the others go on."""
+    """Yields the findings of parts' own checks. A failing check of another distribution is a finding, and the others go
+    on."""
     try:
         yield from import_module(f"{package}.checks").look(ctx, settings)
     except Exception as error:
@@ -151,7 +152,7 @@ def _programs(settings: ServiceSettings, *, installed: bool) -> Iterator[Finding
 
 
 def _service_path(settings: ServiceSettings) -> str:
-    """PATH as the installed service has it."""
+    """Returns the PATH of the installed service."""
     try:
         text = env_file(settings.paths).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -170,7 +171,7 @@ def _program(agent: ConfiguredAgent, settings: ServiceSettings, path: str) -> Fi
     if "/" not in agent.command and shutil.which(agent.command, path=path) is None:
         return Finding(what, WRONG, f"{found.path} is not on the service's PATH", "synapsectl install --start")
     if agent.version is None:
-        return Finding(what, OK, found.path)  # nothing says how it is asked for its version
+        return Finding(what, OK, found.path)  # the profile has no way to ask for its version
     version = package_version(found.path) or _version(
         found.path, agent.version, {**settings.login.environ, "PATH": path}
     )
@@ -199,7 +200,7 @@ def _version(program: str, check: Mapping[str, Any], environ: Mapping[str, str])
 
 
 def look_at_proxy(ctx: CommandContext, proxy: tuple[str, int] | None) -> Finding:
-    """`proxy` is that of the configuration, which the daemon has read when it was started."""
+    """Checks the `proxy` of the configuration, which the daemon has read at its start."""
     if proxy is not None:
         place = f"{proxy[0]}:{proxy[1]}"
         if (why := _silence(*proxy)) is None:
@@ -216,7 +217,8 @@ def look_at_proxy(ctx: CommandContext, proxy: tuple[str, int] | None) -> Finding
 
 
 def _unused_proxies(ctx: CommandContext) -> list[str]:
-    """Variables of the daemon's environment; where none runs, of the one that it would be started from."""
+    """Returns unused proxy variables of the daemon's environment; if none runs, of the one that it would be started
+    from."""
     try:
         return list(ctx.client.get("/control/status").get("unused_proxies", []))
     except CtlError:
@@ -226,7 +228,7 @@ def _unused_proxies(ctx: CommandContext) -> list[str]:
 
 
 def _silence(host: str, port: int) -> str | None:
-    """Why nothing that speaks HTTP is there; None where something is."""
+    """Returns the reason why no HTTP server answers there; None if one does."""
     try:
         with socket.create_connection((host, port), timeout=PROXY_TIMEOUT_S) as connection:
             connection.settimeout(PROXY_TIMEOUT_S)

@@ -22,17 +22,17 @@ EXAMPLES = (
 TAKES_REST = True
 HEADINGS = ("PROFILE", "ID", "AGE", "AGENT", "CWD", "FIRST PROMPT")
 ID_SHOWN = 8
-"""Characters of an id that are shown on a terminal, or more where these do not tell it from another."""
+"""Characters of an id that are shown on a terminal, or more if needed to distinguish it."""
 SINCE = "1d"
-"""How far back `--all` looks: what somebody works on, not all that there ever was."""
+"""Age of the conversations that `--all` takes: present work, not the whole history."""
 LISTED_MAX = 200
 """Conversations of one profile that the daemon lists."""
 OURS = frozenset({"HOME", "SYNAPSED_HOME"})
 """Variables that do not move a program's files."""
 
 MOVED = ("_CONFIG_DIR", "_HOME")
-"""So end the names of variables by which programs keep their files elsewhere (CLAUDE_CONFIG_DIR, CODEX_HOME); which of
-them counts is the profile's."""
+"""Ends of the names of variables by which programs move their files (CLAUDE_CONFIG_DIR, CODEX_HOME); the profile
+decides which of them counts."""
 MOVED_MAX = 20
 PREFIX_MIN = 4
 """Characters of an id that may stand for it."""
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _adopt_all(found: list[dict[str, Any]], args: argparse.Namespace, ctx: CommandContext) -> int:
-    """One that cannot be started does not keep the others from it; the first refusal's exit code counts."""
+    """Starts all; one that cannot be started does not stop the others, and the first refusal's exit code counts."""
     code, started = DONE, []
     for one in _newest(found, since=args.since or moment(SINCE)):
         own = argparse.Namespace(**{**vars(args), "profile": one["profile"], "cwd": one["cwd"]})
@@ -105,7 +105,7 @@ def _adopt_all(found: list[dict[str, Any]], args: argparse.Namespace, ctx: Comma
 
 
 def _newest(found: list[dict[str, Any]], *, since: str) -> list[dict[str, Any]]:
-    """Of each program the newest conversation of each folder, where no agent of that program is yet."""
+    """Returns for each program the newest conversation of each folder that has no agent of that program yet."""
     taken = {(one["profile"], one["cwd"]) for one in found if one["agent"]}
     chosen: dict[tuple[str, str], dict[str, Any]] = {}
     for one in sorted(found, key=_used, reverse=True):
@@ -151,7 +151,7 @@ def _choose(wanted: str, found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _prefix(ids: list[str]) -> int:
-    """How many characters tell the ids apart."""
+    """Returns how many characters distinguish the ids."""
     longest = max((len(one) for one in ids), default=0)
     lengths = range(ID_SHOWN, longest)
     return next((length for length in lengths if len({one[:length] for one in ids}) == len(set(ids))), longest)

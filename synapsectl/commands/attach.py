@@ -62,7 +62,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
         require_terminal("attach", ctx)
     there, name = reach(ctx, args.agent)
     hint = told("{name}", args.detach_keys) if detach else ""
-    # What this host's login has is nothing to an agent on another.
+    # This host's login variables are of no use to an agent on another.
     along = brought_along(ctx, name) if there is ctx and not args.read_only else nullcontext()
     with along:
         code = attach(
@@ -79,7 +79,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
 
 
 def require_terminal(verb: str, ctx: CommandContext) -> None:
-    """Raises UsageError where there is no terminal to put on the agent, or one that could not show its screen."""
+    """Raises UsageError if there is no terminal to put on the agent, or one that could not show its screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"{verb} needs a terminal on stdin and stdout; 'synapsectl send' and 'screen' do not")
     if ctx.dumb:
@@ -101,10 +101,10 @@ def attach(
     far: bool = False,
     held: bytes = b"",
 ) -> int | None:
-    """Put this terminal on `agent`, a name or id, `far` where it is on another host; `hint` is said before, `begun` is
-    what of it has begun already, and `held` the key that has brought the person here. Returns the exit code, None after
-    a detach or a proper end of the program; with `ends_as_program` that end has the program's own exit code. Raises
-    ApiError, NoDaemon."""
+    """Puts this terminal on `agent`, a name or id, `far` if it is on another host; `hint` is printed before, `begun` is
+    a connection that has begun already, and `held` the key that has brought the person here. Returns the exit code,
+    None after a detach or a proper end of the program; with `ends_as_program` that end has the program's own exit code.
+    Raises ApiError, NoDaemon."""
     from synapsectl.attachment import AttachedTerminal
     from synapsectl.endings import DaemonLost, Detached, Hopped, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
@@ -151,13 +151,14 @@ def attach(
 
 
 def _tell_lost(ctx: CommandContext, lost: int, name: str) -> None:
-    """Say what was typed over a dead line and gets nowhere any more."""
+    """Reports keys that were typed over a dead line and are lost."""
     if lost:
         ctx.out.remark(f"[{lost} bytes that you typed are not known to have got to {name}, and do not any more]")
 
 
 def _last_words(ctx: CommandContext, agent: str) -> None:
-    """What the program has left on its screen, which was not this terminal's own; nothing of a full-screen program."""
+    """Prints the text that the program has left on its screen, if it was not this terminal's own; nothing of a
+    full-screen program."""
     try:
         screen = ctx.client.get(agent_path(agent, "screen"), {"format": "json"})
     except CtlError:
@@ -167,7 +168,7 @@ def _last_words(ctx: CommandContext, agent: str) -> None:
 
 
 def _show(ctx: CommandContext, where: str) -> None:
-    """The inbox, or the list, until the person leaves it."""
+    """Shows the inbox, or the list, until the person leaves it."""
     from synapsectl.parsing import parse
 
     args, show = parse(["inbox"] if where == "inbox" else ["list", "--watch"])
@@ -191,7 +192,7 @@ def _how(code: int | None) -> str:
 
 
 def _program_code(code: int | None) -> int:
-    """The program's exit code as a shell has it; 1 where nobody knows it."""
+    """Returns the program's exit code as a shell has it; 1 if it is unknown."""
     if code is None:
         return 1
     return code if code >= 0 else SIGNALED - code

@@ -1,4 +1,4 @@
-"""`synapsectl cancel TASK|AGENT`: a task's end, or whatever turn an agent is in, a person's own too."""
+"""`synapsectl cancel TASK|AGENT`: ends a task, or any turn of an agent, a person's own too."""
 
 import argparse
 

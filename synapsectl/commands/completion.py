@@ -1,4 +1,4 @@
-"""`synapsectl completion SHELL`: a script that has the shell ask what may stand next (`synapsectl.completing`)."""
+"""`synapsectl completion SHELL`: a script that makes the shell ask for the next words (`synapsectl.completing`)."""
 
 import argparse
 
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _tell_bash(line: str, part: str, ctx: CommandContext) -> int:
-    """The same for a line as it is typed. Readline has broken its last word at `=`, `:` and `@`: what stands before
+    """Does the same for a line as it is typed. Readline has broken its last word at `=`, `:` and `@`: the text before
     `part` is no part of the answer."""
     from synapsectl.completing import split
 
@@ -108,8 +108,8 @@ def _tell_bash(line: str, part: str, ctx: CommandContext) -> int:
 
 
 def _tell(words: list[str], ctx: CommandContext, cut: int = 0) -> int:
-    """A line for each word that may stand there, but for its first `cut` characters, and what it is, behind a tab;
-    without a word, what the shell is to complete itself."""
+    """Prints a line for each possible word, without its first `cut` characters, and its description, after a tab;
+    without words, the kind that the shell is to complete itself."""
     from synapsectl.completing import candidates
 
     found = candidates(words, ctx)

@@ -80,7 +80,7 @@ def _counted(rows: dict[str, int]) -> str:
 
 
 def _one_by_one(ctx: CommandContext, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Each once it is there: some programs take long to tell their version."""
+    """Yields each finding as soon as it is there: some programs take long to report their version."""
     while True:
         with ctx.busy("looking"):
             finding = next(findings, None)

@@ -14,8 +14,8 @@ AT_ONCE = 16
 
 
 class EachAgent(NamedTuple):
-    """One of these verbs. `among` says which agents `--all` means; `option`, if there is one, goes along in the body of
-    the request, changes what `--all` means, and what is said of an agent in the end."""
+    """One of these verbs. `among` returns the agents that `--all` means; `option`, if there is one, goes along in the
+    body of the request, and changes the meaning of `--all`, and the final remark about an agent."""
 
     verb: str
     done: str
@@ -25,9 +25,9 @@ class EachAgent(NamedTuple):
     done_with: str = ""
     among_with: Callable[[dict[str, Any]], bool] = lambda _: True
     starts: bool = False
-    """It starts them: then they get of this shell's environment what is to be brought."""
+    """True if it starts them: then they get the variables to bring of this shell."""
     ends_background: bool = False
-    """It ends what their programs run in the background, too."""
+    """True if it ends the background tasks of their programs, too."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("agents", nargs="*", metavar="agent", help="names, ids, type-ports or types")
@@ -51,8 +51,8 @@ class EachAgent(NamedTuple):
             )
 
     def run(self, args: argparse.Namespace, ctx: CommandContext) -> int:
-        """POST the verb for the agents asked for. One that is refused does not keep the others from being served; the
-        first refusal's exit code counts."""
+        """Sends the verb for the requested agents. A refused one does not stop the others; the first refusal's exit
+        code counts."""
         if bool(args.agents) == args.all:
             raise UsageError(f"name agents, or all of them with --all: synapsectl {self.verb} AGENT… | --all")
         chosen = self.option is not None and bool(getattr(args, self.option))
@@ -83,8 +83,8 @@ class EachAgent(NamedTuple):
         return code
 
     def _names(self, args: argparse.Namespace, ctx: CommandContext, *, chosen: bool) -> tuple[list[str], bool]:
-        """Returns the agents that are meant, and whether a person has spared some: each that runs something in its
-        background, which would end with its program, is asked about."""
+        """Returns the agents that are meant, and True if a person has spared some: for each that has background tasks,
+        which would end with its program, the person is asked."""
         agents = ctx.client.get("/agents") if args.all or self.ends_background else []
         among = self.among_with if chosen else self.among
         names = [agent["name"] for agent in agents if among(agent)] if args.all else list(dict.fromkeys(args.agents))
@@ -118,7 +118,7 @@ def _is(agent: dict[str, Any], address: str) -> bool:
 
 
 def _note_loss(ctx: CommandContext, name: str) -> None:
-    """A conversation that is not gone on with is not passed over in silence."""
+    """Reports that a conversation does not go on."""
     try:
         conversation = ctx.client.get(agent_path(name, "status"), {"detail": 1}).get("conversation") or {}
     except ApiError:
@@ -131,7 +131,7 @@ def _note_loss(ctx: CommandContext, name: str) -> None:
 def _at_once(
     ctx: CommandContext, names: list[str], verb: str, body: dict[str, Any] | None
 ) -> Iterator[dict[str, Any] | ApiError]:
-    """The results in the order of `names`; agents that take their time to stop do so side by side."""
+    """Returns the results in the order of `names`; agents that take their time to stop do so side by side."""
 
     def ask(name: str) -> dict[str, Any] | ApiError:
         try:

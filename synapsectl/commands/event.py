@@ -1,4 +1,4 @@
-"""`synapsectl event`: an agent tells of itself, or a person of an agent, what becomes an event."""
+"""`synapsectl event`: an agent reports about itself, or a person about an agent, and the report becomes an event."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`synapsectl events`: what happened, one line an event; with `-f`, as it happens."""
+"""`synapsectl events`: the log of events, one line each; with `-f`, as they happen."""
 
 import argparse
 import json
@@ -65,7 +65,8 @@ def _is_number(text: str) -> bool:
 
 
 def _show(args: argparse.Namespace, ctx: CommandContext, path: str, query: dict[str, Any]) -> str:
-    """Show events until the stream ends; the id after which to go on where that was because it was read too slowly."""
+    """Shows events until the stream ends; returns the id after which to go on if that was because it was read too
+    slowly."""
     lines = Lines(on_terminal=ctx.out.on_terminal, environ=ctx.environ)
     with ctx.client.stream(path, query) as stream:
         for message in stream.events():
@@ -80,7 +81,7 @@ def _show(args: argparse.Namespace, ctx: CommandContext, path: str, query: dict[
 
 
 def _single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The event, or those that it has in it."""
+    """Yields the event, or those that it has in it."""
     if event["event"] == "batchEvents":
         yield from event["data"]
     else:

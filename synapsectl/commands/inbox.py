@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
 HOLD_S = 3.0
-"""Seconds in which an answer can be taken back, where nothing else is said."""
+"""Seconds in which an answer can be taken back, by default."""
 NOBODY = "nobody needs you"
 
 
 class InboxVerb:
-    """What waits for a person, on the whole screen; in a pipe a line each."""
+    """Shows the items that wait for a person, on the whole screen; in a pipe a line each."""
 
     QUICK: ClassVar = {(): {"hold": HOLD_S, "json": False}, ("--json",): {"hold": HOLD_S, "json": True}}
-    """What argparse makes of these."""
+    """The parser's results for these command lines."""
 
     @staticmethod
     def configure(parser: "argparse.ArgumentParser") -> None:
@@ -54,11 +54,11 @@ class InboxVerb:
 
 
 class NextVerb:
-    """The terminal on whoever has waited longest."""
+    """Puts the terminal on the agent that has waited longest."""
 
     @staticmethod
     def configure(parser: "argparse.ArgumentParser") -> None:
-        """It has no options."""
+        """Configures no options."""
 
     @staticmethod
     def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
@@ -78,7 +78,7 @@ class NextVerb:
 
 
 def _show(items: list[dict[str, Any]], ctx: CommandContext) -> None:
-    """All that there is of them, into a pipe; on a terminal that obeys nothing, what a person reads."""
+    """Prints all of them, into a pipe; on a terminal without escape sequences, for people."""
     from synapsectl.inbox.items import KINDS, table
 
     if not ctx.out.on_terminal:
@@ -98,7 +98,7 @@ def _show(items: list[dict[str, Any]], ctx: CommandContext) -> None:
 
 
 def open_inbox(ctx: CommandContext, *, hold: float) -> int:
-    """Put the inbox on this terminal. Raises NoDaemon where no daemon runs to begin with."""
+    """Puts the inbox on this terminal. Raises NoDaemon if no daemon runs to begin with."""
     import signal
 
     from synapsectl.inbox.program import InboxProgram
@@ -113,7 +113,7 @@ def open_inbox(ctx: CommandContext, *, hold: float) -> int:
 
 
 def attach_to(ctx: CommandContext, agent: str, *, held: bytes = b"") -> int:
-    """What `synapsectl attach AGENT` does; its exit code. `held`: the key by which it is called.
+    """Does the same as `synapsectl attach AGENT`; returns its exit code. `held`: the key by which it is called.
 
     Raises ApiError, NoDaemon, UsageError."""
     from synapsectl.parsing import parse

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _read(target: WhoAsks) -> str:
-    """A line from the terminal, hidden where a password is asked for, or all of stdin."""
+    """Returns a line from the terminal, hidden for a password, or all of stdin."""
     if not sys.stdin.isatty():
         if not (text := sys.stdin.read()):
             raise UsageError("there is no answer: synapsectl input TASK|AGENT TEXT")

@@ -19,7 +19,7 @@ EXAMPLES = (
 )
 
 POLL = 0.05
-"""Seconds between two looks whether the daemon that ran has ended."""
+"""Seconds between two looks if the former daemon has ended."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +143,7 @@ def _start(ctx: CommandContext, manager: ServiceManager) -> None:
 
 
 def _let_go(ctx: CommandContext) -> None:
-    """End a daemon that no service manager started; its agents go on, and the service takes them up."""
+    """Ends a daemon that no service manager started; its agents go on, and the service takes them over."""
     with ctx.busy("stopping the daemon that runs"):
         try:
             pid = ctx.client.get("/control/status").get("pid")

@@ -27,7 +27,7 @@ KEYS = (
 )
 """The names that the daemon knows, its other names for some of them too."""
 NEAR = 0.8
-"""The least likeness (difflib's ratio) of a text to a name that it is taken for: `Entr` has it, `some` has not."""
+"""Least likeness (difflib's ratio) of a text to a name that it is taken for: `Entr` has it, `some` has not."""
 _CTRL = re.compile(r"(?:\^|(?:ctrl|control)[-+]|c\+)(?P<key>[a-z@\[\\\]^_]|space)", re.IGNORECASE)
 _ALT = re.compile(r"(?:(?:alt|meta)[-+]|m\+)(?P<key>\S+)", re.IGNORECASE)
 _SHIFT_TAB = re.compile(r"(?:shift|s)[-+]?tab", re.IGNORECASE)
@@ -63,7 +63,8 @@ def _check(key: str) -> None:
 
 
 def meant_key(text: str) -> str | None:
-    """Returns the key that `text`, which is no name of one, is nearly or in another notation; None for other text."""
+    """Returns the key that `text`, which is no key's name, nearly is, or is in another notation; None for other
+    text."""
     bare = text.strip("<>{}[]") or text
     by_case = {name.casefold(): name for name in KEYS}
     if (control := _CTRL.fullmatch(text) or _CTRL.fullmatch(bare)) is not None:

@@ -24,10 +24,10 @@ QUICK = {
     (): {"json": False, "watch": False, "fleet": False},
     ("--json",): {"json": True, "watch": False, "fleet": False},
 }
-"""What argparse makes of these."""
+"""The parser's results for these command lines."""
 
 REFRESH = 1.0
-"""Seconds after which `--watch` draws again even where nothing happened: ages grow."""
+"""Seconds after which `--watch` draws again even without an event: ages grow."""
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
 
@@ -71,7 +71,8 @@ def _agents(ctx: CommandContext) -> list[dict[str, Any]]:
 
 
 def _told(ctx: CommandContext) -> list[dict[str, Any]]:
-    """The agents for a person: who asks about a command, with that instead of the words around it."""
+    """Returns the agents for a person; for one that asks about a command, with the command in place of the words around
+    it."""
     agents = _agents(ctx)
     if not any(agent.get("asks") for agent in agents):
         return agents
@@ -96,7 +97,7 @@ def _show(agents: list[dict[str, Any]], ctx: CommandContext) -> None:
 
 
 def _plain_row(agent: dict[str, Any]) -> tuple[object, ...]:
-    """For a pipe: the columns that it always had; what is asked comes after them."""
+    """Returns the row for a pipe: the columns that it always had; the question comes after them."""
     return (
         agent["name"],
         TableCell(state_of(agent), STYLES.get(state_of(agent), DIM)),
@@ -112,7 +113,7 @@ def _plain_row(agent: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _lines(agents: list[dict[str, Any]], ctx: CommandContext, columns: int) -> list[str]:
-    """The table of a terminal that is so wide."""
+    """Returns the table for a terminal of that width."""
     from datetime import UTC, datetime
 
     now, home = datetime.now(UTC), ctx.environ.get("HOME", "")
@@ -125,7 +126,8 @@ def _lines(agents: list[dict[str, Any]], ctx: CommandContext, columns: int) -> l
 
 
 def notes_on(agent: dict[str, Any]) -> list[str]:
-    """What a person should know of it: why it does not run although it is to, and that its version is another."""
+    """Returns remarks about it for a person: the reason why it does not run although it should, and that its version
+    differs."""
     fallen = agent["state"] in ("backoff", "failed")
     drift = agent.get("drift")
     told = [agent["evidence"]] if fallen else []
@@ -162,7 +164,7 @@ def _watch(ctx: CommandContext) -> int:
 
 
 def _watched(seen: Any, ctx: CommandContext, columns: int, rows: int) -> list[str]:
-    """The lines of one look: what is said of it stands in the last one, which is there in any case."""
+    """Returns the lines of one look; a remark about it stands in the last one, which is there in any case."""
     said = f"{seen.away}" if seen.away is not None else ""
     if seen.told is None:
         return [clip(one_line(said or "…"), columns)]
@@ -175,7 +177,7 @@ def _watched(seen: Any, ctx: CommandContext, columns: int, rows: int) -> list[st
 
 
 def _watch_dumb(ctx: CommandContext) -> int:
-    """A terminal that obeys no escape sequences: below what it printed before, and only when something happens."""
+    """Watches on a terminal without escape sequences: prints below the former output, and only at events."""
     while True:
         try:
             _show(_told(ctx), ctx)

@@ -1,4 +1,4 @@
-"""`synapsectl logs AGENT`: what its program printed, for reading; `--raw` for replaying, `--cast` for players."""
+"""`synapsectl logs AGENT`: the output of its program, for reading; `--raw` for replaying, `--cast` for players."""
 
 import argparse
 import os
@@ -18,16 +18,16 @@ EXAMPLES = (
 
 DEFAULT_LINES = 100
 BYTES_A_LINE = 2048
-"""Bytes of raw output asked for per line: screens are painted several times over."""
+"""Bytes of raw output requested per line: screens are painted several times over."""
 BYTES_MIN = 256 * 1024
 BYTES_MAX = 64 * 1024 * 1024
-"""What a spool keeps."""
+"""Bytes that a spool keeps."""
 PIECE = 1024 * 1024
-"""Bytes asked for at once while following."""
+"""Bytes requested at once while following."""
 WAIT = 20
-"""Seconds that the daemon waits for output before it says that nothing came."""
+"""Seconds that the daemon waits for output before it reports that none came."""
 RETRY = 0.2
-"""Seconds between two looks whether there is a daemon again."""
+"""Seconds between two looks if there is a daemon again."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _record(args: argparse.Namespace, ctx: CommandContext) -> int:
-    """Only for the user's eyes: a program may have printed anything."""
+    """Writes a recording, readable only by the user, since a program may have printed anything."""
     text = ctx.client.get_bytes(agent_path(args.agent, "recording", control=True), {"bytes": BYTES_MAX})
     try:
         fd = os.open(args.cast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -78,14 +78,14 @@ def _record(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _history(args: argparse.Namespace, ctx: CommandContext) -> tuple[bytes, int]:
-    """The last of the output, and the offset where it ends."""
+    """Returns the last of the output, and its end offset."""
     limit = min(max(args.lines * BYTES_A_LINE, BYTES_MIN), BYTES_MAX) if args.lines else 0
     data, offset, _ = _output(ctx, args.agent, {"bytes": limit})
     return data, offset + len(data)
 
 
 def _output(ctx: CommandContext, agent: str, query: dict[str, int]) -> tuple[bytes, int, bool]:
-    """Output, the offset where it begins, and whether it was the last."""
+    """Returns output, its begin offset, and True if it was the last."""
     reply = ctx.client.request("GET", agent_path(agent, "history", control=True), query, timeout=SLOW_TIMEOUT)
     if reply.status != 200:
         document_of(reply)
@@ -116,7 +116,8 @@ def _show(args: argparse.Namespace, ctx: CommandContext, lines: list[str]) -> No
 
 
 def _follow(args: argparse.Namespace, ctx: CommandContext, plain: PlainText, offset: int) -> int:
-    """By offset, so that nothing is left out or told twice whatever becomes of the daemon; ends with the program."""
+    """Follows by offset, so that nothing is left out or shown twice over restarts of the daemon; ends with the
+    program."""
     told = False
     while True:
         try:

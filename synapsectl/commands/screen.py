@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _keep(file: Path, picture: bytes) -> None:
-    """Write the file for its owner alone: a screen may show anything. Raises UsageError."""
+    """Writes the file for its owner alone: a screen may show anything. Raises UsageError."""
     try:
         fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as out:

@@ -29,11 +29,11 @@ EXAMPLES = (
 TAKES_REST = True
 KEY_MAX = 128
 MANY = 50
-"""Agents; to more a message is sent only where a person says so."""
+"""Number of agents above which a message is sent only after a person agrees."""
 AGENTS_MAX = 1000
 INTERRUPT_PRIORITY = 5
 _LIKE_A_COMMAND = re.compile(r"\s*(/[a-z][\w:-]*|![\w./-]+)(?:\s|\Z)", re.IGNORECASE)
-"""The beginning of a message that many programs would take for a command of theirs: `/clear`, `!ls`."""
+"""Beginning of a message that many programs would take for a command of theirs: `/clear`, `!ls`."""
 NEVER_SENT_TO = frozenset({"stopped", "stopping", "exited", "failed"})
 """States of agents that `--all` and `--type` leave out."""
 
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     try:
         return sending.run(agents, body, named=addresses is not None)
     except ApiError as error:
-        # Nothing is sent yet: one address alone was refused, of several each is looked up first.
+        # Nothing is sent yet: a single address was refused, several are looked up first.
         if addresses is None or error.code != NoAgents.code or (members := with_members(ctx, agents)) == agents:
             raise
     _check_count(args, ctx, members)
@@ -132,14 +132,14 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _note_command(args: argparse.Namespace, ctx: CommandContext, text: str) -> None:
-    """Say how a message would be a command of the program, where it looks as one."""
+    """Says how a message would be a command of the program, if it looks like one."""
     found = _LIKE_A_COMMAND.match(text)
     if found is not None and not args.command and not args.reply_to and not ctx.inside_agent:
         ctx.out.note(f"{found[1]} goes as a part of the message; for a command of the program, send it with --command")
 
 
 def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence[str]) -> None:
-    """Raises UsageError for more agents than one message goes to, and where a person, asked, does not want it."""
+    """Raises UsageError for more agents than one message goes to, and if a person refuses."""
     if len(agents) > AGENTS_MAX:
         raise UsageError(f"it would go to {len(agents)} agents, and one send goes to at most {AGENTS_MAX}: name fewer")
     if len(agents) <= MANY or args.yes:
@@ -152,7 +152,7 @@ def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence
 
 
 def _together(body: dict[str, Any], agents: Sequence[str]) -> None:
-    """What goes to several agents of a fleet at once has one context."""
+    """Gives a message for several agents of a fleet one context."""
     if len(agents) > 1:
         body.setdefault("context_id", os.urandom(16).hex())
 
@@ -190,7 +190,7 @@ def _wanted(args: argparse.Namespace, ctx: CommandContext) -> Wanted:
 
 
 def _addresses(args: argparse.Namespace, words: list[str]) -> list[str] | None:
-    """The addresses, taken from `words`; None with `--all` or `--type`."""
+    """Returns the addresses, taken from `words`; None with `--all` or `--type`."""
     if args.fleet and not (args.all or args.type):
         raise UsageError(
             "--fleet goes with --all or --type; a team on all hosts is team:NAME, any of a class any:CLASS"

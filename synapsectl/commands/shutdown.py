@@ -15,7 +15,7 @@ EXAMPLES = (
 )
 
 POLL = 0.05
-"""Seconds between two looks whether it is still there."""
+"""Seconds between two looks if it is still there."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     with ExitStack() as held:
         if not ctx.inside_agent:
-            with suppress(OSError):  # without the folder nobody starts a daemon either
+            with suppress(OSError):  # without the folder no daemon can be started either
                 held.enter_context(guarded(ctx))
         with ctx.busy("stopping the daemon" + ("" if args.keep_agents else " and its agents")):
             _shut_down(args, ctx)

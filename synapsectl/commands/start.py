@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContext) -> int:
-    """Start those that do not run; one that cannot be started does not keep the others from it."""
+    """Starts the members that do not run; one that cannot be started does not stop the others."""
     if args.name or args.port or args.no_port or args.rest or args.worktree:
         raise UsageError("a name, a port, a worktree and arguments are one agent's: start the members by themselves")
     known = {agent["name"]: agent for agent in ctx.client.get("/agents")}

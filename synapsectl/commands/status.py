@@ -71,7 +71,7 @@ def _duration(seconds: float) -> str:
 
 
 def _show_chain(agent: dict[str, Any], ctx: CommandContext) -> None:
-    """The channel that decided is marked."""
+    """Prints the chain; the channel that decided is marked."""
     out = ctx.out
     out.styled_line(f"{_title(agent, ctx)}: {out.styled(agent['evidence'], '')}")
     rows = [
@@ -87,7 +87,7 @@ def _show_chain(agent: dict[str, Any], ctx: CommandContext) -> None:
 
 
 def _conversation(known: dict[str, Any] | None) -> str | None:
-    """Its id and how it came about; None of one in which nothing was said yet."""
+    """Returns its id and its origin; None for an empty one."""
     if known is None:
         return None
     name, note = known["id"] or "", known["note"] or ""
@@ -95,14 +95,14 @@ def _conversation(known: dict[str, Any] | None) -> str | None:
 
 
 def _gone(agent: dict[str, Any]) -> str | None:
-    """Names of variables that lead to what is not there."""
+    """Returns names of variables that lead to missing files."""
     if not (names := agent.get("gone")):
         return None
     return f"{', '.join(names)} of its environment: {brings(agent['name'])}"
 
 
 def _queue(agent: dict[str, Any]) -> str | None:
-    """How many messages wait, and behind what."""
+    """Returns the number of waiting messages, and the reason."""
     if not agent["queue"]:
         return None
     if not agent["task"] and not agent.get("prompt"):
@@ -117,13 +117,13 @@ def _title(agent: dict[str, Any], ctx: CommandContext) -> str:
 
 
 def _task(agent: dict[str, Any]) -> str | None:
-    """Its id, and the beginning of its message."""
+    """Returns its id, and the beginning of its message."""
     doing = agent.get("doing")
     return f"{agent['task']} ({doing})" if agent["task"] and doing else agent["task"]
 
 
 def _show_question(agent: dict[str, Any], prompt: dict[str, Any], ctx: CommandContext) -> None:
-    """What it asks, line by line, and how that is answered."""
+    """Prints its question, line by line, and the way to answer."""
     out, name = ctx.out, agent["name"]
     heading = "  asks          "
     for line in whole(prompt).splitlines():

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _name(task: dict[str, Any], ctx: CommandContext) -> str:
-    """Its agent's; the id of one that is gone, or not ours to see."""
+    """Returns its agent's name; the id of one that is gone, or not visible to us."""
     known = ctx.client.get("/agents")
     return next((str(agent["name"]) for agent in known if agent["id"] == task["agent_id"]), str(task["agent_id"]))
 

@@ -19,12 +19,12 @@ EXAMPLES = (
 
 LIMIT: Final = 500
 PAGE: Final = 500
-"""Tasks that are asked for at a time, the most that the daemon gives."""
+"""Tasks per request, the most that the daemon gives."""
 _NEXT: Final = re.compile(r'<([^>]*)>; rel="next"')
 
 HEADINGS = ("TASK", "AGENT", "STATUS", "AGO", "WHAT")
 TEXT_SHOWN = 200
-"""Characters of a message that are worth a table's cell."""
+"""Characters of a message in a table's cell."""
 
 NEEDS = f"{BOLD};{YELLOW}"
 STYLES = {
@@ -35,9 +35,9 @@ STYLES = {
     "rejected": RED,
     "completed": GREEN,
 }
-"""Of a status; another one is dim."""
+"""Style of a status; another one is dim."""
 OPEN = ("input_required", "auth_required", "working", "submitted")
-"""What is not over, in this order, stands before what is."""
+"""Statuses of open tasks, in the order in which they come first."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def newest(client: Client, agent: str | None, limit: int) -> tuple[list[dict[str, Any]], bool]:
-    """The newest `limit` tasks, page by page, and whether there are more."""
+    """Returns the newest `limit` tasks, page by page, and True if there are more."""
     found: list[dict[str, Any]] = []
     path, query = "/control/tasks", {"agent": agent} if agent else {}
     while True:
@@ -87,12 +87,13 @@ def _split(target: str) -> tuple[str, dict[str, str]]:
 
 
 def by_need(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The tasks, who needs a person first, then what runs and what waits, then what is over; each as they came."""
+    """Returns the tasks, those that need a person first, then running and waiting ones, then finished ones; each as
+    they came."""
     return sorted(tasks, key=lambda task: OPEN.index(task["status"]) if task["status"] in OPEN else len(OPEN))
 
 
 def row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object, ...]:
-    """The row of `HEADINGS`."""
+    """Returns the row of `HEADINGS`."""
     status = task["status"]
     return (
         TableCell(short_id(task["id"]), DIM),
@@ -104,14 +105,14 @@ def row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object,
 
 
 def what(task: dict[str, Any]) -> str:
-    """What it asks, or why it failed, and what was said."""
+    """Returns its question, or the reason of its failure, and its message."""
     error, prompt = task.get("error"), task.get("prompt")
     told = str(prompt["prompt"]) if prompt else f"{error['code']}: {error['message']}" if error else ""
     return " · ".join(part for part in (one_line(told[:TEXT_SHOWN]), _message(task)) if part)
 
 
 def _plain_row(task: dict[str, Any], names: dict[str, str]) -> tuple[object, ...]:
-    """For a pipe: the columns that it always had."""
+    """Returns the row for a pipe: the columns that it always had."""
     return (
         task["id"],
         names.get(task["agent_id"], task["agent_id"]),

@@ -39,6 +39,6 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def named(ctx: CommandContext, address: str) -> str:
-    """The name in the list of whom `address` means. Raises ApiError."""
+    """Returns the name in the list of the agent that `address` means. Raises ApiError."""
     there, name, host = elsewhere(ctx, address)
     return str(there.client.get(agent_path(name, "status"), {"detail": 1})["name"]) + host

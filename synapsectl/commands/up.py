@@ -15,7 +15,7 @@ EXAMPLES = (
 )
 
 SETTLED_S = 10.0
-"""For the agents to be found, or started; what takes longer is shown as it is then."""
+"""Seconds for the agents to be found, or started; slower ones are shown in their state then."""
 LOOK_S = 0.1
 COMES_UP = "comes up by itself"
 """State words of an agent that the daemon is yet to start."""
@@ -60,7 +60,7 @@ def _take_over(ctx: CommandContext) -> None:
 
 
 def _settled(ctx: CommandContext) -> list[dict[str, Any]]:
-    """The agents, once it is known what they do."""
+    """Returns the agents, once their activity is known."""
     until = time.monotonic() + SETTLED_S
     while True:
         agents: list[dict[str, Any]] = ctx.client.get("/agents")

@@ -20,7 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _installed() -> dict[str, Any] | None:
-    """The versions of the daemon program beside this tool, as it tells them itself: whatever runs may be another."""
+    """Returns the versions of the daemon program beside this tool, from the program itself: the running one may be
+    another."""
     command = own_python.command("synapsed.cli", "version", "--json")
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _daemon(ctx: CommandContext) -> tuple[str | None, str]:
-    """Version and commit of the daemon that runs; the commit is for persons."""
+    """Returns version and commit of the running daemon; the commit is for persons."""
     try:
         version = ctx.client.get("/healthz")["version"]
         return version, str(ctx.client.get("/control/status").get("commit", ""))

@@ -1,4 +1,4 @@
-"""What a terminal sends, as keys: names for those that have no character, text for a paste. Pure."""
+"""A terminal's input as keys: names for those without a character, text for a paste. Pure."""
 
 import codecs
 import re
@@ -22,21 +22,21 @@ _CONTROLS = {
 }
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
 PASTE_MAX = 64 * 1024
-"""Characters of a paste that are kept; what is longer is no answer."""
+"""Characters of a paste that are kept; a longer one is no answer."""
 
 HOLD = 0.05
 """Seconds that the beginning of an escape sequence is kept for the rest of it."""
 
 
 class KeyPress(NamedTuple):
-    """`name` is a key's name or its character; `text` what was pasted, where `name` is `paste`."""
+    """`name` is a key's name or its character; `text` is the pasted text, if `name` is `paste`."""
 
     name: str
     text: str = ""
 
 
 class KeyReader:
-    """Feed it what the terminal sends, in any pieces. While `waits`, `flush` it when nothing came for `HOLD`."""
+    """Parses the terminal's input, in any pieces. While `waits`, `flush` it when nothing came for `HOLD`."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -49,7 +49,7 @@ class KeyReader:
 
     @property
     def pasting(self) -> bool:
-        """The end of a paste has not come yet."""
+        """True if the end of a paste has not come yet."""
         return self._pasted is not None
 
     def feed(self, data: bytes) -> list[KeyPress]:
@@ -76,12 +76,12 @@ class KeyReader:
         return keys
 
     def flush(self) -> list[KeyPress]:
-        """What was kept and is no more than it was: Esc, and what came behind it."""
+        """Returns the kept bytes as keys: Esc, and the keys after it."""
         text, self._rest = self._rest, ""
         return [KeyPress("esc"), *(KeyPress(one) for one in text[1:])] if text else []
 
     def _paste(self, text: str, keys: list[KeyPress]) -> str:
-        """Take what belongs to the paste; returns what stands behind it."""
+        """Takes the part of the paste; returns the rest after it."""
         assert self._pasted is not None
         self._pasted += text
         at = self._pasted.find(_PASTE_END)
@@ -96,7 +96,7 @@ class KeyReader:
 
 
 def _named(match: re.Match[str]) -> list[KeyPress]:
-    """The key of an escape sequence; none for one that is no key of ours."""
+    """Returns the key of an escape sequence; none for an unknown one."""
     parameters, final, letter = match.groups()
     name = _NUMBERS.get(parameters.partition(";")[0]) if final == "~" else _LETTERS.get(letter or final)
     return [KeyPress(name)] if name else []

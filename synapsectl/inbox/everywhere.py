@@ -1,4 +1,4 @@
-"""Who needs a person here and on other hosts (`GET /inbox?hosts=1`), and which hosts do not say so."""
+"""Items that wait for a person here and on other hosts (`GET /inbox?hosts=1`), and the hosts that do not answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,27 +8,27 @@ from synapsectl.inbox.items import Item, order
 
 
 class Everywhere(NamedTuple):
-    """Items that wait, in their order (`inbox.items.order`); `hosts` has what each other host said."""
+    """Items that wait, in their order (`inbox.items.order`); `hosts` has the state of each other host."""
 
     items: list[dict[str, Any]]
     hosts: list[dict[str, Any]]
 
 
 def look(client: Client) -> Everywhere:
-    """What waits for a person here, and on other hosts that answer. Raises NoDaemon, ApiError."""
+    """Returns the items that wait for a person here, and on other hosts that answer. Raises NoDaemon, ApiError."""
     told = client.get("/inbox", {"hosts": 1})
     return Everywhere(sorted(told["items"], key=order), told["hosts"])
 
 
 def missing(hosts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each host that has said nothing, or not everything."""
+    """Returns a line for each host that has not answered, or not completely."""
     lines = [f"{host['name']}: {host['error']}" for host in hosts if host["error"]]
     return lines + [f"{host['name']}: {host['left_out']} more are not shown" for host in hosts if host["left_out"]]
 
 
 class Merged:
-    """What waits here and what waits elsewhere are told apart: no host holds up what is news here. The rows of a host
-    that does not answer stay as it told them last."""
+    """Items of this host and of others, kept apart, so that no host delays the news of this one. The rows of a host
+    that does not answer stay as they were."""
 
     def __init__(self) -> None:
         self._here: Sequence[Item] | None = None
@@ -49,7 +49,7 @@ class Merged:
 
     @property
     def items(self) -> list[Item] | None:
-        """In their order; None while this daemon has told nothing."""
+        """Items in their order; None until this daemon has sent some."""
         if self._here is None:
             return None
         every = [*self._here, *(item for items in self._there.values() for item in items)]

@@ -1,4 +1,4 @@
-"""What waits for a person (`GET /inbox`), and what each of it can be answered with."""
+"""Items that wait for a person (`GET /inbox`), and the possible answers to each."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -20,10 +20,10 @@ KINDS = {
     "finished": "finished",
     "alert": "alert",
 }
-"""What a kind is called."""
+"""Names of the kinds."""
 
 HIDDEN = "password"
-"""Type of a prompt whose answer nobody may see."""
+"""Type of a prompt whose answer must stay hidden."""
 
 WHERE = {
     "terminal": "at its terminal",
@@ -32,11 +32,11 @@ WHERE = {
     "a2a": "over A2A",
     "inbox": "in another inbox",
 }
-"""Where an answer came from."""
+"""Words for the place of an answer."""
 
 
 class Chosen(NamedTuple):
-    """An answer: what is given to the program, and how a person reads it. `because`: the agent's next message."""
+    """An answer: the value for the program, and its text for a person. `because`: the agent's next message."""
 
     text: str
     label: str
@@ -44,11 +44,12 @@ class Chosen(NamedTuple):
 
 
 class NoAnswer(Exception):
-    """There is no such answer to this; the message says what else a person can do."""
+    """There is no such answer; the message says what else a person can do."""
 
 
 def digits(item: Item) -> dict[str, Mapping[str, Any]]:
-    """The options by the digit that chooses each: its own key where that is a digit, else the first that is free."""
+    """Returns the options by the digit that chooses each: its own key if that is a digit, else the first that is
+    free."""
     options = item.get("options") or []
     own = {str(option["key"]): option for option in options if _is_digit(str(option["key"]))}
     free = [digit for digit in "123456789" if digit not in own]
@@ -63,7 +64,7 @@ def digits(item: Item) -> dict[str, Mapping[str, Any]]:
 
 
 def by_digit(item: Item, digit: str) -> Chosen:
-    """Raises NoAnswer."""
+    """Returns the answer of a digit. Raises NoAnswer."""
     option = digits(item).get(digit)
     if option is None:
         raise NoAnswer(f"there is no option {digit}" if is_asked(item) else _no_question(item))
@@ -71,7 +72,7 @@ def by_digit(item: Item, digit: str) -> Chosen:
 
 
 def yes_or_no(item: Item, *, accept: bool) -> Chosen:
-    """The option that says so to what is asked now, and to no more. Raises NoAnswer."""
+    """Returns the option that agrees (or refuses) to the present question only. Raises NoAnswer."""
     if not is_asked(item):
         raise NoAnswer(_no_question(item))
     try:
@@ -84,44 +85,44 @@ def yes_or_no(item: Item, *, accept: bool) -> Chosen:
 
 
 def in_words(item: Item, text: str) -> Chosen:
-    """An answer that was typed."""
+    """Returns an answer of typed words."""
     return Chosen(text, "(hidden)" if is_hidden(item) else text)
 
 
 def with_reason(refusal: Chosen, because: str) -> Chosen:
-    """A no, and why."""
+    """Returns a no with its reason."""
     return Chosen(refusal.text, f"no, because {because}", because)
 
 
 def order(item: Item) -> tuple[int, str, str]:
-    """The place of a row: first what is asked, then what else needs a person, then what is finished, each the oldest
-    first."""
+    """Returns the sort key of a row: first questions, then other items that need a person, then finished ones, each the
+    oldest first."""
     asks = item.get("prompt_id") or item["kind"] in ("sign_in", "unreadable")
     return 2 if is_finished(item) else 0 if asks else 1, str(item["since"]), str(item["id"])
 
 
 def is_finished(item: Item) -> bool:
-    """Returns True for what only tells that something is done."""
+    """Returns True for an item that only reports a finished task."""
     return bool(item["kind"] == "finished")
 
 
 def is_asked(item: Item) -> bool:
-    """Whether there is a question that can be answered from here."""
+    """Returns True if there is a question that can be answered from here."""
     return bool(item.get("prompt_id")) and item["kind"] != "unreadable"
 
 
 def takes_words(item: Item) -> bool:
-    """Whether it can be answered in words of one's own."""
+    """Returns True if it can be answered in free text."""
     return is_asked(item) and (bool(item.get("own_words")) or not item.get("options"))
 
 
 def is_hidden(item: Item) -> bool:
-    """Whether what is typed must not be shown."""
+    """Returns True if the typed text must stay hidden."""
     return item.get("prompt_type") == HIDDEN
 
 
 def who_answered(closed: Mapping[str, Any]) -> str:
-    """Who saw to it, by the event that says so."""
+    """Returns the person or agent that handled it, from the event that closed it."""
     if closed.get("state") == "gone" or not closed.get("by"):
         return "no longer asked"
     who = closed.get("who") or closed["by"]
@@ -140,7 +141,7 @@ def _is_digit(key: str) -> bool:
 
 
 def table(items: Iterable[Item]) -> list[tuple[object, ...]]:
-    """The rows of a pipe: agent, kind, since, what is asked, the command or edit, the folder, the prompt."""
+    """Returns the rows for a pipe: agent, kind, time, question, the command or edit, the folder, the prompt."""
     return [
         (
             one["agent"],

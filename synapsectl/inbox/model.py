@@ -1,10 +1,10 @@
-"""What an inbox is and what a key does to it. Pure: keys, news and the time go in, what is to be done comes out.
+"""The inbox and its keys. Pure: keys, news and the time go in, commands come out.
 
-An answer is held for a moment before it is typed, so that `u` can take it back. It is for one prompt, by its id: where
-that is answered elsewhere or changes meanwhile, the answer is dropped. A row that goes away by itself stays, dim and
-with who saw to it, as long as it is the chosen one and `SHOWN_S` in any case: another one never slides under a key
-that is being pressed. A key counts for a question that stood on the screen for `NOTICED_S` before it was pressed: one
-that is held, or was pressed for the question before, answers no other.
+An answer is held for a moment before it is typed, so that `u` can take it back. It is for one prompt, by its id: if
+that is answered elsewhere or changes meanwhile, the answer is dropped. A row that is closed elsewhere stays, dim and
+with the name of its closer, as long as it is the chosen one and `SHOWN_S` in any case: another one never moves under a
+key that is being pressed. A key counts for a question that stood on the screen for `NOTICED_S` before it was pressed: a
+key that is held, or was pressed for the question before, answers no other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,35 +28,35 @@ from synapsectl.inbox.items import (
 )
 
 SHOWN_S = 5.0
-"""For reading what became of a row."""
+"""Seconds for reading the result of a row."""
 NOTICED_S = 0.7
-"""Nobody has read a question that came to the front, and has decided, within so many seconds."""
+"""Seconds within which no person can have read a question that came to the front, and decided."""
 TYPED_ON_S = 1.0
-"""The longest pause of somebody who types words that are for nothing: their question is over, or never took any."""
+"""Seconds of the longest pause of a person who still types words after their question is over, or never took any."""
 WAYS = frozenset({"up", "down", "home", "end", "tab", "redraw"})
 """Keys that are no part of words."""
 NOTE_S = 8.0
 CLOSED_MAX = 500
-"""Events about rows that are kept, in case they come before the row is gone."""
+"""Events about closed rows that are kept, in case they come before the row is gone."""
 WORDS_MAX = 10_000
 """Characters of an answer."""
 
 
 class Give(NamedTuple):
-    """Give this answer to the program."""
+    """Gives this answer to the program."""
 
     item: Item
     answer: Chosen
 
 
 class MarkSeen(NamedTuple):
-    """Say that a person has seen it."""
+    """Marks the item as seen by a person."""
 
     item: Item
 
 
 class Attach(NamedTuple):
-    """Put the terminal on the agent."""
+    """Puts the terminal on the agent."""
 
     item: Item
 
@@ -87,7 +87,7 @@ class Gone(NamedTuple):
 
 
 class Row(NamedTuple):
-    """As it is shown. `held`: seconds until its answer is typed; `told`: what became of it."""
+    """A row of the display. `held`: seconds until its answer is typed; `told`: its result."""
 
     item: Item
     chosen: bool
@@ -95,11 +95,11 @@ class Row(NamedTuple):
     held: float | None = None
     told: str = ""
     fresh: bool = False
-    """It has not stood there long enough to be answered."""
+    """True if it has not been shown long enough to be answered."""
 
 
 class Stands(NamedTuple):
-    """The question that stands on the screen, by its row and prompt, and since when."""
+    """The question on the screen, by its row and prompt, and the time since which it is there."""
 
     item_id: str
     prompt_id: str | None
@@ -107,7 +107,7 @@ class Stands(NamedTuple):
 
 
 class Typing(NamedTuple):
-    """An answer that is being typed; with `refusal`, why it is that."""
+    """An answer that is being typed; with `refusal`, the reason for it."""
 
     item: Item
     text: str = ""
@@ -124,20 +124,20 @@ class InboxModel:
         self.help = False
         self.away: str | None = None
         self.silent: Sequence[str] = ()
-        """A line for each other host that does not say who waits there."""
+        """A line for each other host that does not report its items."""
         self._known = False
-        """Whether the daemon has told what there is."""
+        """True if the daemon has sent its items."""
         self._at: str | None = None
         self._stands: Stands | None = None
         self._pressed = float("-inf")
-        """The earliest time at which the key that is acted on can have been pressed."""
+        """The earliest time at which the present key can have been pressed."""
         self._typed_on = float("-inf")
-        """Until when keys are still meant for words that are for nothing."""
+        """Time up to which keys still belong to words without a question."""
         self._held: dict[str, Held] = {}
         self._given: dict[str, Chosen] = {}
         """Answers that are being typed, or were."""
         self._taken: dict[str, float] = {}
-        """Until when a row is to be gone whose answer was taken; one that stays asks again."""
+        """Times at which rows with accepted answers are to be gone; one that stays asks again."""
         self._gone: dict[str, Gone] = {}
         self._closed: dict[str, Mapping[str, Any]] = {}
         self._note = ""
@@ -181,7 +181,7 @@ class InboxModel:
         return [InboxAct.BELL] if new else []
 
     def closed(self, event: Mapping[str, Any]) -> None:
-        """An event says who saw to a row."""
+        """Takes an event about the closer of a row."""
         if event.get("state") == "opened":
             return
         self._closed[str(event.get("id"))] = event
@@ -189,7 +189,7 @@ class InboxModel:
             self._closed.pop(next(iter(self._closed)))
 
     def answered(self, item_id: str, error: str | None, now: float) -> None:
-        """What became of an answer that was given, or of what else was done: `error` where it was not taken."""
+        """Takes the result of an answer, or of another action: `error` if it was refused."""
         if error is not None:
             self._given.pop(item_id, None)
             self._say(error, now)
@@ -199,7 +199,7 @@ class InboxModel:
     # --- time ---
 
     def due(self, now: float) -> list[Command]:
-        """The answers whose time has come."""
+        """Returns the answers whose time has come."""
         commands = [self._give(item_id) for item_id, held in list(self._held.items()) if held.due <= now]
         for item_id, gone in list(self._gone.items()):
             if gone.until <= now and item_id != self._at:
@@ -213,7 +213,7 @@ class InboxModel:
         return [one for one in commands if one is not None]
 
     def next_due(self, now: float) -> float | None:
-        """Seconds until something happens by itself."""
+        """Returns the seconds until the next timed change."""
         times = [held.due for held in self._held.values()]
         times += [gone.until for item_id, gone in self._gone.items() if item_id != self._at]
         times += [self._note_until] if self._note else []
@@ -222,23 +222,23 @@ class InboxModel:
         return max(0.0, min(times) - now) if times else None
 
     def give_all(self) -> list[Command]:
-        """Every answer that is held, at once: a person leaves."""
+        """Returns every held answer, at once, because the person leaves."""
         return [one for one in (self._give(item_id) for item_id in list(self._held)) if one is not None]
 
     @property
     def held(self) -> list[tuple[Item, Chosen]]:
-        """Answers that nobody has typed yet."""
+        """Returns the answers that are not typed yet."""
         known = {one["id"]: one for one in self.items}
         return [(known[item_id], held.answer) for item_id, held in self._held.items() if item_id in known]
 
     # --- keys ---
 
     def choose(self, item_id: str | None) -> None:
-        """What is chosen elsewhere: keys are for that row; None where none is."""
+        """Takes a choice made elsewhere: keys are for that row; None: no row is chosen."""
         self._at = item_id
 
     def drawn(self, row: Row | None, now: float) -> None:
-        """That row stands on the screen now, with all that it asks."""
+        """Notes that this row is on the screen now, with its whole question."""
         of = None if row is None else (row.item["id"], row.item.get("prompt_id"))
         if of is None:
             self._stands = None
@@ -246,7 +246,7 @@ class InboxModel:
             self._stands = Stands(*of, now)
 
     def key(self, key: KeyPress, now: float, pressed: float | None = None) -> list[Command]:
-        """What a key does that was `pressed` then, if that is not now."""
+        """Handles a key that was `pressed` at that time, if it is not now."""
         self._pressed = now if pressed is None else pressed
         if self.typing is not None:
             return self._typed(self.typing, key, now)
@@ -308,7 +308,7 @@ class InboxModel:
         self._at = waiting[0]["id"] if waiting else item["id"]
 
     def _undo(self, now: float) -> list[Command]:
-        """The chosen row's answer, else the one that was given last."""
+        """Takes back the chosen row's answer, else the last one."""
         if not self._held:
             self._say("nothing can be taken back: what is typed is typed", now)
             return []
@@ -368,7 +368,7 @@ class InboxModel:
             self._keep(typing.item, said, now)
 
     def _attach(self, now: float) -> list[Command]:
-        """To answer by hand: an answer of its own that is held is dropped, the others are given."""
+        """Attaches, to answer by hand: a held answer of this row is dropped, the others are given."""
         item = self._chosen(now)
         if item is None:
             return []
@@ -408,7 +408,7 @@ class InboxModel:
         return sum(1 for one in self.items if is_finished(one))
 
     def rows(self, now: float) -> list[Row]:
-        """In their order, those that are over among them."""
+        """Returns the rows in their order, with the closed ones among them."""
         shown = []
         for item in self._in_order():
             item_id = item["id"]
@@ -430,7 +430,7 @@ class InboxModel:
         return sorted(every, key=order)
 
     def _waits(self, item: Item) -> bool:
-        """Returns True for what has no answer yet."""
+        """Returns True for an item without an answer yet."""
         return item["id"] not in self._held and item["id"] not in self._given
 
     def _ids(self) -> list[str]:
@@ -442,7 +442,7 @@ class InboxModel:
             self._at = ids[0] if ids else None
 
     def _chosen(self, now: float) -> Item | None:
-        """The chosen row, where it is not over."""
+        """Returns the chosen row, if it is not over."""
         if self._at in self._gone:
             self._refuse("that is over", now)
             return None
@@ -477,7 +477,7 @@ class InboxModel:
         return Give(item, answer)
 
     def _end(self, item: Item, now: float) -> None:
-        """It is no longer in the inbox."""
+        """Handles an item that is no longer in the inbox."""
         item_id = item["id"]
         held, given = self._held.pop(item_id, None), self._given.pop(item_id, None)
         closed = self._closed.get(item_id)
@@ -494,7 +494,7 @@ class InboxModel:
         self._gone[item_id] = Gone(item, told, now + SHOWN_S)
 
     def _changed(self, item: Item, now: float) -> None:
-        """The same row asks something else."""
+        """Handles an item whose question has changed."""
         self._given.pop(item["id"], None)
         if self._held.pop(item["id"], None) is not None:
             self._say(f"{item['agent']} asks something else now; your answer was not typed", now)
@@ -502,12 +502,14 @@ class InboxModel:
             self._lose_words(f"{item['agent']} asks something else now", now)
 
     def _lose_words(self, why: str, now: float) -> None:
-        """Whoever types words does not see at once that they are for nothing: a letter of them is no answer."""
+        """Drops words that are being typed: a typist does not see at once that they are lost, and a letter of them is
+        no answer."""
         self.typing, self._typed_on = None, now + TYPED_ON_S
         self._say(f"{why}; what you typed was not sent", now)
 
     def _refuse(self, why: str, now: float) -> None:
-        """A key that does nothing here may be the first letter of a word: those behind it are no answers either."""
+        """Refuses a key that does nothing here: it may be the first letter of a word, and the letters after it are no
+        answers either."""
         self._typed_on = now + TYPED_ON_S
         self._say(why, now)
 
@@ -516,5 +518,5 @@ class InboxModel:
 
 
 def _lines(pasted: str) -> str:
-    """A terminal sends the end of a line as Enter would be."""
+    """Returns the text with line ends: a terminal sends them as Enter."""
     return pasted.replace("\r\n", "\n").replace("\r", "\n")

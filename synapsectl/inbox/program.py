@@ -1,7 +1,7 @@
-"""The inbox on a terminal: what the pure parts decide is done here.
+"""The inbox on a terminal: performs the decisions of the pure parts.
 
-Answers are given in threads of their own, since a program may take seconds to take one; the keys stay quick. Whoever
-leaves by `q` has what is held typed at once; whoever is killed has not typed it, and is told what.
+Answers are given in threads of their own, since a program may take seconds to take one; the keys stay quick. Leaving by
+`q` types held answers at once; after a kill they are not typed, and the person gets a list of them.
 """
 
 import queue
@@ -27,14 +27,14 @@ from synapsectl.prompts import WhoAsks, answer, who_answers
 from synapsectl.reach import reach
 
 TICK = 1.0
-"""Seconds after which it is drawn again at the latest: ages and seconds pass."""
+"""Seconds between two drawings at the most: ages and seconds pass."""
 GIVE_DEADLINE = 15.0
 """Seconds to wait for answers that are under way when a person leaves."""
 EVENTS = "attention"
 
 
 def give(ctx: CommandContext, item: Item, chosen: Chosen) -> None:
-    """Answer what `item` asks, and nothing else, then tell the agent why. Raises CtlError."""
+    """Answers the question of `item`, and nothing else, then sends the agent the reason. Raises CtlError."""
     there, name = reach(ctx, item["agent"])
     client, because = there.client, chosen.because
     agent = who_answers(client, name) if because is not None else {}
@@ -49,7 +49,7 @@ def give(ctx: CommandContext, item: Item, chosen: Chosen) -> None:
 
 
 def put_away(ctx: CommandContext, item: Item) -> None:
-    """Say that a person has seen it. Raises ApiError, NoDaemon."""
+    """Marks it as seen by a person. Raises ApiError, NoDaemon."""
     there, _ = reach(ctx, item["agent"])
     item_id = str(item["id"]).rpartition("@")[0] if item.get("host") else item["id"]
     there.client.post(f"/inbox/{item_id}/seen")
@@ -78,7 +78,7 @@ class InboxProgram:
         self._leaving = False
 
     def run(self) -> int | None:
-        """The signal that ended it, None where the person left. Raises TerminalGone."""
+        """Runs; returns the signal that ended it, None if the person left. Raises TerminalGone."""
         with self._screen as screen:
             self._here.start()
             self._there.start()
@@ -127,7 +127,7 @@ class InboxProgram:
         self._screen.title(f"({self._model.waiting}) synapsed" if self._model.waiting else "synapsed")
 
     def _take_news(self) -> None:
-        """What the threads have to tell."""
+        """Takes the news of the threads."""
         now = time.monotonic()
         with suppress(queue.Empty):
             while True:
@@ -135,7 +135,7 @@ class InboxProgram:
         here, there = self._here.seen, self._there.seen
         if here is self._shown[0] and there is self._shown[1]:
             return
-        first = self._shown[1].told is None  # nothing of what other hosts tell then is new
+        first = self._shown[1].told is None  # the first data of other hosts are no news
         self._shown = (here, there)
         self._model.away = str(here.away) if here.away is not None else None
         if here.told is not None:
@@ -149,10 +149,10 @@ class InboxProgram:
                     self._do(command)
 
     def _on_event(self, event: Any) -> None:
-        """In the thread of `Live`."""
+        """Takes an event, in the thread of `Live`."""
         import json
 
-        document = json.loads(event.data)  # of the daemon's own: it is an event, or several
+        document = json.loads(event.data)  # from the daemon: it is an event, or several
         for one in document["data"] if document.get("event") == "batchEvents" else [document]:
             data = one.get("data")
             if one.get("event") == EVENTS and isinstance(data, dict):
@@ -177,7 +177,7 @@ class InboxProgram:
                 self._screen.bell()
 
     def _start(self, item: Item, what: Callable[[], None]) -> None:
-        """Do `what` beside the keys."""
+        """Does `what` beside the keys."""
 
         def run() -> None:
             error = None
@@ -200,7 +200,7 @@ class InboxProgram:
             self._news.put(partial(self._model.answered, item["id"], str(error)))
 
     def _finish(self) -> None:
-        """Wait for what is under way; say what was not taken."""
+        """Waits for answers under way; reports those that were refused."""
         until = time.monotonic() + GIVE_DEADLINE
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))

@@ -1,6 +1,6 @@
-"""The inbox as lines of a terminal: the rows, then the chosen one closely, then what the keys do. Pure.
+"""The inbox as lines of a terminal: the rows, then the chosen one in detail, then the keys. Pure.
 
-Whatever an agent wrote is made harmless before it is laid out; no line is wider than the screen.
+Text of agents is made harmless before it is laid out; no line is wider than the screen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ STYLES = {
     "alert": RED,
 }
 LEAST_ROWS = 3
-"""Rows of the list that are there even where the chosen one has much to say."""
+"""Rows of the list that are shown even if the chosen one is long."""
 SILENT_ROWS = 3
 """Rows for hosts that do not answer."""
 DIFF_ROWS = 20
@@ -60,7 +60,8 @@ class InboxView:
         self.wall = datetime.now(UTC)
 
     def lines(self, inbox: InboxModel, now: float, wall: datetime, columns: int, rows: int) -> list[str]:
-        """As many lines as the screen has rows, none wider than it. `now` is the model's time, `wall` the clock's."""
+        """Returns as many lines as the screen has rows, none wider than it. `now` is the model's time, `wall` the
+        clock's."""
         self.wall = wall
         if inbox.help:
             shown = [self._head(inbox, columns), "", *self._help(columns)]
@@ -95,7 +96,7 @@ class InboxView:
         return self._painted(clip(f"{left}{' ' * gap}{right}" if gap > 1 else left, columns), REVERSE)
 
     def _table(self, listed: Sequence[Row], columns: int, room: int) -> list[str]:
-        """Of many rows those around the chosen one; how many are not shown is said."""
+        """Returns the rows around the chosen one, if there are many, and the number of hidden rows."""
         at = next((number for number, row in enumerate(listed) if row.chosen), 0)
         first = max(0, min(at - room // 2, len(listed) - room))
         shown = listed[first : first + room]
@@ -123,7 +124,7 @@ class InboxView:
         return f"{name_part}{GAP}{kind_part}{GAP}{painted(since, DIM)}{GAP}{painted(plain, style)}"
 
     def said(self, row: Row) -> tuple[str, str]:
-        """What a row says, and its style."""
+        """Returns the text of a row, and its style."""
         if row.told:
             return one_line(row.told), DIM
         if row.held is not None:
@@ -137,8 +138,8 @@ class InboxView:
         return [] if row is None else self.closely(row.item, columns, words=typing is None)
 
     def closely(self, item: Item, columns: int, *, words: bool = True) -> list[str]:
-        """One item: where, since when, the very command, the question, what answers it; `words` too where it takes
-        them."""
+        """Returns one item in detail: place, time, the very command, the question, its answers; with `words` also the
+        question's text."""
         place = self._shorter(item["cwd"]) + (f" on {item['host']}" if item.get("host") else "")
         facts = [item["agent"], _kind(item), place, f"since {clock_time(item['since'], self.wall)}"]
         if item.get("until"):
@@ -158,21 +159,21 @@ class InboxView:
         return lines
 
     def _entry(self, typing: Typing, columns: int) -> str:
-        """What is being typed; its end stays in sight."""
+        """Returns the text that is being typed; its end stays visible."""
         hidden = typing.refusal is None and is_hidden(typing.item)
         text = "•" * len(typing.text) if hidden else harmless(typing.text.replace("\n", "⏎"))
         before = "no, because: " if typing.refusal is not None else "> "
         return clip(f"{before}{_end(text, columns - 2 - len(before))}▏", columns)
 
     def _silent(self, hosts: Sequence[str], columns: int) -> list[str]:
-        """The hosts that do not say who waits there; of many how many more."""
+        """Returns the hosts that do not report their items; of many, the number of the rest."""
         told = list(hosts[:SILENT_ROWS])
         if len(hosts) > SILENT_ROWS:
             told[-1] = f"{len(hosts) - SILENT_ROWS + 1} more hosts do not say who waits there"
         return [self._painted(clip(one_line(line), columns), DIM) for line in told]
 
     def _foot(self, inbox: InboxModel, listed: Sequence[Row], columns: int) -> list[str]:
-        """What is to be known now, or what the keys do; below it what is being typed."""
+        """Returns the present note, or the keys; below it the text that is being typed."""
         row = next((one for one in listed if one.chosen), None)
         typing = inbox.typing
         keys = TYPING_KEYS if typing is not None else keys_of(row) if row is not None else ""
@@ -195,12 +196,12 @@ class InboxView:
 
 
 def _marked(lines: Sequence[str]) -> list[tuple[bool, str]]:
-    """Each with whether it is the first."""
+    """Returns the lines, each with True for the first."""
     return [(number == 0, line) for number, line in enumerate(lines)]
 
 
 def keys_of(row: Row) -> str:
-    """What the keys do to a row now."""
+    """Returns the present keys of a row."""
     item = row.item
     if row.told:
         return "j k move"
@@ -226,7 +227,7 @@ def _says(item: Item, *, accept: bool) -> bool:
 
 
 def gist(item: Item, wall: datetime) -> str:
-    """What is asked, in one line: the very command where it is known."""
+    """Returns the question in one line: the very command if it is known."""
     command = item.get("command")
     if item["kind"] == "limit" and item.get("until"):
         return f"until {clock_time(item['until'], wall)}"
@@ -236,13 +237,13 @@ def gist(item: Item, wall: datetime) -> str:
 
 
 def _beside(question: str, command: str | None) -> str:
-    """The question without the line that is the command, which is shown already."""
+    """Returns the question without the line of the command, which is shown already."""
     lines = question.splitlines()
     return "\n".join(line for line in lines if not command or line.strip().removeprefix("$ ") != command.strip())
 
 
 def _beginning(lines: list[str]) -> list[str]:
-    """As many rows of an edit as leave room for its options, and how many there are more."""
+    """Returns as many rows of an edit as leave room for its options, and the number of further ones."""
     more = len(lines) - DIFF_ROWS
     return (
         lines if more <= 0 else [*lines[:DIFF_ROWS], f"… {more} more rows of this edit: synapsectl status shows them"]
@@ -250,8 +251,8 @@ def _beginning(lines: list[str]) -> list[str]:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """`text`, with what nobody sees made visible, in lines that are no wider; words are kept whole where they fit.
-    Costs time in proportion to its length, whatever stands in it."""
+    """Returns `text` with invisible characters made visible, in lines that are no wider; words are kept whole if they
+    fit. The time is proportional to its length for any content."""
     lines: list[str] = []
     for line in visible(text.expandtabs(4)).splitlines():
         current, used = "", 0
@@ -270,7 +271,7 @@ def wrapped(text: str, columns: int) -> list[str]:
 
 
 def _pieces(text: str, columns: int) -> list[str]:
-    """`text` in pieces that fit, each of one character at the least."""
+    """Returns `text` in pieces that fit, each of one character at the least."""
     pieces, begin, used = list[str](), 0, 0
     for at, character in enumerate(text):
         width = display_width(character)
@@ -282,7 +283,7 @@ def _pieces(text: str, columns: int) -> list[str]:
 
 
 def _end(text: str, columns: int) -> str:
-    """As many of its last characters as fit."""
+    """Returns as many of its last characters as fit."""
     used = 0
     for at in range(len(text) - 1, -1, -1):
         used += display_width(text[at])

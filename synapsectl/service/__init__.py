@@ -1,1 +1,1 @@
-"""The daemon as a service of this user: what is installed, where, and through which service manager."""
+"""The daemon as a service of this user: its files, their places, and the service manager."""

@@ -1,4 +1,4 @@
-"""Which service manager this machine has."""
+"""Finds the service manager of this machine."""
 
 import shutil
 import sys
@@ -10,7 +10,7 @@ from synapsectl.service.systemd import Systemd
 
 
 def this_machines(environ: Mapping[str, str]) -> ServiceManager:
-    """Raises NoServiceManager, in words that help, if there is no service manager at all."""
+    """Returns the service manager. Raises NoServiceManager, with advice, on a machine without one."""
     if sys.platform == "darwin" and shutil.which("launchctl"):
         return Launchd(environ)
     if shutil.which("systemctl"):

@@ -1,4 +1,4 @@
-"""Files of an installation: compared with what is there, shown as a diff, written whole or not at all."""
+"""Files of an installation: compared with the present ones, shown as a diff, written whole or not at all."""
 
 import difflib
 import stat
@@ -10,14 +10,14 @@ from synapsed.shared.files import write_whole
 
 
 class WantedFile(NamedTuple):
-    """A file as it is to be."""
+    """The wanted state of a file."""
 
     path: Path
     text: str
     mode: int = 0o644
 
     def current(self) -> str | None:
-        """What is there; None: nothing. Raises CtlError."""
+        """Returns the present content; None if there is no file. Raises CtlError."""
         try:
             return self.path.read_text(encoding="utf-8", errors="surrogateescape")
         except FileNotFoundError:
@@ -29,7 +29,7 @@ class WantedFile(NamedTuple):
         return self.current() == self.text and stat.S_IMODE(self.path.stat().st_mode) == self.mode
 
     def diff(self, *, removed: bool = False) -> list[str]:
-        """Lines of a unified diff from what is there to what is wanted, or to nothing."""
+        """Returns lines of a unified diff from the present file to the wanted one, or to nothing."""
         old, new = self.current(), None if removed else self.text
         if old == new and not self.is_current():
             return [f"mode of {self.path} becomes {self.mode:04o}"]
@@ -38,7 +38,7 @@ class WantedFile(NamedTuple):
         return list(difflib.unified_diff(before, after, names[0], names[1], lineterm=""))
 
     def write(self) -> None:
-        """Atomically and durably. Raises CtlError."""
+        """Writes it atomically and durably. Raises CtlError."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self.path, self.text.encode("utf-8", "surrogateescape"), mode=self.mode)

@@ -16,11 +16,11 @@ from synapsed.config.paths import Paths
 
 LABEL = "synapsed"
 LOG = "launchd.log"
-"""What the daemon says before it has its own log, or when it cannot write that."""
+"""Log of the daemon before it has its own log, or when it cannot write that."""
 
 
 def plist_words(words: Iterable[str]) -> str:
-    """Words of a command line, as elements of an array in a property list."""
+    """Returns words of a command line, as elements of an array in a property list."""
     return "\n".join(f"    <string>{escape(word, quote=False)}</string>" for word in words)
 
 
@@ -75,7 +75,7 @@ class Launchd:
         )
 
     def load(self) -> None:
-        """It starts as well: RunAtLoad."""
+        """Loads the service, which starts it as well: RunAtLoad."""
         if self.state().enabled:
             self._do("bootout", f"{self._domain}/{LABEL}")
         self._do("bootstrap", self._domain, str(self._plist))
@@ -84,14 +84,14 @@ class Launchd:
         self._do("kickstart", f"{self._domain}/{LABEL}")
 
     def restart(self) -> None:
-        """`load` has done it."""
+        """Does nothing: `load` has restarted it."""
 
     def unload(self) -> None:
         if self.state().enabled:
             self._do("bootout", f"{self._domain}/{LABEL}")
 
     def forget(self) -> None:
-        """Nothing is left to be forgotten."""
+        """Does nothing: there is nothing to forget."""
 
     def advice(self) -> list[tuple[str, str]]:
         return []

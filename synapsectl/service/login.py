@@ -1,5 +1,5 @@
-"""What the login shell knows: PATH, and where it finds programs. No shell starts a service, and the most
-repeated complaint about such services is that they do not find what every shell finds."""
+"""Knowledge of the login shell: PATH, and the places of programs. No shell starts a service, and the most repeated
+complaint about such services is that they do not find the programs that every shell finds."""
 
 import json
 import os
@@ -17,10 +17,10 @@ from typing import NamedTuple
 from synapsed import own_python
 
 SHELL_TIMEOUT_S = 20.0
-"""For a login shell's start-up files; some install things."""
+"""Seconds for a login shell's start-up files; some install things."""
 
 BASE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""What a login shell is started with, as by login(1)."""
+"""PATH with which a login shell is started, as by login(1)."""
 
 CARRIED = ("HOME", "USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
 """Variables of the caller's that its login shell would have as well."""
@@ -29,7 +29,8 @@ _REPORT = "import json,os;print(json.dumps(dict(os.environ)))"
 
 
 class ProgramPath(NamedTuple):
-    """A program that an agent needs. `path` is absolute; None: it was not found. `remark` says what is odd about it."""
+    """A program that an agent needs. `path` is absolute; None: it was not found. `remark` describes a problem with
+    it."""
 
     name: str
     path: str | None
@@ -37,7 +38,8 @@ class ProgramPath(NamedTuple):
 
 
 class Login(NamedTuple):
-    """What the login shell said. `problem`: why it said nothing, for people; the caller's own PATH stands in then."""
+    """Answers of the login shell. `problem`: the reason why it gave none, for people; the caller's own PATH is used
+    then."""
 
     shell: str
     path: str
@@ -47,7 +49,7 @@ class Login(NamedTuple):
 
 
 def _own_shell() -> str:
-    """Empty for a user whom the system does not know."""
+    """Returns this user's shell; empty for a user that the system does not know."""
     try:
         return pwd.getpwuid(os.getuid()).pw_shell
     except KeyError:
@@ -55,7 +57,7 @@ def _own_shell() -> str:
 
 
 def ask_login_shell(names: Iterable[str], environ: Mapping[str, str]) -> Login:
-    """Start the login shell with nothing of this shell's environment, and ask it for the programs `names`.
+    """Starts the login shell without this shell's environment, and asks it for the programs `names`.
 
     A program that only this shell's PATH has is taken from there, and the directory of one that is an alias from the
     alias: both directories stand at the end of `path`.
@@ -131,7 +133,7 @@ def _find(name: str, answer: str, path: str, environ: Mapping[str, str]) -> Prog
 
 
 def _alias(answer: str) -> str | None:
-    """The absolute path behind `alias NAME='/the/path …'`."""
+    """Returns the absolute path in `alias NAME='/the/path …'`."""
     _, equals, value = answer.removeprefix("alias ").partition("=")
     with suppress(ValueError):
         words = shlex.split(" ".join(shlex.split(value))) if equals else []

@@ -1,4 +1,4 @@
-"""The service managers, behind one interface, and which of them this machine has."""
+"""The service managers, behind one interface, and the choice of this machine's."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from synapsectl.service.files import WantedFile
 from synapsectl.service.settings import ServiceSettings
 
 TOOL_TIMEOUT_S = 120.0
-"""A stop waits for the agents."""
+"""Seconds for a tool, since a stop waits for the agents."""
 
 
 class NoServiceManager(CtlError):
@@ -24,13 +24,13 @@ class Finished(NamedTuple):
 
 
 class State(NamedTuple):
-    """Of the service, as its manager tells it."""
+    """State of the service, as its manager reports it."""
 
     installed: bool
     enabled: bool
     running: bool
     outdated: bool
-    """It was started from what the files said before."""
+    """True if it was started from former contents of the files."""
     pid: int | None
     words: str
 
@@ -41,50 +41,50 @@ class ServiceManager(Protocol):
     name: str
 
     def problem(self) -> str | None:
-        """Why nothing can be asked of it, for people; None: it answers."""
+        """Returns the reason why it cannot be used, for people; None: it answers."""
         ...
 
     def files(self, settings: ServiceSettings) -> list[WantedFile]:
-        """Everything that is to be there."""
+        """Returns all wanted files."""
         ...
 
     def installed(self) -> list[WantedFile]:
-        """The files of an installation that are there, whatever is in them."""
+        """Returns the present files of an installation, with any content."""
         ...
 
     def is_ours(self) -> bool:
-        """Whether the service that is installed is that of this home: there may be several homes, but one service."""
+        """Returns True if the installed service is that of this home: there may be several homes, but one service."""
         ...
 
     def state(self) -> State: ...
 
     def load(self) -> None:
-        """The files have changed: read them, and have the service started with the session. Raises CtlError."""
+        """Reads changed files, and makes the service start with the session. Raises CtlError."""
         ...
 
     def start(self) -> None:
-        """Raises CtlError with the service manager's words."""
+        """Starts the service. Raises CtlError with the service manager's words."""
         ...
 
     def restart(self) -> None: ...
 
     def unload(self) -> None:
-        """Stop the service with its agents, and do not start it again."""
+        """Stops the service with its agents, and does not start it again."""
         ...
 
     def forget(self) -> None:
-        """The files are gone."""
+        """Called when the files are gone."""
         ...
 
     def advice(self) -> list[tuple[str, str]]:
-        """What a person still has to do, as (why, command)."""
+        """Returns the remaining actions for a person, as (reason, command)."""
         ...
 
     def how_to_log(self) -> str: ...
 
 
 def run_tool(command: Sequence[str], environ: Mapping[str, str]) -> Finished:
-    """Run a service manager's tool; it is never a failure of ours how it ends."""
+    """Runs a service manager's tool; its exit code is never an error here."""
     try:
         done = subprocess.run(
             command,

@@ -1,4 +1,4 @@
-"""Whether the main listener's port can be had: tried, as the daemon would, and told in words before it is."""
+"""Tests if the main listener's port is free, as the daemon would take it, with the reason in words."""
 
 import os
 import socket
@@ -16,14 +16,14 @@ def served(ctx: CommandContext) -> list[str]:
 
 
 def refusal(listen: str) -> str | None:
-    """Why nobody can listen at `address:port` now; None where it is free."""
+    """Returns the reason why `address:port` cannot be listened at now; None if it is free."""
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon has it
         try:
             probe.bind((host, int(port)))
-            probe.listen(1)  # only here is told who listens with the same option
+            probe.listen(1)  # only this shows another listener with the same option
         except OSError as error:
             return os.strerror(error.errno) if error.errno else str(error)
     return None

@@ -1,4 +1,4 @@
-"""What an installation is made of: this interpreter, this package, the configuration, the login shell."""
+"""Inputs of an installation: this interpreter, this package, the configuration, the login shell."""
 
 import json
 import subprocess
@@ -15,29 +15,29 @@ from synapsed.config.paths import Paths
 from synapsed.own_python import PACKAGES
 
 _TEMPLATES = (Path(PACKAGES, "synapsed", "_packaging"), Path(PACKAGES, "packaging"))
-"""In a wheel, and in a checkout."""
+"""Folders of templates, in a wheel, and in a checkout."""
 
 CHECK_TIMEOUT_S = 60.0
 
 CARRIED = ("SYNAPSED_HOME", "SYNAPSED_A2A_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-"""What decides where everything lives must be the same for the service and for the person's tool."""
+"""Variables that decide the places of files, and must be the same for the service and for the person's tool."""
 
 LOCALE = ("LANG", "LC_ALL", "LC_CTYPE")
 
 
 class ConfiguredAgent(NamedTuple):
-    """An agent of the configuration, with its program as it stands there."""
+    """An agent of the configuration, with its configured program."""
 
     name: str
     profile: str
     command: str
     autostart: bool
     version: Mapping[str, Any] | None = None
-    """How its program is asked for its version, and which ones are known: `args`, `pattern`, `since`, `verified`."""
+    """Way to ask its program for its version, and the known ones: `args`, `pattern`, `since`, `verified`."""
 
 
 class Configuration(NamedTuple):
-    """The configuration as `synapsed check-config` tells it, and as `ServiceSettings` has it."""
+    """The configuration in the form of `synapsed check-config`, and in that of `ServiceSettings`."""
 
     listen: str | None
     agents: tuple[ConfiguredAgent, ...]
@@ -51,33 +51,33 @@ class ServiceSettings(NamedTuple):
     paths: Paths
     python: str
     listen: str | None
-    """Address and port that can be bound ahead; None where any free port is asked for."""
+    """Address and port that can be bound ahead; None if any free port is wanted."""
     agents: tuple[ConfiguredAgent, ...]
     login: Login
     variables: Mapping[str, str]
-    """The service's environment, beyond what the service manager gives."""
+    """The service's environment, besides that of the service manager."""
     missing: tuple[str, ...] = ()
-    """What is configured and not installed, in sentences."""
+    """Configured features that are not installed, in sentences."""
     proxy: tuple[str, int] | None = None
-    """Host and port of the one that is used, if any."""
+    """Host and port of the used proxy, if any."""
     api: Mapping[str, Any] = MappingProxyType({})
     """`[api]` of the configuration, whole."""
     findings: tuple[tuple[str, str, str, str], ...] = ()
-    """Findings of parts about their files, each as `checkup.finding` has it."""
+    """Findings of parts about their files, each in the form of `checkup.finding`."""
 
 
 def env_file(paths: Paths) -> Path:
-    """Variables of the service, written by an installation."""
+    """Returns the file with variables of the service that an installation writes."""
     return paths.config / "service.env"
 
 
 def user_env_file(paths: Paths) -> Path:
-    """The same, written by the person only."""
+    """Returns the file with variables of the service that only the person writes."""
     return paths.config / "environment"
 
 
 def gather(paths: Paths, environ: Mapping[str, str]) -> ServiceSettings:
-    """Raises CtlError where the configuration cannot be read."""
+    """Gathers the settings. Raises CtlError if the configuration cannot be read."""
     told = read_configuration(environ)
     login = ask_login_shell([agent.command for agent in told.agents], environ)
     variables = {"PATH": login.path}
@@ -88,7 +88,7 @@ def gather(paths: Paths, environ: Mapping[str, str]) -> ServiceSettings:
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:
-    """The daemon's own judgement of its configuration; reading it takes what this tool does not import."""
+    """Returns the daemon's own judgement of its configuration; reading it needs imports that this tool avoids."""
     try:
         done = subprocess.run(
             own_python.command("synapsed.cli", "check-config", "--json"),

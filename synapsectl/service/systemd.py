@@ -25,7 +25,7 @@ HTTP6 = "synapsed-http6.socket"
 AGENTS = "synapse-agent-*.service"
 UNITS = (SERVICE, TARGET, CONTROL, HTTP, HTTP6)
 BOOTED = Path("/run/systemd/system")
-"""It is there where systemd has started this machine (sd_booted(3))."""
+"""Folder that exists if systemd has started this machine (sd_booted(3))."""
 AS_ARGUMENT = ("/bin/sh", "-c", 'exec "$0" "$@"')
 LINGER = Path("/var/lib/systemd/linger")
 
@@ -109,7 +109,7 @@ class Systemd:
     def unload(self) -> None:
         there = [unit for unit in UNITS if (self._units / unit).exists()]
         if there:
-            # The target by name as well: it would stop because nobody needs it, but that is not waited for.
+            # The target by name as well: it would stop because no unit needs it, but nothing waits for that.
             self._do("stop", *there)
             self._systemctl("stop", AGENTS)  # waits for those that stop with it; one that has is refused
         if SERVICE in there:
@@ -140,15 +140,15 @@ class Systemd:
 
 
 def _is_older(pid: int, files: Iterable[Path]) -> bool:
-    """Returns True if the process has begun before one of `files` was written: by its age, which counts the time that
-    the machine slept."""
+    """Returns True if the process began before one of `files` was written: by its age, which counts the time that the
+    machine slept."""
     mark = start_mark(pid) if pid else None
     began = time.time() - lived_s(mark) if mark is not None else math.inf
     return any(_written(file) > began for file in files)
 
 
 def _written(path: Path) -> float:
-    """Unix seconds; 0 where there is no such file."""
+    """Returns the time of the last change in Unix seconds; 0 if there is no such file."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -156,14 +156,14 @@ def _written(path: Path) -> float:
 
 
 def _other_place(listen: str | None) -> str:
-    """The same port at the other address of `localhost`; empty where `listen` is at neither."""
+    """Returns the same port at the other address of `localhost`; empty if `listen` is at neither."""
     address, _, port = (listen or "").rpartition(":")
     twin = other(address.strip("[]"))
     return "" if twin is None else host_port(twin, int(port))
 
 
 def _line(value: object) -> str:
-    """A value that takes the whole rest of its line. Raises CtlError."""
+    """Returns a value that takes the whole rest of its line. Raises CtlError."""
     text = str(value)
     if not is_text(text) or any(character < " " or character == "\x7f" for character in text):
         raise CtlError(
@@ -174,25 +174,26 @@ def _line(value: object) -> str:
 
 
 def folder_line(path: str) -> str:
-    """A folder that takes the whole rest of its line, which would go on behind a backslash, and end before a space."""
+    """Returns a folder that takes the whole rest of its line, which would go on after a backslash, and end before a
+    space."""
     return _line(f"{path}/" if path.endswith(("\\", " ")) else path)
 
 
 def file_line(path: Path) -> str:
-    """A file of variables, of that very name: systemd takes what it reads here for a pattern (glob(7))."""
+    """Returns a file of variables with exactly that name: systemd takes the value for a pattern (glob(7))."""
     return _line("".join(f"\\{character}" if character in "\\*?[" else character for character in str(path)))
 
 
 def command_words(command: Sequence[str]) -> str:
-    """A command line. systemd takes no program whose path has quotes or a backslash, and `$$` in it for two: a shell
-    becomes such a program."""
+    """Returns a command line. systemd takes no program whose path has quotes or a backslash, and `$$` in it for two: a
+    shell becomes such a program."""
     if any(character in command[0] for character in "$\"'\\"):
         command = [*AS_ARGUMENT, *command]
     return " ".join(quoted_word(word).replace("$", "$$") for word in command)
 
 
 def quoted_word(value: str) -> str:
-    """A word, quoted where it must be."""
+    """Returns a word, quoted if it must be."""
     text = _line(value)
     if not any(character in text for character in " \t\"'\\;"):
         return text

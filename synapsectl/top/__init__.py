@@ -1,1 +1,1 @@
-"""`synapsectl top`: the agents, the screen of one, its question, its tasks, a box for a message, and what happens."""
+"""`synapsectl top`: the agents, the screen of one, its question, its tasks, a box for a message, and events."""

@@ -1,7 +1,7 @@
-"""`top` as a Textual app: keys and clicks go to the desk, what the desk shows goes to the panes; again after each
+"""`top` as a Textual app: keys and clicks go to the desk, the desk's content goes to the panes; again after each
 attach, until a person leaves.
 
-Ten times a second it is looked whether something is new; what has not changed is not drawn.
+It checks for news ten times a second; unchanged parts are not drawn.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ LIST_MOST, BESIDE, QUESTION_SHARE = 7, 5, 2
 
 
 class TopApp(App[str]):
-    """Its result is the agent to attach to; None where the person leaves."""
+    """The app. Its result is the agent to attach to; None if the person leaves."""
 
     CSS = """
     Screen { layers: base; }
@@ -70,9 +70,9 @@ class TopApp(App[str]):
         self._drawing = Drawing(home=home)
         self._options: dict[int, str] = {}
         self._beside = "tasks"
-        """What stands below the list where there is no room for both; empty: neither."""
+        """Pane below the list if there is no room for both; empty: neither."""
         self._to = ""
-        """To whom a message is being written."""
+        """Agent that a message is being written to."""
         self._first_row = 0
         clicked = {"agents": self._click_agent, "question": self._click_option}
         self._panes = {name: Pane(name, clicked=clicked.get(name)) for name in PANES}
@@ -115,7 +115,7 @@ class TopApp(App[str]):
         self.look()
 
     def look(self) -> None:
-        """Take what is new, do what is due, and show it."""
+        """Takes the news, does the due work, and shows it."""
         if not self.screen_stack:
             return  # it is being closed: the timer may tick once more
         now = time.monotonic()
@@ -162,7 +162,7 @@ class TopApp(App[str]):
         self._desk.move(-1)
 
     def action_drop(self) -> None:
-        """Ctrl-C: what is held is dropped, and said when the terminal is a shell's again."""
+        """Handles Ctrl-C: held answers are dropped, and listed when the terminal is a shell's again."""
         self.exit(return_code=SIGNALED + signal.SIGINT)
 
     def _ended(self, signum: int) -> None:
@@ -206,7 +206,7 @@ class TopApp(App[str]):
 
     @property
     def _words_open(self) -> bool:
-        """Whether an answer in words is being typed in the box, not a message."""
+        """Returns True if an answer in words is being typed in the box, not a message."""
         return not self._to and bool(self._box.display)
 
     def _write(self) -> None:
@@ -280,14 +280,14 @@ class TopApp(App[str]):
 
 
 def _without_middle(lines: list[str], options: dict[int, str], most: int) -> tuple[list[str], dict[int, str]]:
-    """The first line, and as much of the end as fits: what answers it stands there."""
+    """Returns the first line, and as much of the end as fits, where the answers are."""
     cut = len(lines) - most
     moved = {line - cut: digit for line, digit in options.items() if line - cut > 0}
     return [lines[0], *lines[1 + cut :]], moved
 
 
 def show(ctx: CommandContext, *, hold: float, first: str | None) -> int:
-    """The exit code. Raises NoDaemon where no daemon runs to begin with."""
+    """Runs `top`; returns the exit code. Raises NoDaemon if no daemon runs to begin with."""
     ctx.client.get("/inbox")
     desk, watching = Desk(hold=hold, first=first), Watching(ctx)
     watching.start()

@@ -1,7 +1,7 @@
-"""What `top` shows and what is chosen there. Pure: news, keys and the time go in, what is to be done comes out.
+"""Content and choice of `top`. Pure: news, keys and the time go in, commands come out.
 
-Questions and the answers to them are the inbox's: held for a moment, for one prompt by its id, taken back with `u`.
-The chosen agent is chosen by its name: where the rows change their order, it stays the same one.
+Questions and the answers to them are the inbox's: held for a moment, for one prompt by its id, taken back with `u`. The
+chosen agent is kept by its name: if the rows change their order, it stays the same one.
 """
 
 from collections import deque
@@ -16,11 +16,11 @@ from synapsectl.inbox.model import NOTE_S, Command, InboxModel, Row
 EVENTS_MAX = 200
 """Events that are kept; the oldest go."""
 ANSWERING = frozenset("ynba123456789ux")
-"""Keys that are for the question of the chosen agent."""
+"""Keys for the question of the chosen agent."""
 
 
 class Shown(NamedTuple):
-    """What was told of one agent: its screen with colours, why that is no longer the one of now, and its tasks."""
+    """Data of one agent: its screen with colours, the reason why that is outdated, and its tasks."""
 
     agent: str
     screen: str = ""
@@ -38,7 +38,7 @@ class Desk:
         self.at = first
         """Name of the chosen agent."""
         self.away: str | None = None
-        """Why the daemon does not answer."""
+        """Reason why the daemon does not answer."""
         self._shown = Shown("")
         self._note = ""
         self._note_until = 0.0
@@ -46,7 +46,7 @@ class Desk:
     # --- news ---
 
     def told(self, agents: Sequence[dict[str, Any]], items: Sequence[Item], now: float) -> list[Command]:
-        """The agents, and what waits for a person."""
+        """Takes the agents, and the items that wait for a person."""
         self.agents = by_need(asking(agents, items))
         if self.agents and self.place is None:
             self.at = self.agents[0]["name"]
@@ -59,7 +59,7 @@ class Desk:
         self._note, self._note_until = text, now + NOTE_S
 
     def due(self, now: float) -> list[Command]:
-        """What is to be done because its time has come."""
+        """Returns the commands whose time has come."""
         if self._note_until <= now:
             self._note = ""
         self.inbox.choose(None)
@@ -73,12 +73,12 @@ class Desk:
             self.choose(place + by)
 
     def choose(self, row: int) -> None:
-        """The agent in this row, or in the nearest that there is."""
+        """Chooses the agent in this row, or in the nearest one."""
         if self.agents:
             self.at = self.agents[max(0, min(len(self.agents) - 1, row))]["name"]
 
     def next_asking(self, now: float) -> None:
-        """The next agent that waits for an answer."""
+        """Chooses the next agent that waits for an answer."""
         names = [agent["name"] for agent in self.agents]
         start = (self.place or 0) + 1
         open_ = {row.item["agent"] for row in self.inbox.rows(now) if not row.told and not row.answer}
@@ -89,11 +89,11 @@ class Desk:
             self.at = found
 
     def drawn(self, now: float) -> None:
-        """What the chosen agent asks stands on the screen."""
+        """Notes that the question of the chosen agent is on the screen."""
         self.inbox.drawn(self.question(now), now)
 
     def answer(self, key: str, now: float, pressed: float | None = None) -> list[Command]:
-        """A key of `ANSWERING`, `pressed` then: it is for what the chosen agent asks, and for nothing else."""
+        """Takes a key of `ANSWERING`, `pressed` then: it answers the question of the chosen agent, and nothing else."""
         row = self.question(now)
         if row is None and key != "u":
             self.say(f"{self.at} asks nothing" if self.at else "there is no agent", now)
@@ -102,13 +102,13 @@ class Desk:
         return self.inbox.key(KeyPress(key), now, pressed)
 
     def words(self, text: str, now: float) -> list[Command]:
-        """An answer in words is given."""
+        """Takes an answer in words."""
         self.inbox.key(KeyPress("clear"), now)
         self.inbox.key(KeyPress("paste", text), now)
         return self.inbox.key(KeyPress("enter"), now)
 
     def no_words(self, now: float) -> None:
-        """An answer in words is left."""
+        """Drops an answer in words."""
         if self.inbox.typing is not None:
             self.inbox.key(KeyPress("esc"), now)
 
@@ -116,12 +116,12 @@ class Desk:
 
     @property
     def place(self) -> int | None:
-        """Row of the chosen agent."""
+        """Returns the row of the chosen agent."""
         return next((row for row, agent in enumerate(self.agents) if agent["name"] == self.at), None)
 
     @property
     def shown(self) -> Shown:
-        """Of the chosen agent: what another one shows is never taken for its own."""
+        """Returns the data of the chosen agent, never those of another one."""
         return self._shown if self._shown.agent == self.at else Shown(self.at or "")
 
     @property
@@ -129,6 +129,6 @@ class Desk:
         return self._note or self.inbox.note
 
     def question(self, now: float) -> Row | None:
-        """What the chosen agent asks, else what else of it waits for a person, else what is just over."""
+        """Returns the question of the chosen agent, else another item of it, else one that is just over."""
         rows = [row for row in self.inbox.rows(now) if row.item["agent"] == self.at]
         return min(rows, key=lambda row: (bool(row.told), not is_asked(row.item)), default=None)

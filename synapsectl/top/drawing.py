@@ -1,6 +1,6 @@
-"""What `top` shows, as lines with colours. Pure.
+"""Draws `top` as lines with colours. Pure.
 
-Whatever an agent wrote is made harmless: of its escape sequences only the colours of its screen are left.
+Text of agents is made harmless: of its escape sequences only the colours of its screen are left.
 """
 
 import io
@@ -66,7 +66,7 @@ class Drawing:
         return painted(KEYS, DIM)
 
     def agents(self, desk: Desk, columns: int) -> list[str]:
-        """The headings, and a line for each."""
+        """Returns the headings, and a line for each agent."""
         if not desk.agents:
             return [painted("there are no agents; start one with 'synapsectl start'" if desk.inbox.known else "…", DIM)]
         now = datetime.now(UTC)
@@ -79,7 +79,8 @@ class Drawing:
         return self._out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
 
     def question(self, desk: Desk, now: float, columns: int) -> tuple[list[str], dict[int, str]]:
-        """What the chosen agent asks, and which lines of it are an option, by the digit that chooses it."""
+        """Returns the question of the chosen agent, and the lines of it that are options, by the digit that chooses
+        each."""
         found = desk.question(now)
         if found is None:
             return [], {}
@@ -106,21 +107,21 @@ class Drawing:
         return self._out.table_lines(TASK_HEADINGS, cells, grows="WHAT", columns=columns)
 
     def events(self, desk: Desk, rows: int) -> list[str]:
-        """The newest at the bottom."""
+        """Returns the events, the newest at the bottom."""
         if not desk.events:
             return [painted("nothing has happened since you look here", DIM)]
         names = {agent["id"]: agent["name"] for agent in desk.agents}
         return [self._lines.brief(event, names) for event in islice(desk.events, max(0, len(desk.events) - rows), None)]
 
     def screen(self, shown: Shown, rows: int) -> list[str]:
-        """The end of its screen, as far as something stands on it: what an agent says last, it says there."""
+        """Returns the end of its screen, as far as it has text: the latest words of an agent are there."""
         lines = shown.screen.split("\n")
         while lines and not _COLOUR.sub("", lines[-1]).strip():
             lines.pop()
         return [only_colours(line) for line in lines[-max(1, rows) :]]
 
     def title(self, desk: Desk) -> str:
-        """Whose screen it is, where, and why it is not there or no longer the one of now."""
+        """Returns the agent of the screen, its place, and the reason why it is missing or outdated."""
         agent = next((one for one in desk.agents if one["name"] == desk.at), None)
         where = painted(f" · {one_line(shorter(agent['cwd'], self._home))}", DIM) if agent is not None else ""
         error = painted(f" · {one_line(desk.shown.error)}", RED) if desk.shown.error and desk.away is None else ""
@@ -128,6 +129,6 @@ class Drawing:
 
 
 def only_colours(line: str) -> str:
-    """`line` with its colours, and everything else that a terminal obeys made visible."""
+    """Returns `line` with its colours, and all other sequences made visible."""
     pieces = _COLOUR.split(line.rstrip("\r"))
     return "".join(piece if number % 2 else visible(piece) for number, piece in enumerate(pieces))

@@ -1,4 +1,4 @@
-"""The parts of `top` on a Textual screen. What they show are lines with colours (`drawing`), never markup."""
+"""The parts of `top` on a Textual screen. Their content is lines with colours (`drawing`), never markup."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,24 +14,24 @@ from synapsectl.output import GAP, pad
 from synapsectl.top.drawing import HELP
 
 WIDEST = 500
-"""Columns: wider than any terminal; what is too long is cut at the edge."""
+"""Columns of the widest line, more than any terminal has; longer ones are cut at the edge."""
 
 
 def as_text(lines: Sequence[str]) -> Text:
-    """Lines with colours; each is cut at the edge."""
+    """Returns lines with colours; each is cut at the edge."""
     text = Text("\n", no_wrap=True, overflow="crop", end="").join(Text.from_ansi(line, end="") for line in lines)
     text.no_wrap, text.overflow = True, "crop"
     return text
 
 
 def bar(line: str) -> str:
-    """`line` in reverse from edge to edge, without colours of its own: in reverse each would be a block."""
+    """Returns `line` in reverse from edge to edge, without colours of its own: in reverse each would be a block."""
     return painted(pad(Text.from_ansi(line).plain, WIDEST), f"{BOLD};{REVERSE}")
 
 
 class Pane(Widget):
-    """Shows lines, each cut at the edge; it is drawn again where they have become others. `clicked` is told the row,
-    and when."""
+    """Shows lines, each cut at the edge; it is drawn again if they have changed. `clicked` gets the row, and the
+    time."""
 
     DEFAULT_CSS = "Pane { text-wrap: nowrap; text-overflow: clip; }"
 
@@ -43,7 +43,7 @@ class Pane(Widget):
         self._clicked = clicked
 
     def set_lines(self, lines: Sequence[str], *, marked: int | None = None) -> None:
-        """`marked`: the line that stands out."""
+        """Sets the lines; `marked`: the line that stands out."""
         if (tuple(lines), marked) != (self._lines, self._marked):
             self._lines, self._marked = tuple(lines), marked
             self._text = as_text([bar(line) if row == marked else line for row, line in enumerate(lines)])
@@ -60,7 +60,7 @@ class Pane(Widget):
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys; any key or click closes it."""
+    """Shows the keys; any key or click closes it."""
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; }

@@ -1,4 +1,4 @@
-"""What `top` asks the daemon, in threads of their own: a daemon that takes its time keeps nobody from pressing keys."""
+"""Requests of `top` to the daemon, in threads of their own, so that keys work while the daemon is slow."""
 
 import json
 import queue
@@ -26,17 +26,17 @@ from synapsectl.top.desk import EVENTS_MAX, Desk, Shown
 SCREEN_APART = 0.4
 """Seconds between two looks at the chosen agent's screen."""
 TASKS_APART = 1.0
-"""Seconds between two looks at its tasks, at the least."""
+"""Least seconds between two reads of its tasks."""
 TASKS_MAX = 50
 """Tasks that are kept to be shown."""
 DRAWN = "screen"
-"""Tells that a screen has become another: that is to be seen."""
+"""Type of the event that a screen has changed, which is visible anyway."""
 PRIORITY = 1
-"""Of a message: that of `send`."""
+"""Priority of a message: that of `send`."""
 
 
 class Watching:
-    """`take` is called where the desk may be touched; the rest is the threads'."""
+    """Reads and does things. `take` is called where the desk may be touched; the threads do the rest."""
 
     def __init__(self, ctx: CommandContext) -> None:
         self._ctx = ctx
@@ -50,11 +50,11 @@ class Watching:
         self._there = Live(
             client, lambda: (client.get("/agents", {"hosts": 1}), look(client)), changed=lambda: None, events=ATTENTION
         )
-        """Other hosts: none of them holds up what is news here."""
+        """Other hosts: none of them delays the news of this one."""
         self._merged = Merged()
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._done: queue.SimpleQueue[Callable[[Desk, float], None]] = queue.SimpleQueue()
-        """What became of what a person did, and who saw to a question; emptied ten times a second."""
+        """Results of a person's actions, and closers of questions; emptied ten times a second."""
         self._threads: list[threading.Thread] = []
         self._wanted = ""
         self._wake = threading.Event()
@@ -69,14 +69,14 @@ class Watching:
         threading.Thread(target=self._follow, daemon=True).start()
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Ends the requests."""
         self._here.stop()
         self._there.stop()
         self._over.set()
         self._wake.set()
 
     def take(self, desk: Desk, now: float) -> list[Command]:
-        """Give the desk what is new."""
+        """Gives the desk the news."""
         commands: list[Command] = []
         while not self._done.empty():
             self._done.get()(desk, now)
@@ -92,7 +92,7 @@ class Watching:
         return commands
 
     def _tell(self, desk: Desk, here: LiveView, there: LiveView, now: float) -> list[Command]:
-        first = self._seen[1].told is None  # nothing of what other hosts tell then is new
+        first = self._seen[1].told is None  # the first data of other hosts are no news
         self._seen = (here, there)
         desk.away = str(here.away) if here.away is not None else None
         if here.told is None:
@@ -112,7 +112,7 @@ class Watching:
     # --- what a person does ---
 
     def do(self, command: Command) -> None:
-        """Raises nothing: what became of it is told to the desk."""
+        """Does a command; raises nothing, because its result goes to the desk."""
         match command:
             case Give(item, answer):
                 self._start(item["id"], item["agent"], lambda: give(self._ctx, item, answer))
@@ -123,11 +123,11 @@ class Watching:
         self._start(None, agent, lambda: self._send(agent, text))
 
     def tell(self, text: str) -> None:
-        """Something went wrong elsewhere."""
+        """Reports an error from elsewhere."""
         self._done.put(lambda desk, now: desk.say(text, now))
 
     def finish(self) -> bool:
-        """Wait for what is under way; whether it has ended."""
+        """Waits for actions under way; returns True if they have ended."""
         until = time.monotonic() + GIVE_DEADLINE
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -140,7 +140,7 @@ class Watching:
         ask(there.client, name, body, sender=None, response=False, wait=False)
 
     def _start(self, item_id: str | None, agent: str, what: Callable[[], None]) -> None:
-        """Do `what` beside the keys."""
+        """Does `what` beside the keys."""
 
         def run() -> None:
             error = None
@@ -158,7 +158,7 @@ class Watching:
     # --- the threads ---
 
     def _on_event(self, event: Any) -> None:
-        document = json.loads(event.data)  # of the daemon's own: it is an event, or several
+        document = json.loads(event.data)  # from the daemon: it is an event, or several
         for one in document["data"] if document.get("event") == "batchEvents" else [document]:
             if not isinstance(one.get("data"), dict) or "time" not in one or one.get("event") == "artifact":
                 continue
@@ -169,7 +169,7 @@ class Watching:
             self._stale = True
 
     def _follow(self) -> None:
-        """Look at the chosen agent, until it is over."""
+        """Reads the chosen agent, until it is over."""
         looked = 0.0
         while not self._over.is_set():
             agent = self._wanted

@@ -3,11 +3,11 @@
 One application for the main listener and the Unix socket, a second one, with an agent's routes at the root, shared by
 all agents' own ports. A request passes, in this order:
 
-1. `problems`: whatever is raised below becomes one shape of error, in one place;
-2. `security`: `Host`, `Origin`, content type and length, then whose connection it is (`peer_lookup`, `rights`);
-3. the route (`routes/`, one file per resource), which asks `Control` and renders.
+1. `problems`: every exception from below becomes one shape of error, in one place; 2. `security`: `Host`, `Origin`,
+content type and length, then the owner of the connection (`peer_lookup`, `rights`); 3. the route (`routes/`, one file
+per resource), which asks `Control` and renders.
 
-Handlers of parts, which are `operation`s (`synapsed.api.operation`), need what is named here.
+Handlers of parts, which are `operation`s (`synapsed.api.operation`), use the names listed here.
 """
 
 from synapsed.api.body import parse_json, read_body

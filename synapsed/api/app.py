@@ -42,7 +42,7 @@ _DAEMON_ROUTES = (
 
 
 def build_main_app(context: ApiContext) -> web.Application:
-    """All agents under `/agents/{agent}`, and the daemon's own routes."""
+    """Returns the application with all agents under `/agents/{agent}`, and the daemon's own routes."""
     app = _application(context)
     for face in context.faces:
         app.add_routes(part_routes.routes(face, at="agent", prefix="/agents/{agent}"))
@@ -57,7 +57,7 @@ def build_main_app(context: ApiContext) -> web.Application:
 
 
 def build_agent_app(context: ApiContext) -> web.Application:
-    """One agent's routes at the root; which agent it is, the port of the connection says."""
+    """Returns the application with one agent's routes at the root; the port of the connection identifies the agent."""
     app = _application(context)
     for face in context.faces:
         app.add_routes(part_routes.routes(face, at="agent"))
@@ -80,11 +80,11 @@ def _application(context: ApiContext) -> web.Application:
 
 
 async def _harden(request: web.Request, response: web.StreamResponse) -> None:
-    """Before an answer begins. No browser takes one for what it does not say it is, nor for a page."""
+    """Adds headers before an answer begins, so that no browser takes it for another type, or for a page."""
     for name, value in _HARDENING.items():
         response.headers.setdefault(name, value)
 
 
 async def _end_streams(app: web.Application) -> None:
-    """Before the runner waits for the handlers that are still at work."""
+    """Ends the streams before the runner waits for unfinished handlers."""
     app[CONTEXT].streams.close()

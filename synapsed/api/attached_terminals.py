@@ -1,7 +1,7 @@
-"""An open terminal of a person, whatever carries it: two directions, whichever ends first ends the other.
+"""An open terminal of a person, over any transport: two directions, of which the first to end ends the other.
 
 Over a WebSocket binary frames are bytes and text frames JSON; on the Unix socket the same goes as the frames of
-`shared.attach_frames`, and both ways pass what needs no thought the moment it comes: a key and its echo wait for no
+`shared.attach_frames`, and simple data pass at once in both directions: a key and its echo wait for no
 task.
 """
 
@@ -34,27 +34,27 @@ from synapsed.shared import attach_frames as wire
 log = structlog.stdlib.get_logger("synapsed.terminals")
 
 _TERMINAL_SIGNALS: Final = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
-"""Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
+"""Signals that a terminal makes of keys; they are sent as keys, so that the program may take them as keys."""
 _LIVE: Final = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
 
 EARLIER_MAX: Final = 8 * 1024 * 1024
-"""Bytes of output that are sent at once to whoever looks back."""
+"""Bytes of earlier output that are sent at once."""
 
 DOING_S: Final = 1.0
-"""Seconds between two looks at what the agent does, for the status line."""
+"""Seconds between two looks at the agent's activity, for the status line."""
 
 BEAT_S: Final = 10.0
-"""Something is sent to a client at least so often: whether it is read tells whether anybody is there."""
+"""Seconds within which something is sent to a client, so that a missing reader is noticed."""
 
 UNREAD_S: Final = 25.0
-"""A client that reads nothing for so long, because it was stopped or hangs, is let go of."""
+"""Seconds after which a client that reads nothing, because it was stopped or hangs, is dropped."""
 
 UNTYPED_MAX: Final = 256 * 1024
 """Bytes of a client's frames that wait for the program; nothing more is read from it until they are typed."""
 
 
 class TerminalSession(ABC):
-    """`cursor` is that of the event log before the agent was attached to."""
+    """An open terminal. `cursor` is that of the event log before the attachment."""
 
     def __init__(
         self, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
@@ -66,7 +66,7 @@ class TerminalSession(ABC):
         self._attachment = attachment
         self._ending = False
         self._leases: Leases | None = None
-        """The client's line may be dead: its keys are typed only where they come in time."""
+        """Set if the client's line may be dead: its keys are typed only if they come in time."""
         self._granting = TaskSet()
 
     async def run(self) -> None:
@@ -91,22 +91,23 @@ class TerminalSession(ABC):
 
     @abstractmethod
     async def _keys(self) -> None:
-        """What the client sends, until it leaves: one frame after the other, so that a program that does not read holds
-        up its own typist only."""
+        """Handles the client's frames, until it leaves: one after the other, so that a program that does not read
+        delays only its own typist."""
 
     @abstractmethod
     async def _show(self, data: bytes, *, screen: bool) -> None:
-        """Send output; `screen`: it draws the whole screen. Raises ConnectionError."""
+        """Sends output; `screen`: it draws the whole screen. Raises ConnectionError."""
 
     @abstractmethod
     async def _say(self, value: dict[str, Any]) -> None: ...
 
     @abstractmethod
     async def _leave(self, *, going: bool) -> None:
-        """Take our leave; `going`: the daemon ends."""
+        """Says goodbye; `going`: the daemon ends."""
 
     async def _output(self) -> None:
-        """Screen to viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is bounded."""
+        """Sends the screen to the viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is
+        bounded."""
         with suppress(ConnectionError):
             await self._show(await self._attachment.redraw(), screen=True)
             self._flow()
@@ -121,18 +122,19 @@ class TerminalSession(ABC):
             await self._leave(going=going)
 
     def _flow(self) -> None:  # noqa: B027 - of use to one of them only
-        """The screen is sent: what follows may be handed on as it comes."""
+        """Called when the screen is sent: the following output may be passed on as it comes."""
 
     async def _tell(self) -> None:  # noqa: B027 - the same
-        """Tell what a status line has to show, for as long as the terminal is open."""
+        """Sends the data of a status line, for as long as the terminal is open."""
 
     async def _end_with_the_daemon(self) -> None:
-        """Ends the output; by itself, so that nothing stands between the output and its viewer."""
+        """Ends the output with the daemon; in a task of its own, so that nothing stands between the output and its
+        viewer."""
         await self._context.streams.ended()
         await self._attachment.close()
 
     async def _exit_code(self) -> int | None:
-        """The code with which the program ended, from the log; None where nobody knows it."""
+        """Returns the code with which the program ended, from the log; None if it is unknown."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._context.limits.exit_wait):
                 async for event in self._context.control.events.follow(self._cursor, agent_id=self._agent_id):
@@ -145,7 +147,7 @@ class TerminalSession(ABC):
         return None
 
     async def _command(self, text: bytes) -> bool:
-        """Act on a JSON frame; True for `detach`."""
+        """Handles a JSON frame; returns True for `detach`."""
         command = await parse_json(text)
         match command:
             case {"type": "resize", "cols": int(cols), "rows": int(rows)} if (
@@ -174,7 +176,7 @@ class TerminalSession(ABC):
         return False
 
     def _hear(self, number: int) -> None:
-        """The client has that lease; the first time it says that it wants some."""
+        """Notes that the client has that lease; the first time it requests leases by that."""
         if self._leases is None:
             self._leases = Leases()
             self._granting.spawn(self._grant(self._leases))
@@ -187,7 +189,7 @@ class TerminalSession(ABC):
                 await asyncio.sleep(GRANT_S)
 
     def _in_time(self, leases: Leases, data: bytes, came: float) -> bytes | None:
-        """The keys of a piece, where it came in time."""
+        """Returns the keys of a piece, if it came in time."""
         keys = leases.take(KeyPiece.read(data), came)
         if keys is None:
             log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)
@@ -197,7 +199,7 @@ class TerminalSession(ABC):
         return self._context.clock.boot()
 
     async def _other_command(self, command: Any) -> None:
-        """One that is not known to every kind of terminal."""
+        """Handles a command that not every kind of terminal knows."""
         raise InvalidRequest(
             "a text frame must be resize {cols, rows}, signal {signal}, detach or "
             "terminal {foreground, background, cell, keyboard}",
@@ -206,7 +208,7 @@ class TerminalSession(ABC):
 
 
 class WebSocketTerminal(TerminalSession):
-    """Over a WebSocket: a browser, or whoever follows the contract."""
+    """A terminal over a WebSocket, for a browser, or any client of the documented protocol."""
 
     _socket: web.WebSocketResponse
 
@@ -261,7 +263,7 @@ class WebSocketTerminal(TerminalSession):
 
 
 class FramedTerminal(TerminalSession):
-    """As frames on the Unix socket: the person's tool."""
+    """A terminal over frames on the Unix socket, for the person's tool."""
 
     def __init__(
         self, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
@@ -269,10 +271,10 @@ class FramedTerminal(TerminalSession):
         super().__init__(request, context, agent_id, cursor, attachment)
         self._connection: FramedConnection
         self._came: deque[tuple[int, bytes, float]] = deque()
-        """Frames that could not be dealt with at once, and when they came."""
+        """Frames that could not be handled at once, with the times at which they came."""
         self._untyped = 0
         self._busy = False
-        """The task has one of them in hand."""
+        """True while the task handles one of them."""
         self._wake = asyncio.Event()
 
     @classmethod
@@ -286,8 +288,8 @@ class FramedTerminal(TerminalSession):
         *,
         one_screen: bool,
     ) -> web.StreamResponse:
-        """Where `[attach] scrollback` puts the program's rows above the screen, it is shown as it is whatever
-        `one_screen` says; the first news tell."""
+        """Serves the connection. If `[attach] scrollback` puts the program's rows above the screen, `one_screen` is
+        ignored; the first news says so."""
         settings = context.control.terminals.settings()
         one_screen = one_screen and not settings["scrollback"]
         if one_screen:
@@ -340,7 +342,7 @@ class FramedTerminal(TerminalSession):
                 await super()._other_command(command)
 
     async def _say_earlier(self, limit: int) -> None:
-        """The screen with the rows above it, and the last of the output that led to it."""
+        """Sends the screen with the rows above it, and the last of the output that led to it."""
         screen = await self._attachment.earlier()
         piece = await self._context.control.terminals.output(self._agent_id, max(0, screen.offset - limit), limit)
         size = {"cols": screen.cols, "rows": screen.rows, "pieces": 2}
@@ -350,7 +352,7 @@ class FramedTerminal(TerminalSession):
             self._connection.send(wire.EARLIER, part)
 
     def _take(self, kind: int, payload: bytes) -> None:
-        """A frame, the moment it came."""
+        """Takes a frame at once."""
         now = self._now()
         if kind == wire.LEASED and self._leases is not None and not (self._busy or self._came):
             if not (keys := self._leased(self._leases, payload, now)):
@@ -365,8 +367,8 @@ class FramedTerminal(TerminalSession):
         self._wake.set()
 
     def _leased(self, leases: Leases, payload: bytes, came: float) -> bytes | None:
-        """The keys of a piece that came then. It is dealt with behind what came before: that the sender is still there
-        may be among it."""
+        """Returns the keys of a piece that came then. It is handled after earlier frames, which may show that the
+        sender is still there."""
         keys = self._in_time(leases, payload, came)
         if (late := leases.late()) is not None:
             self._connection.send(wire.NEWS, encode_json(late))
@@ -389,7 +391,7 @@ class FramedTerminal(TerminalSession):
             lost.cancel()
 
     async def _deal(self) -> bool:
-        """Deal with what came, in order; True for `detach`."""
+        """Handles the frames in order; returns True for `detach`."""
         self._busy = True
         try:
             while self._came:

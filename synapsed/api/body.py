@@ -1,4 +1,4 @@
-"""Request bodies: JSON that is what it says, then a schema that names what is wrong with it."""
+"""Request bodies: strict JSON, then a schema that names the errors in it."""
 
 from typing import Any
 
@@ -17,7 +17,8 @@ ERRORS_TOLD = 10
 
 
 async def parse_json(raw: bytes) -> Any:
-    """The value of a JSON text. Raises InvalidRequest for what `synapsed.documents.reading` does not take."""
+    """Returns the value of a JSON text. Raises InvalidRequest for a text that `synapsed.documents.reading` does not
+    take."""
     try:
         return await read(raw)
     except TooMuch as error:
@@ -27,14 +28,16 @@ async def parse_json(raw: bytes) -> Any:
 
 
 async def read_body(request: web.Request, *, times: int = 1) -> bytes:
-    """The request's body, once there is room for it. `times`: as often as usual it is held at once. Raises Busy."""
+    """Returns the request's body, once there is room for it. `times`: number of copies that are held at once, compared
+    with the usual. Raises Busy."""
     context = request.app[CONTEXT]
     await reserve_body(request, context.bodies, context.limits.body, times=times)
     return await request.read()
 
 
 async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
-    """The request's body as `schema`. No body counts as `{}`. Raises InvalidRequest naming field and expectation."""
+    """Returns the request's body as `schema`. A missing body counts as `{}`. Raises InvalidRequest naming field and
+    expectation."""
     raw = await read_body(request)
     value = await parse_json(raw) if raw.strip() else {}
     await others_first(request)
@@ -47,7 +50,7 @@ async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
 
 
 def _invalid(error: ValidationError, value: Any, schema: type[BaseModel]) -> InvalidRequest:
-    """A schema's faults as one error: the first in the message, all in `details.errors`."""
+    """Returns a schema's errors as one: the first in the message, all in `details.errors`."""
     errors = [
         {"field": _place(fault["loc"], value), "expected": _expected(fault, schema)}
         for fault in error.errors(include_url=False, include_context=False, include_input=False)[:ERRORS_TOLD]
@@ -57,7 +60,7 @@ def _invalid(error: ValidationError, value: Any, schema: type[BaseModel]) -> Inv
 
 
 def _place(steps: tuple[int | str, ...], value: Any) -> str:
-    """The place of a fault in the body, without the names of kinds that the schema puts among the steps."""
+    """Returns the place of an error in the body, without the names of kinds that the schema puts among the steps."""
     place, kind = [], None
     for number, step in enumerate(steps, 1):
         if kind is not value and isinstance(value, dict) and number < len(steps) and value.get("type") == step:

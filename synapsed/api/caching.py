@@ -1,6 +1,6 @@
-"""Documents that clients keep: with an ETag of their bytes, and when they last became what they are.
+"""Documents that clients keep: with an ETag of their bytes, and the time of their last change.
 
-`If-None-Match` is answered 304, and `If-Modified-Since` where that did not come.
+`If-None-Match` is answered 304, and `If-Modified-Since` if that is missing.
 """
 
 import hashlib
@@ -15,18 +15,18 @@ from synapsed.clock import Clock
 MAX_AGE = 60
 """Seconds for which a client may keep one."""
 KEPT: Final = 256
-"""Documents whose last change is remembered; one that was forgotten has changed, as far as anybody can tell."""
+"""Documents whose last change is remembered; a forgotten one counts as changed."""
 
 
 class ChangeTimes:
-    """When the documents of this daemon changed."""
+    """Times of the last changes of this daemon's documents."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: OrderedDict[str, tuple[str, datetime]] = OrderedDict()
 
     def since(self, url: str, etag: str) -> datetime:
-        """Since when the document at `url` has been the one of this `etag`; whole seconds, as HTTP has them."""
+        """Returns the time since which the document at `url` has this `etag`; in whole seconds, as HTTP has them."""
         known = self._known.pop(url, None)
         if known is None or known[0] != etag:
             known = (etag, datetime.fromtimestamp(int(self._clock.wall()), UTC))

@@ -1,5 +1,5 @@
-"""Connections as they come: counted before anything is read, those of other users fewer, and given up where they say
-nothing in time. What the requests themselves may do is `security`'s.
+"""Limits of connections: they are counted before anything is read, with a lower limit for other users, and closed if
+they send nothing in time. `security` decides about the requests themselves.
 
 Every listener's connections stand between asyncio's transport and aiohttp's protocol in a `GuardedConnection`.
 """
@@ -31,35 +31,36 @@ log = structlog.stdlib.get_logger("synapsed.api")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoorLimits:
-    """Connections at once, and seconds."""
+    """Limits of open connections, and times in seconds."""
 
     tcp: int
-    """Over all TCP listeners."""
+    """Connections over all TCP listeners."""
     listener: int
-    """At one of them, or at the Unix socket, which is not counted with the others."""
+    """Connections at one of them, or at the Unix socket, which is not counted with the others."""
     foreign: int = 32
-    """Of other users, over all listeners."""
+    """Connections of other users, over all listeners."""
     address: int = 128
-    """From one address of another machine: a household behind one router."""
+    """Connections from one address of another machine: a household behind one router."""
     handshakes: int = 64
     """Connections that are not made yet, at a listener of a part's; one more takes the place of the oldest."""
     head: float = 10.0
-    """From a connection to the end of its first request's headers."""
+    """Seconds from a connection to the end of its first request's headers."""
     idle: float = 75.0
-    """From an answer to the next request's headers; without any progress also for an answer to be taken."""
+    """Seconds from an answer to the next request's headers; without any progress also for an answer to be taken."""
     body: float = 60.0
-    """From a request's headers to the end of its body."""
+    """Seconds from a request's headers to the end of its body."""
 
     @classmethod
     def of(cls, files: int, *, proxied: bool) -> "DoorLimits":
-        """Where `files` may be open. A proxy, through which other users' requests come, often is another user's."""
+        """Returns the limits for `files` open files. A proxy, which brings other users' requests, often is another
+        user's."""
         tcp = max(2 * LEAST, min(CONNECTIONS_MAX, (files - RESERVED_FILES) // 2))
         listener = max(LEAST, tcp // 2)
         return cls(tcp=tcp, listener=listener, foreign=listener if proxied else min(LEAST, listener))
 
 
 class Door:
-    """Every connection of every listener is known here."""
+    """Knows every connection of every listener."""
 
     def __init__(self, limits: DoorLimits) -> None:
         self.limits = limits
@@ -71,11 +72,11 @@ class Door:
     def at(
         self, make: Callable[[], asyncio.Protocol], listener: str, *, unix: bool = False
     ) -> Callable[[], "GuardedConnection"]:
-        """What a listener called `listener` makes of each connection."""
+        """Returns the factory of connections for a listener called `listener`."""
         return lambda: GuardedConnection(self, make, listener, unix=unix)
 
     def admit(self, transport: asyncio.BaseTransport, listener: str, *, unix: bool) -> tuple[str, ...] | None:
-        """What the connection is counted as; None where it is refused."""
+        """Returns the names under which the connection is counted; None if it is refused."""
         if not unix:
             return self.admit_tcp(transport.get_extra_info("peername"), transport.get_extra_info("sockname"), listener)
         if unix_credentials(transport.get_extra_info("socket"))[1] not in (self._uid, None):
@@ -84,7 +85,7 @@ class Door:
         return self._count({listener: self.limits.listener})
 
     def admit_tcp(self, peer: Any, own: Any, listener: str) -> tuple[str, ...] | None:
-        """The same, by the two ends of the connection."""
+        """Returns the same, by the two ends of the connection."""
         most = {listener: self.limits.listener, "tcp": self.limits.tcp}
         if peer and not ip_address(peer[0].partition("%")[0]).is_loopback:
             most[f"from {peer[0]}"] = self.limits.address
@@ -106,7 +107,7 @@ class Door:
         self._open += Counter()  # without those that are zero
 
     def _refuse(self, reason: str) -> None:
-        """Somebody who comes a thousand times in a second is told of once."""
+        """Counts a refusal: one log line stands for a thousand of them in a second."""
         self._refused[reason] += 1
         if self._telling is None:
             self._telling = asyncio.get_running_loop().call_later(TOLD_EVERY_S, self._tell)
@@ -124,8 +125,8 @@ class Door:
 
 
 class GuardedConnection(CountedConnection):
-    """Passes everything on to what `make` makes of an admitted connection, aiohttp's own, and gives the connection up
-    where a deadline passes."""
+    """Passes everything on to the result of `make`, which is aiohttp's own protocol, and closes the connection when a
+    deadline passes."""
 
     def __init__(
         self,
@@ -136,7 +137,7 @@ class GuardedConnection(CountedConnection):
         unix: bool = False,
         counted: tuple[str, ...] | None = None,
     ) -> None:
-        """`counted`: as what it has been admitted already."""
+        """`counted`: names under which it has been admitted already."""
         self._door = door
         self._make = make
         self._listener = listener
@@ -186,7 +187,7 @@ class GuardedConnection(CountedConnection):
 
     @contextlib.contextmanager
     def serving(self, request: web.Request) -> Iterator[None]:
-        """A request whose headers are here is worked on, for as long as that takes; its body has a time limit."""
+        """Context of a request whose headers are here, for as long as the work takes; its body has a time limit."""
         self._wait(None)
         body = None
         if request.body_exists and not request.content.is_eof():
@@ -206,7 +207,7 @@ class GuardedConnection(CountedConnection):
         self._timer = None if seconds is None else loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
-        """Nothing came in time. An answer that is still being taken is waited for."""
+        """Closes the connection because nothing came in time. An answer that is still being taken is waited for."""
         assert self._transport is not None
         unsent = self._transport.get_write_buffer_size()
         if unsent and unsent != self._unsent:

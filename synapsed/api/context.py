@@ -1,6 +1,6 @@
-"""What the routes share: the supervisor, the limits, who asks, which agent is meant.
+"""Objects that the routes share: the supervisor, the limits, the caller, the meant agent.
 
-Who asks, and from where, for what becomes an event.
+It also finds the origin of an action that becomes an event.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from synapsed.model.trace import Sampling
 from synapsed.store.acts import ActLog
 
 PIECES_AT_ONCE = 8
-"""How many write in one turn of the event loop; a piece takes some 0.1 ms."""
+"""Writers that work in one turn of the event loop; a piece takes some 0.1 ms."""
 
 RIGHTS: Final = web.RequestKey("RIGHTS", Rights)
 
@@ -46,7 +46,7 @@ class RequestLimits:
     body: int = 10 * 1024 * 1024
     """Bytes of a request's body."""
     keepalive: float = 15.0
-    """Seconds between comments on an idle SSE stream; as often a stream looks whether its client is still there."""
+    """Seconds between comments on an idle SSE stream; as often a stream checks if its client is still there."""
     write_stall: float = 30.0
     """Seconds a write to an SSE client may wait; the stream is ended then, and its client resumes by its cursor."""
     streams: int = 1024
@@ -70,7 +70,7 @@ class Streams:
         return self._closing.is_set()
 
     def close(self) -> None:
-        """Every stream ends after the item it is at; new ones end at once."""
+        """Ends every stream after its present item; new ones end at once."""
         self._closing.set()
 
     async def ended(self) -> None:
@@ -79,7 +79,7 @@ class Streams:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Raises QueueFull above the limit."""
+        """Context of an open stream. Raises QueueFull above the limit."""
         if self.open >= self._limit:
             raise QueueFull(f"{self._limit} streams are open; close some", limit=self._limit)
         self.open += 1
@@ -89,7 +89,7 @@ class Streams:
             self.open -= 1
 
     async def items[T](self, source: AsyncIterator[T], tick: float) -> AsyncGenerator[T | None]:
-        """The items of `source`, None for every `tick` seconds without one; ends with the source or the daemon.
+        """Yields the items of `source`, None for every `tick` seconds without one; ends with the source or the daemon.
 
         The item being waited for is never cancelled by a tick, so none is lost.
         """
@@ -121,7 +121,7 @@ class _End(Enum):
 
 
 _END: Final = _End.END
-"""What a source gives when it is over: StopAsyncIteration does not pass through a Task."""
+"""Value of a source that is over: StopAsyncIteration does not pass through a Task."""
 
 
 async def _next[T](source: AsyncIterator[T]) -> T | Literal[_End.END]:
@@ -133,7 +133,7 @@ async def _next[T](source: AsyncIterator[T]) -> T | Literal[_End.END]:
 
 @dataclass(slots=True, kw_only=True)
 class ApiContext:
-    """What both applications share. Made once by the composition root, in the running event loop."""
+    """State that both applications share. Made once by the composition root, in the running event loop."""
 
     control: Control
     faces: Sequence[Face]
@@ -144,10 +144,10 @@ class ApiContext:
     paths: Paths
     version: str
     commit: str = ""
-    """Commit that the program was built of, where that is known."""
+    """Commit of the program, if it is known."""
     limits: RequestLimits = field(default_factory=RequestLimits)
     texts: Texts = field(default_factory=Texts)
-    """The store's, so that what it has encoded is not encoded again."""
+    """The store's texts, so that encoded ones are not encoded again."""
     sampling: Sampling = field(default_factory=Sampling)
     acts: Acts = field(init=False)
     streams: Streams = field(init=False)
@@ -162,11 +162,11 @@ class ApiContext:
     listening: list[str] = field(default_factory=list)
     """`address:port` of the main listeners, once they listen."""
     place: str = ""
-    """`host:port` under which they are told to people, once they listen."""
+    """Published `host:port` of the main listeners, once they listen."""
     proxies: list[str] = field(default_factory=list)
-    """Variables of the daemon's environment that name a proxy, where none is used."""
+    """Variables of the daemon's environment that name a proxy, if no proxy is used."""
     alerts: list[str] = field(default_factory=list)
-    """What is wrong with the daemon itself, for people."""
+    """Problems of the daemon itself, for people."""
 
     def __post_init__(self) -> None:
         self.acts = Acts(ActLog(self.paths.acts, self.clock))
@@ -185,23 +185,24 @@ CONTEXT = web.AppKey("CONTEXT", ApiContext)
 
 
 async def to_the_end[T](act: Coroutine[Any, Any, T]) -> T:
-    """Do `act` whole, even where the request is cancelled in the middle of it. Begins at once."""
+    """Completes `act`, even if the request is cancelled in the middle of it. Begins at once."""
     return await asyncio.shield(at_once(act))
 
 
 def rights_of(request: web.Request) -> Rights:
-    """The caller's rights, put there by the security middleware."""
+    """Returns the caller's rights, which the security middleware has set."""
     return request[RIGHTS]
 
 
 def port_of(request: web.Request) -> int:
-    """Of this end of a TCP connection; 0 where it is gone."""
+    """Returns the port of this end of a TCP connection; 0 if it is gone."""
     sockname = request.transport.get_extra_info("sockname") if request.transport else None
     return int(sockname[1]) if sockname else 0
 
 
 def agent_id_of(request: web.Request) -> str:
-    """The agent meant: by the path on the main listener, by the port on its own. Raises UnknownAgent, Ambiguous.
+    """Returns the id of the meant agent: by the path on the main listener, by the port on its own. Raises UnknownAgent,
+    Ambiguous.
 
     A stopped agent keeps its port but answers 404 there, and the connection is closed, since the next one may find
     another program behind the port.
@@ -221,7 +222,8 @@ def agent_of(request: web.Request) -> AgentView:
 
 
 async def task_of(request: web.Request) -> Task:
-    """The task of the path, which must belong to the path's agent where there is one, and may be read by the caller."""
+    """Returns the task of the path, which must belong to the path's agent if there is one, and may be read by the
+    caller."""
     control = request.app[CONTEXT].control
     on_control = request.path.startswith("/control/")
     agent_id = None if on_control else agent_id_of(request)
@@ -229,8 +231,8 @@ async def task_of(request: web.Request) -> Task:
 
 
 async def read_task(request: web.Request, control: Control, agent_id: str | None) -> Task:
-    """The task of the path, of the agent if one is named, once there is room for it in the answer. Raises TaskNotFound,
-    AmbiguousAddress, Busy, Forbidden."""
+    """Returns the task of the path, of the agent if one is named, once there is room for it in the answer. Raises
+    TaskNotFound, AmbiguousAddress, Busy, Forbidden."""
     rights = rights_of(request)
     task_id = await control.tasks.find_id(request.match_info["task"], agent_id, rights.scope)
     await reserve_task(request, control, task_id)

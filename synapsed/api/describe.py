@@ -1,6 +1,6 @@
-"""What the OpenAPI document says of a route, and the gate asks of it; `synapsed.api.operation` puts it at the handler.
+"""Description of a route, for the OpenAPI document and the gate; `synapsed.api.operation` puts it at the handler.
 
-Paths, methods and what follows from them (an agent in the path that there may not be) need no words of their own:
+Paths, methods and their consequences (an unknown agent in the path) need no description:
 `synapsed.api.openapi_document` takes them from the route table.
 """
 
@@ -15,33 +15,33 @@ from synapsed.errors import SynapsedError
 
 KEY = "__synapsed_description__"
 LOADS = "__synapsed_loads__"
-"""At a handler that stands for another one, which this gives; cached."""
+"""Attribute of a handler that stands for another one, which this returns; cached."""
 NEEDS = "__synapsed_needs__"
-"""At a handler of a part: rights of a grant, of which any is enough; None: it is closed to grants."""
+"""Attribute of a part's handler: rights of a grant, of which any is enough; None: it is closed to grants."""
 OF_CALLER = "__synapsed_of_caller__"
-"""At a handler of a part: whether a grant for some agents is enough."""
+"""Attribute of a part's handler: True if a grant for some agents is enough."""
 PARAMETERS = "__synapsed_parameters__"
-"""At a handler of a part: what the parameters of its path are."""
+"""Attribute of a part's handler: descriptions of the parameters of its path."""
 DESCRIBED = "__synapsed_described__"
-"""At a handler of a part: whether the document describes it."""
+"""Attribute of a part's handler: True if the document describes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response of `media` types; `model` is any type that pydantic knows, for a handler that writes it itself: of
-    the others it is what they return."""
+    """A response of `media` types; `model` is any type that pydantic knows, for a handler that writes it itself: for
+    the others it is their return type."""
 
     about: str
     model: Any = None
     media: tuple[str, ...] = ("application/json",)
     headers: dict[str, str] = field(default_factory=dict)
-    """Name → what it says."""
+    """Descriptions of headers by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """Server-sent events; `websocket`: a WebSocket can be had instead, and `sse` whether these can be had at all.
-    `ends`: who resumes where nothing will follow gets 204."""
+    """Server-sent events; `websocket`: a WebSocket is possible instead, and `sse`: these are possible at all. `ends`: a
+    client that resumes after the last event gets 204."""
 
     about: str
     websocket: bool = False
@@ -61,7 +61,7 @@ class Description:
 
 
 async def loaded(handler: Any) -> None:
-    """Returns once that is there for which a handler stands. It is loaded in a thread: that takes longer than the event
+    """Returns once the handler behind this one is loaded. It is loaded in a thread: that takes longer than the event
     loop has."""
     load = getattr(handler, LOADS, None)
     if load is not None and not load.cache_info().currsize:
@@ -69,7 +69,7 @@ async def loaded(handler: Any) -> None:
 
 
 def meant(handler: Any) -> Any:
-    """Returns the handler for which this one stands, if that is loaded; else this one."""
+    """Returns the handler behind this one, if that is loaded; else this one."""
     load = getattr(handler, LOADS, None)
     return load() if load is not None and load.cache_info().currsize else handler
 

@@ -1,6 +1,5 @@
-"""What is said to requests that no route and no middleware ever sees: those that are not HTTP, too long, or of another
-version of it. They get the form that every error has; the connection ends where aiohttp could not read on.
-"""
+"""Answers to requests that no route and no middleware ever sees: those that are not HTTP, too long, or of another
+version of it. They get the form that every error has; the connection ends if aiohttp could not read on."""
 
 import asyncio
 import re
@@ -26,7 +25,7 @@ log = structlog.get_logger("synapsed.api")
 
 
 def speaking(server: web.Server, loop: asyncio.AbstractEventLoop) -> Callable[[], web.RequestHandler]:
-    """The protocols of `server`, each for one connection."""
+    """Returns the factory of `server`'s protocols, each for one connection."""
     server.request_handler = _in_our_shape(server.request_handler)
     server.request_factory = _alone_if_chunked(server.request_factory)
     return lambda: _Speaker(
@@ -50,11 +49,12 @@ class _Speaker(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What could not be read, or failed outside of everything else. The connection ends with the answer."""
+        """Returns the answer to a request that could not be read, or failed outside of everything else. The connection
+        ends with the answer."""
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun already")
         if isinstance(exc, ConnectionError) and request.transport is None:
-            raise exc  # whoever asked has left in the middle of a body: nothing failed, and nobody reads an answer
+            raise exc  # the client has left in the middle of a body: nothing failed, and an answer has no reader
         if isinstance(exc, HttpProcessingError):
             response = _unread(exc)
         else:
@@ -65,7 +65,7 @@ class _Speaker(web.RequestHandler):
 
 
 def _unread(error: HttpProcessingError) -> web.Response:
-    """The answer to bytes that are no request, by what the parser says of them."""
+    """Returns the answer to bytes that are no request, by the parser's error."""
     if isinstance(error, LineTooLong):
         limit = error.args[1]
         what = ("the target of a request", 414) if limit == LINE_MAX else ("a header", 431)
@@ -98,8 +98,8 @@ def _other_version(version: str) -> web.Response:
 
 
 def _alone_if_chunked(make: Callable[..., web.BaseRequest]) -> Any:
-    """`make`, but a connection ends with its first request in chunks: aiohttp's parser takes the last line of what may
-    follow the chunks for a header of the next request, which is another client's where a proxy stands before us."""
+    """Wraps `make`, so that a connection ends with its first request in chunks: aiohttp's parser takes the last line
+    after the chunks for a header of the next request, which is another client's behind a proxy."""
 
     def request(message: Any, *others: Any) -> web.BaseRequest:
         return make(message._replace(should_close=True) if message.chunked else message, *others)
@@ -108,7 +108,7 @@ def _alone_if_chunked(make: Callable[..., web.BaseRequest]) -> Any:
 
 
 def _in_our_shape(handle: Callable[[Any], Awaitable[web.StreamResponse]]) -> Any:
-    """`handle`, but for requests that neither aiohttp nor a route of ours could do anything right with."""
+    """Wraps `handle` for requests that neither aiohttp nor our routes could handle."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if request.version.major != 1:
@@ -128,8 +128,8 @@ def _in_our_shape(handle: Callable[[Any], Awaitable[web.StreamResponse]]) -> Any
 
 
 def _not_utf8(request: web.BaseRequest) -> str | None:
-    """The first header whose bytes are no text: they come as halves of characters, which no answer and no record can
-    hold. Cookies are other servers' on this machine, and nothing here reads them."""
+    """Returns the first header whose bytes are no text: they come as halves of characters, which no answer and no
+    record can hold. Cookies belong to other servers on this machine, and are not read here."""
     for name, value in request.headers.items():
         if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value) and name.lower() != "cookie":
             return name

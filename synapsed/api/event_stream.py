@@ -1,9 +1,8 @@
-"""One subscriber's view of the log of events: filtered, in batches where it wants them or lags, and never in anybody's
-way.
+"""One subscriber's view of the log of events: filtered, in batches on request or if it lags, without delaying others.
 
-A subscriber is a cursor. It holds one page of events at the most (`PAGE_SIZE` characters, however far it is behind),
-encoded once for all who are sent them, and asks for the next page when its connection has taken this one. What is not
-kept any more when it comes to be read, or cannot be encoded, is told as a `gap`.
+A subscriber is a cursor. It holds one page of events at the most (`PAGE_SIZE` characters, even if it is far behind),
+encoded once for all receivers, and requests the next page when its connection has taken this one. Events that are no
+longer kept, or cannot be encoded, are replaced by a `gap`.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ PAGE_SIZE = 64 * 1024
 """Characters of JSON of the events that one subscriber holds."""
 
 LAG = 32
-"""Events that wait for a subscriber, from which on it is sent them together."""
+"""Events that wait for a subscriber, from which on they are sent together."""
 
 CACHE_SIZE = 2 * 1024 * 1024
 """Bytes of encoded events that are kept for further subscribers."""
@@ -34,14 +33,14 @@ SLOW_S = 0.010
 """A send that takes longer is logged (document 004)."""
 
 SLOW_EVERY_S = 60.0
-"""Between two such lines about one subscriber."""
+"""Seconds between two such lines about one subscriber."""
 
 log = structlog.stdlib.get_logger("synapsed.events")
 
 
 @dataclass(frozen=True, slots=True)
 class SentEvent:
-    """What is sent at a time: one event, a batch, or a gap, which has no id."""
+    """The unit of sending: one event, a batch, or a gap, which has no id."""
 
     event: str
     event_id: int | None
@@ -49,14 +48,14 @@ class SentEvent:
 
 
 class EventCache:
-    """Events as they are sent, encoded once."""
+    """Encoded events, each encoded once."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, bytes] = OrderedDict()
         self._size = 0
 
     async def of(self, event: Event, pace: Pace) -> bytes | None:
-        """None for one that cannot be encoded: that is logged, and costs nobody more than this event."""
+        """Returns the encoded event; None if it cannot be encoded: that is logged, and only this event is lost."""
         if (known := self._known.get(event.id)) is not None:
             return known
         await pace.turn()
@@ -75,8 +74,8 @@ class EventCache:
 
 
 class Subscription:
-    """`window` is for how many seconds events are collected into a batch, 0 for not at all. `who` is for the log of
-    the daemon."""
+    """`window` is the number of seconds for which events are collected into a batch, 0 for none. `who` is for the log
+    of the daemon."""
 
     def __init__(
         self,
@@ -98,13 +97,13 @@ class Subscription:
         self._window = window
         self._cursor = after
         self._told = after
-        """Up to where gaps are told."""
+        """Event up to which gaps are reported."""
         self._slow_from = 0.0
         self._slow = 0
         self._who = who
 
     async def follow(self, *, upto: int | None = None) -> AsyncGenerator[SentEvent]:
-        """What is to be sent, for ever, or up to the event `upto`."""
+        """Yields the events to send, for ever, or up to the event `upto`."""
         try:
             while upto is None or self._cursor < upto:
                 async for sent in self._next(upto):
@@ -150,7 +149,7 @@ class Subscription:
         return [SentEvent(event.data.type, event.id, data) for event, data in ready]
 
     def _missing(self) -> SentEvent | None:
-        """What has been removed after the cursor and is not told of yet."""
+        """Returns a gap for removed events after the cursor that is not reported yet."""
         agents = self._which.agents
         ends = [self._log.gap(self._cursor, agent_id=agent) for agent in agents] if agents is not None else []
         end = self._log.gap(self._cursor) if agents is None else max((one or 0 for one in ends), default=0)
@@ -163,7 +162,7 @@ class Subscription:
         return SentEvent("gap", None, gap(first, last, at=self._clock.wall()))
 
     async def _wait(self) -> bool:
-        """Until there is something, and it is time to send it; whether nothing will come any more."""
+        """Waits until there is something to send; returns True if nothing will come any more."""
         cursor = await self._log.changed(self._cursor, self._which)
         if cursor is None:
             return True
@@ -173,7 +172,7 @@ class Subscription:
         return False
 
     def _note(self, seconds: float) -> None:
-        """The time from one event to the one that is asked for next is what the connection took for it."""
+        """Logs a slow connection: the time from one event to the request of the next is the connection's."""
         if seconds <= SLOW_S:
             return
         self._slow += 1

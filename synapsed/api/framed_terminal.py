@@ -1,7 +1,7 @@
 """A connection that has stopped speaking HTTP: the frames of `shared.attach_frames`, on the Unix socket only.
 
-aiohttp reads the request and writes the answer `101`; then the transport is given to a protocol of our own, which
-sees every byte the moment it comes, without a task of its own between it and whoever takes it.
+aiohttp reads the request and writes the answer `101`; then the transport goes to a protocol of our own, which gets
+every byte at once, without a task between it and its receiver.
 """
 
 import array
@@ -18,11 +18,11 @@ from synapsed.errors import InvalidRequest
 from synapsed.shared.attach_frames import FRAME_MAX, UPGRADE, FrameError, FrameReader, frame
 
 READ_MAX = 64 * 1024
-"""Bytes taken from one client at a time, into one buffer: to make room for as many as asyncio does by itself takes
-longer than all that is done with a key."""
+"""Bytes taken from one client at a time, into one buffer: allocating asyncio's default amount takes longer than all the
+work for a key."""
 
 READ_AT_ONCE = 512 * 1024
-"""Bytes that go out of our hands although nobody reads them, at the most: what the sockets hold."""
+"""Most bytes that can leave us without being read: the content of the sockets."""
 
 UNSENT_MAX = 256 * 1024
 """Bytes that wait for one client's socket; beyond them its attachment holds back."""
@@ -45,12 +45,12 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._writable.set()
         self.lost = asyncio.Event()
         self._sent = self._read_upto = 0
-        """Bytes that were sent, and of those how many the system had taken when the client was last seen to read."""
+        """Number of sent bytes, and of those that the system had taken when the client was last seen to read."""
 
     @classmethod
     async def accept(cls, request: web.Request, on_frame: Callable[[int, bytes], None]) -> "FramedConnection":
-        """Answer `request` with 101 and speak frames from then on. Raises InvalidRequest elsewhere than on the Unix
-        socket, where a browser's page could not be told from a person's tool."""
+        """Answers `request` with 101 and speaks frames from then on. Raises InvalidRequest except on the Unix socket,
+        because elsewhere a browser's page could not be distinguished from a person's tool."""
         if not on_unix(request):
             raise InvalidRequest(f"{UPGRADE} is spoken on the Unix socket; this listener has a WebSocket here")
         answer = web.StreamResponse(status=101, headers={hdrs.UPGRADE: UPGRADE, hdrs.CONNECTION: "Upgrade"})
@@ -67,7 +67,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         return connection
 
     answer: web.StreamResponse
-    """What the handler returns in the end."""
+    """Return value of the handler."""
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -92,19 +92,19 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._http.connection_lost(exc)
 
     def has_room(self) -> bool:
-        """Whether more may be sent without waiting."""
+        """True if more may be sent without waiting."""
         return self._writable.is_set()
 
     def send(self, kind: int, payload: bytes) -> None:
-        """Send one frame; nothing happens where the client has left."""
+        """Sends one frame; does nothing if the client has left."""
         if self._transport is not None:
             data = frame(kind, payload)
             self._sent += len(data)
             self._transport.write(data)
 
     def is_read(self) -> bool:
-        """Returns True if the client has read since the last call, as far as that can be told: it has all that was
-        sent, or more was taken from us than waits anywhere."""
+        """Returns True if the client has read since the last call, as far as that can be known: it has everything, or
+        took more than can wait anywhere."""
         if self._transport is None:
             return False
         taken = self._sent - self._transport.get_write_buffer_size()
@@ -114,13 +114,13 @@ class FramedConnection(asyncio.BufferedProtocol):
         return False
 
     async def drained(self) -> None:
-        """Returns when the client has taken enough of what was sent. Raises ConnectionResetError where it has left."""
+        """Returns when the client has taken enough of the data. Raises ConnectionResetError if it has left."""
         await self._writable.wait()
         if self._transport is None:
             raise ConnectionResetError("the client has left")
 
     def pause(self) -> None:
-        """Read nothing until `resume`."""
+        """Reads nothing until `resume`."""
         if self._transport is not None:
             self._transport.pause_reading()
 
@@ -129,7 +129,7 @@ class FramedConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """End it when the client has what was sent."""
+        """Ends it when the client has all data."""
         if self._transport is not None:
             self._transport.close()
 
@@ -139,7 +139,7 @@ class FramedConnection(asyncio.BufferedProtocol):
 
 
 def _waits(sock: socket.socket) -> bool:
-    """Returns True if `sock` holds anything that its peer has not read; False if the system does not tell."""
+    """Returns True if `sock` holds data that its peer has not read; False if the system does not tell."""
     size = array.array("i", [0])
     try:
         fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, size)

@@ -17,7 +17,7 @@ _READING = frozenset({"GET", "HEAD"})
 
 @web.middleware
 async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Inside `problems`: refuses, or passes the request on with its rights."""
+    """Refuses a request, or passes it on with its rights; inside `problems`."""
     security = request.app[CONTEXT].security
     await loaded(request.match_info.handler)
     security.check_form(request)
@@ -38,12 +38,12 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _may_control(request: web.Request, rights: Rights) -> bool:
-    """Grants may what the table says."""
+    """Returns True if the caller may; grants need the table's rights."""
     return rights.grant is not None or request.app[CONTEXT].security.has_control(request)
 
 
 def _check_known(rights: Rights, request: web.Request) -> None:
-    """Raise Unauthorized where nobody in particular asks for what is not public."""
+    """Raises Unauthorized if an unknown caller asks for a route that is not public."""
     if rights.standing is not Standing.NONE or is_public(request.match_info.handler):
         return
     if rights.route is None:
@@ -53,7 +53,7 @@ def _check_known(rights: Rights, request: web.Request) -> None:
 
 
 def base_url(request: web.Request) -> str:
-    """`http://host:port` as the client has it: on the Unix socket, which has no URL, the main listener's."""
+    """Returns `http://host:port` as the client has it: on the Unix socket, which has no URL, the main listener's."""
     if on_unix(request):
         listening = request.app[CONTEXT].listening
         return f"http://{listening[0]}" if listening else "http://localhost"

@@ -19,12 +19,12 @@ async def once[T: BaseModel](
     *,
     agent_id: str,
 ) -> T:
-    """What `act` answers: under the same key of the same caller it is done once to `what` of the agent. Without a key
-    it is done."""
+    """Returns the answer of `act`, which is done once to `what` of the agent under the same key of the same caller.
+    Without a key it is always done."""
     if (key := key_of(request)) is None:
         return await to_the_end(act())
     who = origin_of(request).who or "person"
     born = request.app[CONTEXT].control.events.born
-    since = max(born(who), born(agent_id))  # what was done for, or to, one that was removed is no other's
+    since = max(born(who), born(agent_id))  # actions for, or on, a removed agent do not belong to another one
     whose = f"{who}\0{what}\0{key}" + (f"\0{since}" if since else "")
     return await request.app[CONTEXT].acts.once(whose, body, act, kind)

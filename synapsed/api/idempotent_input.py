@@ -1,9 +1,9 @@
-"""What is typed under an `Idempotency-Key` of its caller: once, and answered alike when it comes again, over a kill
-of the daemon too.
+"""Input under an `Idempotency-Key` of its caller: typed once, and answered alike when it comes again, over a kill of
+the daemon too.
 
-Who comes while it is under way waits for it. Where nothing was typed (it was refused), the key is free again, so that
-the same may be tried once more. Where something may have been typed and nobody knows more, it is never typed again
-under that key: a person looks, and decides again.
+A second request during the first one waits for it. If nothing was typed (it was refused), the key is free again, so
+that the same may be tried once more. If something may have been typed and the result is unknown, it is never typed
+again under that key: a person has to look, and decide again.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from synapsed.errors import InvalidRequest, NotReady, NotTaken, OutcomeUnknown, 
 from synapsed.store.acts import ActLog
 
 REMEMBERED: Final = 1000
-"""Outcomes in memory: what came with them, and how they failed."""
+"""Outcomes in memory: their requests, and their errors."""
 
 
 @dataclass(slots=True)
 class _Under[T]:
-    """`body`: a digest of what was asked for. `task` ends with the outcome."""
+    """`body`: a digest of the request. `task` ends with the outcome."""
 
     body: bytes
     task: asyncio.Task[T]
@@ -37,9 +37,9 @@ class Acts:
     async def once[T: BaseModel](
         self, name: str, body: BaseModel, act: Callable[[], Coroutine[Any, Any, T]], kind: type[T]
     ) -> T:
-        """What `act` answers, which is done to its end although who asked for it leaves. `name` has the caller, the
-        key, and what is done to what. Raises InvalidRequest for a key that came with another body, OutcomeUnknown,
-        StoreError where nothing can be noted, and what `act` raises."""
+        """Returns the answer of `act`, which is completed even if its caller leaves. `name` has the caller, the key,
+        the action and its subject. Raises InvalidRequest for a key that came with another body, OutcomeUnknown,
+        StoreError if nothing can be noted, and the errors of `act`."""
         name = hashlib.sha256(name.encode()).hexdigest()
         digest = hashlib.sha256(body.model_dump_json().encode()).digest()
         known = self._under.get(name)
@@ -85,6 +85,6 @@ class Acts:
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
-    """It may be that nobody waits for it any more."""
+    """Fetches the result, since there may be no waiter any more."""
     if not task.cancelled():
         task.exception()

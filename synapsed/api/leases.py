@@ -1,9 +1,9 @@
-"""Keys that come over a line that may be dead are typed only where they come in time. Pure.
+"""Leases for keys over a line that may be dead: they are typed only if they come in time. Pure.
 
-The line keeps what is sent while it is dead, and brings it when it is back, to an agent from which the person may have
-gone long ago. So the daemon grants a lease again and again, and keys say which one their sender had last. Keys whose
-lease is older than the way there and back explains are late: they, and all that follows, are dropped until the sender
-has said that somebody is still there. Who is there sends them once more.
+A dead line keeps the sent keys, and brings them when it is back, to an agent whose person may have left long ago. So
+the daemon grants a lease again and again, and keys have the number of their sender's last lease. Keys whose lease is
+older than the way there and back explains are late: they, and all that follow, are dropped until the sender has said
+that the person is still there, and sends them once more.
 """
 
 from collections import deque
@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 GRANT_S: Final = 0.5
 """Seconds from one lease to the next."""
 LEASE_S: Final = 1.5
-"""Seconds for which a lease holds, besides what the line takes."""
+"""Seconds for which a lease holds, besides the time of the line."""
 AGES_MAX: Final = 20
-"""Answers by which it is known how long the line takes: the quickest of the last ones."""
+"""Answers from which the time of the line is computed: the quickest of the last ones."""
 GRANTED_MAX: Final = 256
 PASTE_MAX: Final = 1024 * 1024
 """Bytes of a paste that wait for its end."""
@@ -25,7 +25,7 @@ HEAD: Final = 8
 
 
 class KeyPiece(NamedTuple):
-    """Keys as they are sent, after the lease that their sender had, and with a number that grows."""
+    """Keys as they are sent, with their sender's lease, and a number that grows."""
 
     lease: int
     number: int
@@ -37,14 +37,14 @@ class KeyPiece(NamedTuple):
 
 
 class Leases:
-    """Of one open terminal. `now` is a clock that runs on while the machine sleeps."""
+    """Leases of one open terminal. `now` is a clock that runs on while the machine sleeps."""
 
     def __init__(self) -> None:
         self._granted: dict[int, float] = {}
         self._number = 0
         self._ages: deque[float] = deque(maxlen=AGES_MAX)
         self._late = 0
-        """How often keys came late."""
+        """Number of times that keys came late."""
         self._refuses = False
         self._told = 0
         self._pasted = b""
@@ -60,12 +60,12 @@ class Leases:
         return {"type": "lease", "lease": self._number, "taken": self.taken}
 
     def heard(self, lease: int, now: float) -> None:
-        """The sender has got that lease, and has said so at once."""
+        """Notes that the sender has got that lease, and has said so at once."""
         if (granted := self._granted.get(lease)) is not None:
             self._ages.append(now - granted)
 
     def take(self, piece: KeyPiece, now: float) -> bytes | None:
-        """Returns the keys to be typed, or None for a piece that is late. A paste is typed whole, or not at all."""
+        """Returns the keys to type, or None for a piece that is late. A paste is typed whole, or not at all."""
         granted = self._granted.get(piece.lease)
         longest = LEASE_S + 2 * min(self._ages, default=0.0)
         if self._refuses:
@@ -82,15 +82,16 @@ class Leases:
         return keys
 
     def late(self) -> dict[str, object] | None:
-        """Returns the news that keys came late, once each time: what was sent before they are heard is dropped too."""
+        """Returns the news that keys came late, once each time: pieces that were sent before the sender gets it are
+        dropped too."""
         if self._told == self._late:
             return None
         self._told = self._late
         return {"type": "late", "late": self._late, "taken": self.taken}
 
     def again(self, late: int, *, gone: bool) -> None:
-        """The sender has heard the news of that number, and sends what was late once more; `gone`: it does not, and not
-        the end of its paste."""
+        """Notes that the sender has got the news of that number, and sends the late keys once more; `gone`: it does
+        not, and not the end of its paste."""
         if late == self._late:
             self._refuses = False
         if gone:
@@ -98,5 +99,5 @@ class Leases:
 
     @property
     def unfinished(self) -> int:
-        """Bytes of a paste whose end did not come."""
+        """Returns the bytes of a paste whose end did not come."""
         return len(self._pasted)

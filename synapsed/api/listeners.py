@@ -1,6 +1,6 @@
-"""Where the daemon is reached: the main listener and the control socket.
+"""The main listener and the control socket of the daemon.
 
-Each is served on what the service manager has bound, or on a socket of the daemon's own.
+Each is served on a socket that the service manager has bound, or on the daemon's own.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from synapsed.errors import ConfigError
 from synapsed.process.loopback import other
 
 PORT_RETRY_S = 1.0
-"""Between two attempts to have the main port."""
+"""Seconds between two attempts to get the main port."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
 
 class Listeners:
-    """Those of one daemon. `late_port`: a main port that is taken is waited for, while all else is served; else it is
+    """Listeners of one daemon. `late_port`: a main port in use is waited for, while all else is served; else it is
     refused."""
 
     def __init__(self, servers: ApiServers, config: Config, paths: Paths, *, late_port: bool) -> None:
@@ -37,8 +37,8 @@ class Listeners:
         """Sockets that the service manager has bound, by address."""
 
     async def main(self, inherited: list[socket.socket]) -> str:
-        """Serve the main listener: on what the service manager has bound, where that is what is wanted, else on a
-        socket of our own. Returns where that is, or nothing if the port is to be taken later. Raises ConfigError."""
+        """Serves the main listener: on the service manager's socket, if that is the wanted address, else on a socket of
+        our own. Returns its address, or an empty text if the port is to be taken later. Raises ConfigError."""
         address, port = self._api.address, self._api.port
         for sock in inherited:
             at = sock.getsockname()
@@ -59,7 +59,7 @@ class Listeners:
             return ""
 
     async def main_later(self) -> None:
-        """Listen at the main port as soon as whoever has it lets go of it."""
+        """Listens at the main port as soon as it is free."""
         while True:
             await asyncio.sleep(PORT_RETRY_S)
             try:
@@ -71,7 +71,7 @@ class Listeners:
             return
 
     async def control(self, inherited: list[socket.socket]) -> None:
-        """Serve the control socket: on what the service manager has bound, if that is where it is looked for."""
+        """Serves the control socket: on the service manager's socket, if that is at the expected place."""
         for sock in inherited:
             await self._servers.start_unix_on(sock)
         if not inherited or not await asyncio.to_thread(_answers, self._paths.control_socket):
@@ -79,8 +79,8 @@ class Listeners:
 
 
 def lead_here(before: Path, paths: Paths) -> None:
-    """Make those who know the sockets of the daemon before, whose control socket was `before`, find this one's: its
-    agents live, and were told of them. Nothing is done where they are the same, or somebody listens there."""
+    """Makes clients of the former daemon, whose control socket was `before`, find this one's sockets: its agents live,
+    and know those paths. Does nothing if they are the same, or a process listens there."""
     folder = before.parent
     if folder == paths.sockets or not folder.is_dir() or why_not_our_folder(str(folder)) or _answers(before):
         return
@@ -99,8 +99,8 @@ def _without_port(api: ApiConfig) -> str:
 
 
 def _answers(path: Path) -> bool:
-    """Whether somebody listens there. Not so where a daemon that was started by hand has put its own socket into the
-    place of the service manager's, and is gone."""
+    """Returns True if a process listens there. That is not so if a daemon that was started by hand has replaced the
+    service manager's socket by its own, and is gone."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:

@@ -1,11 +1,11 @@
-"""Agents' screens as pages show them: drawn once for all who look at the same one, ten times a second at most, and told
-as what has changed since somebody was last told.
+"""Agents' screens as pages show them: drawn once for all viewers of the same one, ten times a second at most, and sent
+as changes since the viewer's last frame.
 
-A viewer is sent what has changed since what it was sent last. One that reads slowly has no queue: when it reads again
-it gets the newest screen.
+A viewer gets the changes since its last frame. One that reads slowly has no queue: when it reads again it gets the
+newest screen.
 
-The newest screen is kept, and for each row in which frame it came to be as it is. A viewer is no more than the number
-of the frame that it has: what it is told is all that is newer, however many frames it has missed.
+The newest screen is kept, with the frame of each row's last change. A viewer is only the number of its frame: it gets
+all newer rows, even if it has missed many frames.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ class ScreenChanges:
         self._rows: Rows | None = None
         self._since: list[int] = []
         self._sized = 0
-        """The frame in which the screen got its size."""
+        """Frame in which the screen got its size."""
         self._still: str | None = None
         self._told: dict[int, bytes] = {}
-        """By the frame from which on: many viewers have the same."""
+        """Messages by the frame from which on they are: many viewers have the same."""
         self.frame = 0
-        """Grows with each change."""
+        """Number that grows with each change."""
 
     def take(self, rows: Rows) -> bool:
-        """The screen as it is now; whether that is news."""
+        """Takes the present screen; returns True if it has changed."""
         before = self._rows
         if before == rows and self._still is None:
             return False
@@ -51,13 +51,13 @@ class ScreenChanges:
         return True
 
     def rest(self, why: str) -> None:
-        """No program draws; what was shown last stands."""
+        """Notes that no program draws; the last screen stands."""
         if self._still != why:
             self._begin()
             self._still = why
 
     def after(self, frame: int) -> bytes:
-        """The JSON message that brings who has `frame` (0: nothing) to the newest."""
+        """Returns the JSON message that brings a viewer with `frame` (0: nothing) to the newest."""
         if frame not in self._told:
             self._told[frame] = self._message(frame)
         return self._told[frame]
@@ -90,14 +90,14 @@ class ScreenChanges:
 
 
 FRAME_S: Final = 0.1
-"""Seconds from one drawing of a screen to the next, at the least."""
+"""Least seconds from one drawing of a screen to the next."""
 
 AGAIN_S: Final = 1.0
-"""Seconds after which a screen that could not be had is asked for again, if nothing happens to its agent before."""
+"""Seconds after which a missing screen is tried again, without an event of its agent."""
 
 
 class _Live:
-    """The screen of one agent, while somebody looks."""
+    """The screen of one agent, while there is a viewer."""
 
     def __init__(self, agent_id: str, control: Control, clock: Clock) -> None:
         self._agent_id = agent_id
@@ -125,7 +125,7 @@ class _Live:
             self._tell()
 
     async def _follow(self) -> bool:
-        """A program from now to its end; False where nothing will come any more. Raises UnknownAgent."""
+        """Follows a program to its end; returns False if nothing will come any more. Raises UnknownAgent."""
         cursor = self._control.events.last_id
         self._control.directory.view(self._agent_id)
         why = "its program ended"
@@ -159,7 +159,7 @@ class _Live:
                 await asyncio.sleep(rest)
 
     async def _draw(self) -> bool:
-        """Whether there is something new; what cannot be drawn now is not."""
+        """Returns True if there is a new drawing; a screen that cannot be drawn now has none."""
         try:
             shown = await self._control.terminals.screen(self._agent_id, "rows")
         except SynapsedError as error:
@@ -176,7 +176,7 @@ class _Live:
 
 
 class LiveScreens:
-    """Those that somebody looks at, by agent."""
+    """The screens with viewers, by agent."""
 
     def __init__(self, control: Control, clock: Clock) -> None:
         self._control = control
@@ -185,11 +185,11 @@ class LiveScreens:
 
     @property
     def drawn(self) -> int:
-        """How many screens are drawn."""
+        """Number of screens that are drawn."""
         return len(self._live)
 
     async def follow(self, agent_id: str) -> AsyncGenerator[bytes]:
-        """Messages for one viewer, each as new as it can be when it is asked for; ends when the agent is gone."""
+        """Yields messages for one viewer, each as new as possible; ends when the agent is gone."""
         with self._looking(agent_id) as live:
             frame = 0
             while True:

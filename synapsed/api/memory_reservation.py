@@ -1,8 +1,8 @@
 """Reserves memory for one large answer, from before it is read from the store until it is written; and for one large
 body, from before it is read from the client until its message is in the mailbox, or the request is over.
 
-Who asks for an answer where there is no room is refused, and comes again. What was done is not undone by a refusal: the
-answer to that waits for room. A body waits for room too, while nothing of it is read, but not for long.
+A request for an answer is refused if there is no room, and has to be repeated. A refusal does not undo an action: its
+answer waits for room. A body waits for room too, while nothing of it is read, but not for long.
 """
 
 import asyncio
@@ -19,24 +19,24 @@ from synapsed.interfaces import Control, TaskFilter
 from synapsed.model.task import Task
 
 RETRY_S: Final = 5
-"""What a client is told to wait."""
+"""Seconds that a client is asked to wait."""
 _LEASES: Final = web.RequestKey("LEASES", list[Lease])
 _BODY: Final = web.RequestKey("BODY", Lease)
 BODIES: Final = 24 * 1024 * 1024
 """Bytes of large bodies that are read at once, as they come; their texts take up to eight times that for a moment."""
 SMALL_BODY: Final = 64 * 1024
-"""One that needs no room."""
+"""Bytes of a body that needs no room."""
 PATIENCE_S: Final = 10.0
-"""How long a body waits for room."""
+"""Seconds that a body waits for room."""
 ROUNDS: Final = 8
-"""Rounds of the loop between two such steps: more than a small request takes, which meets few of them then."""
+"""Rounds of the loop between two such steps: more than a small request takes, so that it meets few of them."""
 WAITING_MAX: Final = 64
-"""Bodies that wait; of each its connection holds up to 128 KiB."""
+"""Most bodies that wait; the connection of each holds up to 128 KiB."""
 
 
 @web.middleware
 async def reserving(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What a request has reserved ends with it."""
+    """Releases a request's reservations at its end."""
     request[_LEASES] = []
     try:
         return await handler(request)
@@ -46,7 +46,7 @@ async def reserving(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 async def reserve_body(request: web.Request, room: Budget, size_max: int, *, times: int = 1) -> None:
-    """Before the body is read, of which `size_max` is the most that is taken. Raises Busy."""
+    """Reserves room before the body is read, of which at most `size_max` is taken. Raises Busy."""
     size = size_max if request.content_length is None else min(request.content_length, size_max)
     if size <= SMALL_BODY or not request.can_read_body:
         return
@@ -61,36 +61,36 @@ async def reserve_body(request: web.Request, room: Budget, size_max: int, *, tim
 
 
 async def others_first(request: web.Request) -> None:
-    """Between two steps with a large body, each of which takes some 20 ms: others have the loop."""
+    """Leaves the loop to others between two steps with a large body, each of which takes some 20 ms."""
     for _ in range(ROUNDS if _BODY in request else 0):
         await asyncio.sleep(0)
 
 
 def release_body(request: web.Request) -> None:
-    """What was in it is where it belongs. May be called again."""
+    """Releases the room of a body whose content is stored. May be called again."""
     if (lease := request.get(_BODY)) is not None:
         lease.release()
 
 
 def release(request: web.Request) -> None:
-    """What it reserved is written, or is not wanted after all."""
+    """Releases the room of an answer that is written, or is not wanted after all."""
     while leases := request[_LEASES]:
         leases.pop().release()
 
 
 async def reserve_task(request: web.Request, control: Control, task_id: str) -> None:
-    """Before the task is read for an answer. Raises Busy."""
+    """Reserves room before the task is read for an answer. Raises Busy."""
     _reserve(request, control, await control.tasks.weigh(task_id))
 
 
 async def reserve_page(request: web.Request, control: Control, which: TaskFilter) -> None:
-    """Before the page is read for an answer. Raises Busy, and InvalidRequest for what is no cursor."""
+    """Reserves room before the page is read for an answer. Raises Busy, and InvalidRequest for a wrong cursor."""
     _reserve(request, control, await control.tasks.weigh(which))
 
 
 async def with_room(request: web.Request, control: Control, act: Awaitable[Task]) -> Task:
-    """What `act` makes of a task, once there is room for that in the answer. It is read again then: nothing of it is
-    held by whoever waits."""
+    """Returns the task of `act`, once there is room for it in the answer. It is read again then: while waiting, no
+    memory is held."""
     task = await act
     if request[_LEASES] or not has_large(task):
         return task

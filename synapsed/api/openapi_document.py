@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document: made of the route table, of what stands at the handlers, and of the pydantic models.
+"""The OpenAPI 3.1 document: made from the route table, the descriptions at the handlers, and the pydantic models.
 
-What is described elsewhere is left out (`kernel.Route.described`).
+Routes that are described elsewhere are left out (`kernel.Route.described`).
 """
 
 import re
@@ -49,11 +49,12 @@ class Operation:
     method: str
     handler: Any
     described: Description | None
-    """None: nobody has described it yet."""
+    """Description, or None if it is missing."""
 
 
 def operations(app: web.Application) -> Iterator[Operation]:
-    """What `app` serves, but for what is described elsewhere; HEAD, which goes with every GET, is not told."""
+    """Yields the operations of `app`, except those that are described elsewhere; HEAD, which goes with every GET, is
+    not listed."""
     for route in app.router.routes():
         path = route.resource.canonical if route.resource else ""
         if route.method != hdrs.METH_HEAD and getattr(route.handler, DESCRIBED, True):
@@ -61,7 +62,7 @@ def operations(app: web.Application) -> Iterator[Operation]:
 
 
 def document(app: web.Application, *, version: str, server: str) -> dict[str, Any]:
-    """`server` is where the client reached it."""
+    """Returns the document; `server` is the address that the client used."""
     known = list(operations(app))
     schemas = _Schemas(_models(known))
     paths: dict[str, dict[str, Any]] = {}
@@ -98,7 +99,7 @@ def _models(known: Iterable[Operation]) -> Iterator[_Key]:
 
 
 class _Schemas:
-    """All models of the document, so that each is defined once, under a name that tells it from all others."""
+    """All models of the document, so that each is defined once, under a unique name."""
 
     def __init__(self, models: Iterable[_Key]) -> None:
         wanted = list(dict.fromkeys(models))
@@ -136,7 +137,7 @@ def _operation_id(operation: Operation) -> str:
 
 
 def _tag(operation: Operation) -> str:
-    """The resource: the file that the handler stands in."""
+    """Returns the resource: the file that has the handler."""
     return str(operation.handler.__module__).rpartition(".")[2]
 
 
@@ -153,7 +154,7 @@ def _path_parameter(name: str, own: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _body(model: type[BaseModel], schemas: _Schemas) -> dict[str, Any]:
-    """A body may be left out where `{}` is one."""
+    """Returns the body. It may be left out if `{}` is valid."""
     needed = any(one.is_required() for one in model.model_fields.values())
     return {"required": needed, "content": {"application/json": {"schema": schemas.of(model, "validation")}}}
 
@@ -200,11 +201,11 @@ _SSE: Final = {
     "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
     "required": ["data"],
 }
-"""3.1 leaves open what the schema of a stream describes; tools take it for that of each event."""
+"""Schema of one event. OpenAPI 3.1 does not define the schema of a stream; tools take it for that of each event."""
 
 
 def _errors(operation: Operation) -> Iterator[type[SynapsedError]]:
-    """Those that follow from the form of the request, then its own."""
+    """Yields the errors that follow from the form of the request, then its own."""
     described = operation.described
     names = _PARAMETER.findall(operation.path)
     if "agent" in names:

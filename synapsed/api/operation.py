@@ -1,7 +1,7 @@
-"""`@operation(…)`: a handler that is given what it asks for, and returns what is answered.
+"""`@operation(…)`: a handler with typed arguments and a typed answer.
 
-Its signature says both: `body` and `query` are read as the models of their annotations, `context` and `control` are
-what the daemon has, any other name is what a part provides of the type of its annotation, and what it returns is
+Its signature defines both: `body` and `query` are read as the models of their annotations, `context` and `control` are
+the daemon's, any other name is the object that a part provides for the type of its annotation, and the return value is
 written as JSON here, as the model of that annotation. The OpenAPI document describes the route by the same.
 """
 
@@ -38,12 +38,12 @@ class WithHeaders[T]:
 
 
 def person(act: str) -> Callable[[web.Request], None]:
-    """Only persons may; `act` completes "an agent may not …"."""
+    """Returns a check that only persons pass; `act` completes "an agent may not …"."""
     return lambda request: rights_of(request).require_person(act)
 
 
 def granted(right: str, act: str) -> Callable[[web.Request], None]:
-    """Persons may, and other agents that were granted `right`, with the agent of the path."""
+    """Returns a check that persons pass, and other agents with `right`, for the agent of the path."""
     return lambda request: rights_of(request).require(right, act, of=agent_id_of(request))
 
 
@@ -54,8 +54,8 @@ def operation(
     allowed: Callable[[web.Request], object] | None = None,
     errors: tuple[type[SynapsedError], ...] = (),
 ) -> Callable[[Callable[..., Awaitable[Any]]], Handler]:
-    """`allowed` is asked before anything is read, and raises what the caller is told; `errors` are those that do not
-    follow from the path, the query and the body."""
+    """Marks a handler. `allowed` is called before anything is read, and raises the refusal; `errors` are those that do
+    not follow from the path, the query and the body."""
 
     def mark(handler: Callable[..., Awaitable[Any]]) -> Handler:
         hints = get_type_hints(handler)
@@ -73,7 +73,7 @@ def operation(
                 given["query"] = query.of(request)
             given |= {name: read(request) for name, read in own.items()}
             answering = handler(request, **given)
-            given.clear()  # a body may be large, and whoever reads the answer slow
+            given.clear()  # a body may be large, and the reader of the answer slow
             return await _written(request, await answering)
 
         told = Response(answer) if isinstance(answer, str) else answer
@@ -91,7 +91,7 @@ def _provided(kind: type) -> Callable[[web.Request], Any]:
 
 
 async def _written(request: web.Request, answer: Any) -> web.StreamResponse:
-    """The one place where an answer of ours becomes JSON."""
+    """Returns the answer as JSON; the one place for that."""
     if isinstance(answer, web.StreamResponse):
         return answer
     if isinstance(answer, WithHeaders):

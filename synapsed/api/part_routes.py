@@ -1,4 +1,4 @@
-"""The routes that parts say they have. Their handlers are loaded when one of them is first asked for (`gate`)."""
+"""The routes of parts. Their handlers are loaded at the first request (`gate`)."""
 
 from functools import cache
 from importlib import import_module
@@ -14,7 +14,7 @@ from synapsed.kernel import Face, Route
 
 
 def routes(face: Face, *, at: Literal["daemon", "agent"] = "daemon", prefix: str = "") -> list[web.RouteDef]:
-    """Returns those of one part that are there, each below `prefix`."""
+    """Returns the routes of one part at that place, each below `prefix`."""
     return [
         web.route(route.method, f"{prefix}{route.path}", _handler(face, route))
         for route in face.routes
@@ -23,7 +23,7 @@ def routes(face: Face, *, at: Literal["daemon", "agent"] = "daemon", prefix: str
 
 
 def routes_on_ports(face: Face) -> list[web.RouteDef]:
-    """Returns those of the daemon that are on agents' own ports, too."""
+    """Returns the daemon's routes that are on agents' own ports, too."""
     return [web.route(route.method, route.path, _handler(face, route)) for route in face.routes if route.on_ports]
 
 

@@ -1,12 +1,11 @@
-"""Whose connection is this? The look-ups behind `rights.decide`, once per connection.
+"""Finds the process and user of a connection, once per connection, for `rights.decide`.
 
-A Unix socket carries its peer's credentials. Of a loopback TCP connection Linux tells the uid and the socket's inode in
+A Unix socket carries its peer's credentials. For a loopback TCP connection Linux has the uid and the socket's inode in
 /proc/net/tcp{,6}, and the process in /proc/*/fd; other systems have no such look-up that needs no privileges.
 
-Whose end of a loopback connection is it? Asked of the Linux kernel (sock_diag), for one socket.
+The user of one socket can also be asked of the Linux kernel (sock_diag).
 
-/proc/net/tcp tells the same (`peers`), in a line for each connection of the machine: too slow where somebody opens a
-thousand.
+/proc/net/tcp has the same, in a line for each connection of the machine: too slow if a program opens a thousand.
 """
 
 import asyncio
@@ -26,10 +25,10 @@ from typing import Any
 from synapsed.api.rights import Peer
 
 SO_PEERPIDFD = 77
-"""Not in `socket` yet."""
+"""Option that is not in `socket` yet."""
 LINUX = sys.platform.startswith("linux")
 RECENT_PIDS = 16
-"""Processes looked at first for a socket: a client opens more than one connection."""
+"""Processes tried first for a socket: a client opens more than one connection."""
 
 type Endpoint = tuple[IPv4Address | IPv6Address, int]
 type Ends = tuple[Endpoint, Endpoint]
@@ -37,14 +36,15 @@ type Ends = tuple[Endpoint, Endpoint]
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:
-    """An address without scope, IPv4 in its own form also where it came mapped into IPv6."""
+    """Returns an address without scope; an IPv4 address that was mapped into IPv6 in its own form."""
     address = ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
 
 
 def _decode(text: str) -> Endpoint:
-    """`0100007F:1F9A` and its IPv6 counterpart: words in the machine's byte order, then the port in hex."""
+    """Returns the endpoint of `0100007F:1F9A` and its IPv6 counterpart: words in the machine's byte order, then the
+    port in hex."""
     hexed, _, port = text.partition(":")
     words = struct.unpack(f">{len(hexed) // 8}I", bytes.fromhex(hexed))
     packed = struct.pack(f"={len(words)}I", *words)
@@ -52,7 +52,7 @@ def _decode(text: str) -> Endpoint:
 
 
 def parse_tcp_table(table: str, wanted: Collection[Ends]) -> dict[Ends, tuple[int, int]]:
-    """`(uid, inode)` of the sockets `wanted` that are in the text of /proc/net/tcp or tcp6."""
+    """Returns `(uid, inode)` of the sockets `wanted` that are in the text of /proc/net/tcp or tcp6."""
     ports = {(f"{local[1]:04X}", f"{remote[1]:04X}") for local, remote in wanted}
     found = {}
     for line in table.splitlines()[1:]:
@@ -66,7 +66,7 @@ def parse_tcp_table(table: str, wanted: Collection[Ends]) -> dict[Ends, tuple[in
 
 
 def unix_credentials(sock: Any) -> tuple[int | None, int | None]:
-    """`(pid, uid)` of the process that connected; None for what the system does not tell."""
+    """Returns `(pid, uid)` of the process that connected; None for an unknown one."""
     if LINUX:
         raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("=iII"))
         pid, uid, _ = struct.unpack("=iII", raw)
@@ -75,7 +75,7 @@ def unix_credentials(sock: Any) -> tuple[int | None, int | None]:
 
 
 def _bsd_credentials(sock: Any) -> tuple[int | None, int | None]:
-    """LOCAL_PEERCRED (struct xucred: version, uid, …) and LOCAL_PEERPID of macOS."""
+    """Returns LOCAL_PEERCRED (struct xucred: version, uid, …) and LOCAL_PEERPID of macOS."""
     sol_local, local_peercred, local_peerpid = 0, 1, 2
     try:
         _, uid = struct.unpack_from("=II", sock.getsockopt(sol_local, local_peercred, 76))
@@ -90,8 +90,8 @@ def _bsd_credentials(sock: Any) -> tuple[int | None, int | None]:
 
 @contextmanager
 def _handle(sock: Any) -> Iterator[int | None]:
-    """A file descriptor that stands for the process that connected, whoever has its pid later; None where the kernel
-    (Linux before 6.5, other systems) gives none."""
+    """Yields a file descriptor that stands for the process that connected, even if its pid is reused later; None if the
+    kernel (Linux before 6.5, other systems) has none."""
     handle: int | None = None
     if LINUX:
         with suppress(OSError):
@@ -120,8 +120,8 @@ class PeerLookup:
     """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it; `own_pid` is
     the daemon's.
 
-    A look at every process's files may take a tenth of a second. So there is one at a time, and the next one is for
-    all who have come meanwhile: nobody waits for more than two.
+    A look at every process's files may take a tenth of a second. So there is one at a time, and the next one serves all
+    requests that have come meanwhile: no request waits for more than two.
     """
 
     def __init__(
@@ -138,20 +138,20 @@ class PeerLookup:
         self._wanted: list[_Wanted] = []
         self._looking: asyncio.Task[None] | None = None
         self.looks = 0
-        """At the tables and the processes, so far."""
+        """Number of looks at the tables and the processes so far."""
 
     async def unix(self, sock: Any) -> Peer:
-        """The peer of a Unix connection."""
+        """Returns the peer of a Unix connection."""
         pid, uid = unix_credentials(sock)
         with _handle(sock) as handle:
             settled, agent_id = await self._agent_of(pid)
             if agent_id is None and handle is not None and _has_exited(handle):
-                settled = False  # what was looked at under its pid was another process
+                settled = False  # another process was found under its pid
         return Peer(transport="unix", uid=uid, settled=settled, agent_id=agent_id)
 
     async def tcp(self, peername: tuple[Any, ...], sockname: tuple[Any, ...], *, own_uid: int) -> Peer:
-        """The peer of a TCP connection; its process is looked for only where the uid is `own_uid`. A process of this
-        machine is one, also where it comes to another address of it than loopback."""
+        """Returns the peer of a TCP connection; its process is searched only if the uid is `own_uid`. A process of this
+        machine is a local peer, even if it connects to an address other than loopback."""
         remote = (_address(peername[0]), int(peername[1]))
         local = (_address(sockname[0]), int(sockname[1]))
         here = remote[0].is_loopback or remote[0] == local[0] or client_uid(peername, sockname) is not None
@@ -165,7 +165,8 @@ class PeerLookup:
         return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id, own=own)
 
     async def _agent_of(self, pid: int | None) -> tuple[bool, str | None]:
-        """Whether it could be settled, and which agent it is. A process that is gone by now proves nothing."""
+        """Returns True if it could be settled, and the id of its agent. A process that is gone by now proves
+        nothing."""
         if pid is None:
             return False, None
         agent_id = await self._process_of(pid)
@@ -174,7 +175,7 @@ class PeerLookup:
         return not LINUX or (self._proc / str(pid)).exists(), None
 
     async def _find(self, ends: Ends, own_uid: int) -> tuple[int | None, int | None]:
-        """`(uid, pid)` of the client's end of a connection."""
+        """Returns `(uid, pid)` of the client's end of a connection."""
         wanted = _Wanted(ends, own_uid, asyncio.get_running_loop().create_future())
         self._wanted.append(wanted)
         if self._looking is None:
@@ -198,11 +199,11 @@ class PeerLookup:
                     wanted.found.set_exception(error)
             return
         for wanted in all_wanted:
-            if not wanted.found.done():  # whoever asked may be gone
+            if not wanted.found.done():  # the waiter may be gone
                 wanted.found.set_result(found.get(wanted.ends, (None, None)))
 
     def _find_all(self, wanted: Mapping[Ends, int]) -> dict[Ends, tuple[int | None, int | None]]:
-        """`(uid, pid)` by the ends; `wanted` has the uid of which processes are looked for."""
+        """Returns `(uid, pid)` by the ends; `wanted` has the uid whose processes are searched."""
         self.looks += 1
         rows = self._find_rows(wanted)
         pids = self._find_owners({inode for ends, (uid, inode) in rows.items() if uid == wanted[ends]})
@@ -217,7 +218,7 @@ class PeerLookup:
         return rows
 
     def _find_owners(self, inodes: Collection[int]) -> dict[int, int]:
-        """By the socket, a process that holds it: recent ones are looked at first, then the youngest."""
+        """Returns by the socket a process that holds it: recent ones are tried first, then the youngest."""
         links = {f"socket:[{inode}]": inode for inode in inodes}
         owners: dict[int, int] = {}
         recent = list(self._recent)
@@ -233,7 +234,8 @@ class PeerLookup:
         return owners
 
     def _held(self, pid: int, links: Collection[str]) -> set[str]:
-        """Plain strings here: pathlib takes ten times as long, and there may be ten thousand descriptors to look at."""
+        """Returns the held sockets. Plain strings here: pathlib takes ten times as long, and there may be ten thousand
+        descriptors."""
         folder = f"{self._proc}/{pid}/fd"
         held: set[str] = set()
         try:
@@ -262,13 +264,13 @@ _REQUEST = struct.Struct("=BBBxI")
 _ID = struct.Struct("!HH16s16s")
 _NO_COOKIE = b"\xff" * 8
 _UID_AT = 16 + 4 + 48 + 12
-"""Of the answer: after its header, family and state, the socket's id, and three counters."""
+"""Offset of the uid in the answer: after its header, family and state, the socket's id, and three counters."""
 _ANSWER_MAX = 4096
 
 
 def client_uid(peername: tuple[Any, ...], sockname: tuple[Any, ...]) -> int | None:
-    """The uid of the process at `peername` that has connected to `sockname`; None where that is not told: on other
-    systems, or where the connection is closed by now."""
+    """Returns the uid of the process at `peername` that has connected to `sockname`; None if it is unknown: on other
+    systems, or if the connection is closed by now."""
     if not sys.platform.startswith("linux"):
         return None
     family = socket.AF_INET6 if ":" in peername[0] else socket.AF_INET

@@ -15,11 +15,11 @@ from synapsed.errors import InvalidRequest, NotKnownYet, SynapsedError, TooLarge
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 type Shape = Callable[[web.Request, SynapsedError, int], web.Response]
-"""Writes an error in another form than ours; it is given the HTTP status."""
+"""Writes an error in another form than ours; it gets the HTTP status."""
 _SHAPE = "__synapsed_problem__"
 
 RETRY_AFTER = 5
-"""Seconds told to a client of a full queue when the error names none."""
+"""Seconds for a client of a full queue to wait if the error names none."""
 
 _HTTP_CODES = {
     HTTPStatus.NOT_FOUND: ("NOT_FOUND", "there is nothing at this path"),
@@ -34,7 +34,7 @@ log = structlog.get_logger("synapsed.api")
 
 
 def body_of(error: SynapsedError) -> dict[str, Any]:
-    """The error as it goes over the wire, in HTTP and in WebSocket frames alike."""
+    """Returns the error as it goes over the wire, in HTTP and in WebSocket frames alike."""
     return {"error": {"code": error.code, "message": error.message, "details": error.details}}
 
 
@@ -49,7 +49,7 @@ def refusing_as(shape: Shape) -> Callable[[Handler], Handler]:
 
 
 def problem(error: SynapsedError) -> web.Response:
-    """The response for an error of the tree."""
+    """Returns the response for an error of the tree."""
     return _response(error.http, body_of(error), _headers(error))
 
 
@@ -62,7 +62,7 @@ def _headers(error: SynapsedError) -> dict[str, str]:
 
 
 def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
-    """As the request's route tells errors."""
+    """Returns the error in the form of the request's route."""
     shape: Shape | None = getattr(meant(request.match_info.handler), _SHAPE, None)
     if shape is None:
         return problem(error)
@@ -72,7 +72,7 @@ def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
 
 
 def plain_problem(status: int, code: str, message: str, **details: Any) -> web.Response:
-    """The response for what is wrong with HTTP itself, of which the tree of errors has nothing."""
+    """Returns the response for an error of HTTP itself, which the tree of errors does not have."""
     body = {"error": {"code": code, "message": message, "details": details}}
     return _response(status, body, {"X-Content-Type-Options": "nosniff"})
 
@@ -92,14 +92,15 @@ def http_problem(error: web.HTTPException) -> web.Response:
 
 
 def what_is_wrong(error: Exception) -> str:
-    """What aiohttp says of bytes that it cannot read, without the bytes."""
+    """Returns aiohttp's error about bytes that it cannot read, without the bytes."""
     said = error.message if isinstance(error, HttpProcessingError) else str(error).partition("message:")[2]
     return said.strip().partition("\n")[0].strip(" .:")
 
 
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The outermost middleware. What nobody foresaw is logged whole and told as INTERNAL, without its inside."""
+    """Handles all exceptions as the outermost middleware. An unexpected one is logged whole and answered with INTERNAL,
+    without its details."""
     try:
         return await handler(request)
     except SynapsedError as error:
@@ -119,7 +120,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return http_problem(error)
     except (ConnectionError, TimeoutError):
         if request.transport is None or request.transport.is_closing():
-            raise  # the client has left: nobody is there to be told
+            raise  # the client has left: an answer would have no reader
         return _internal(request)
     except Exception:  # noqa: BLE001 - the boundary: a bug in one request must not be seen outside, nor end the daemon
         return _internal(request)

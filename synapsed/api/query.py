@@ -1,7 +1,7 @@
 """Parameters of queries: a model for each kind of query, which reads itself out of a request and describes itself for
 the OpenAPI document.
 
-What is not among the values that a parameter takes is InvalidRequest, with its name and what is expected.
+A wrong value of a parameter raises InvalidRequest, with its name and the expected values.
 """
 
 import re
@@ -20,7 +20,7 @@ from synapsed.interfaces import EventLog
 INPUT_SHOWN = 100
 """Characters of a wrong value that are shown."""
 TEXT_MAX = 4096
-"""Characters of a text: as many as a path may have."""
+"""Characters of a text: the same limit as for a path."""
 EVENT_ID_MAX = 2**63 - 1
 NAMES_MAX = 100
 NAME_MAX = 200
@@ -28,8 +28,8 @@ NAME_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class ReadAs:
-    """How the text of a parameter becomes its value, and what JSON Schema says of it. `read` is given the parameter's
-    name and its text, and raises InvalidRequest."""
+    """Conversion of a parameter's text to its value, and its JSON Schema. `read` gets the parameter's name and its
+    text, and raises InvalidRequest."""
 
     read: Callable[[str, str], Any]
     schema: dict[str, Any]
@@ -39,18 +39,18 @@ class ReadAs:
 
 
 class Query(BaseModel):
-    """The parameters of one route, by name; the value of each where it is not given is its default."""
+    """The parameters of one route, by name, with their default values."""
 
     model_config = ConfigDict(frozen=True)
 
     @classmethod
     def of(cls, request: web.Request) -> Self:
-        """Raises InvalidRequest. That no name is unknown, or came twice, `check_names` has seen to before."""
+        """Returns the query. Raises InvalidRequest. `check_names` has refused unknown and doubled names before."""
         return cls.model_validate(dict(request.query))
 
     @classmethod
     def parameters(cls) -> list[dict[str, Any]]:
-        """Parameter objects of OpenAPI 3.1."""
+        """Returns parameter objects of OpenAPI 3.1."""
         told = []
         for name, field in cls.model_fields.items():
             schema = dict(next(each for each in field.metadata if isinstance(each, ReadAs)).schema)
@@ -79,7 +79,7 @@ def check_names(request: web.Request, query: type[Query] | None) -> None:
 
 
 def between(low: int, high: int) -> ReadAs:
-    """An integer."""
+    """Returns the type of an integer."""
 
     def read(name: str, text: str) -> int:
         digits = text.removeprefix("-")
@@ -91,7 +91,7 @@ def between(low: int, high: int) -> ReadAs:
 
 
 def one_of(choice: Any) -> ReadAs:
-    """One of the words of a Literal."""
+    """Returns the type of one of the words of a Literal."""
     options = get_args(getattr(choice, "__value__", choice))
 
     def read(name: str, text: str) -> str:
@@ -104,7 +104,7 @@ def one_of(choice: Any) -> ReadAs:
 
 
 def some_of(options: Sequence[str]) -> ReadAs:
-    """Several of the `options`, with commas between them."""
+    """Returns the type of several of the `options`, with commas between them."""
 
     def read(name: str, text: str) -> list[str]:
         words = text.split(",")
@@ -116,7 +116,8 @@ def some_of(options: Sequence[str]) -> ReadAs:
 
 
 def text_like(pattern: str, expected: str) -> ReadAs:
-    """`pattern` is what it must look like, as JSON Schema and `re` both understand it; `expected` says it in words."""
+    """Returns the type of a text that matches `pattern`, as JSON Schema and `re` both understand it; `expected` is its
+    description."""
 
     def read(name: str, text: str) -> str:
         if len(text) > TEXT_MAX or "\0" in text or not re.search(pattern, text):
@@ -127,7 +128,7 @@ def text_like(pattern: str, expected: str) -> ReadAs:
 
 
 def time_span(high: float) -> ReadAs:
-    """A time such as `50ms` or `2s`, at most `high` seconds."""
+    """Returns the type of a time such as `50ms` or `2s`, at most `high` seconds."""
     form = r"^([0-9]{1,5})(ms|s)$"
 
     def read(name: str, text: str) -> float:
@@ -149,7 +150,7 @@ _OFF = ("0", "false", "no")
 _FLAG = "^({})$".format(
     "|".join("".join(f"[{char.upper()}{char}]" if char.isalpha() else char for char in word) for word in (*_ON, *_OFF))
 )
-"""JSON Schema has no expression for letters of any case."""
+"""Pattern of the words; JSON Schema has no expression for letters of any case."""
 
 
 def _flag(name: str, text: str) -> bool:
@@ -159,7 +160,7 @@ def _flag(name: str, text: str) -> bool:
 
 
 def flag(about: str) -> Any:
-    """The field of a `Flag`, which is off where it is not given."""
+    """Returns the field of a `Flag`, which is off by default."""
     return Field(default=False, description=f"{about}: 1 or 0, true or false, yes or no")
 
 
@@ -187,11 +188,11 @@ Flag = Annotated[bool, ReadAs(_flag, {"type": "string", "pattern": _FLAG, "defau
 """Its words are taken in any case, since programs write their own truth (`True`); a name without a value is neither on
 nor off, and refused."""
 Text = Annotated[str | None, text_like(r"^[^\u0000]*$", f"at most {TEXT_MAX} characters, none of them NUL")]
-"""No NUL: no name and no path has one."""
+"""A text without NUL: no name and no path has one."""
 Names = Annotated[
     list[str] | None, ReadAs(_names, {"type": "array", "items": _NAME, "minItems": 1, "maxItems": NAMES_MAX})
 ]
-"""One or several names or ids, with commas between them. What they name is for the route to find."""
+"""One or several names or ids, with commas between them. The route looks them up."""
 Time = Annotated[float | None, ReadAs(_time, {"type": "string", "format": "date-time"})]
 """A time of RFC 3339, in seconds since the epoch."""
 
@@ -204,7 +205,7 @@ _GO_ON = "go on after the event with this id"
 
 
 class Resumed(Query):
-    """Where a stream goes on; the header is a parameter too."""
+    """Parameters for the place where a stream goes on; the header is a parameter too."""
 
     header: _EventId = Field(None, alias="Last-Event-ID", description=_GO_ON)
     query: _EventId = Field(None, alias="lastEventId", description=f"{_GO_ON}: for clients that cannot set headers")
@@ -220,8 +221,8 @@ class Resumed(Query):
         return [{**one, "in": "header"} if one["name"] == _HEADER else one for one in super().parameters()]
 
     def cursor(self, log: EventLog, default: int) -> int:
-        """The first of the three that is there. Raises InvalidRequest for any that is no id of this log: a client that
-        went on silently would miss events."""
+        """Returns the first of the three that is given. Raises InvalidRequest for a value that is no id of this log: a
+        client that went on silently would miss events."""
         cursors = [_event_id(text, log.last_id) for text in (self.header, self.query, self.after) if text is not None]
         return cursors[0] if cursors else default
 

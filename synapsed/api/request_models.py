@@ -17,21 +17,20 @@ PARTS_MAX = 256
 COLS_MAX = 1000
 ROWS_MAX = 1000
 VIEWER_MAX = 65_535
-"""Columns, and rows, of a terminal that somebody looks with: what a kernel can tell of one. It is shown as much as
-there is."""
+"""Most columns, and rows, of a viewer's terminal, by the kernel's limit. As much of it is used as there is."""
 WAIT_MAX = 3600
 """Seconds that an answer over HTTP may take."""
 LIMIT_MAX = 7 * 24 * 3600.0
-"""Seconds that somebody may wait for a reply."""
+"""Most seconds that a client may wait for a reply."""
 
 
 def _whole(value: Any) -> Any:
-    """2.0 is an integer in JSON."""
+    """Returns 2.0 as 2: it is an integer in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _wholes(value: Any, depth: int = 2) -> Any:
-    """Returns `value` with each whole number in it as `_whole` has it, `depth` lists or objects deep."""
+    """Returns `value` with each whole number in it as `_whole` returns it, `depth` lists or objects deep."""
     if depth and isinstance(value, dict):
         return {name: _wholes(item, depth - 1) for name, item in value.items()}
     if depth and isinstance(value, list):
@@ -76,7 +75,7 @@ def _message(value: Any) -> Any:
 
 
 _Message = Annotated[MessageIn, BeforeValidator(_message, json_schema_input_type=MessageIn | _SomeText)]
-"""A text alone is a message of a user."""
+"""A message; a text alone is a message of a user."""
 
 
 class ReplyBody(_Body):
@@ -86,7 +85,7 @@ class ReplyBody(_Body):
     metadata: dict[str, Any] | None = None
 
     def request(self) -> SendRequest:
-        """What the supervisor is asked with; it has other members beside."""
+        """Returns the request for the supervisor, which has other members besides."""
         asked = {name: value for name, value in self if name in SendRequest.__dataclass_fields__}
         return SendRequest(**{**asked, "message": self.message.message(), "metadata": self.metadata or {}})
 
@@ -117,8 +116,8 @@ class MessageBody(_Body):
 
 
 class ArtifactBody(_Body):
-    """What an agent made: `parts` as in a message. With `append` they go behind those of the artifact of this id; not
-    `last_chunk` where more will follow."""
+    """Output of an agent: `parts` as in a message. With `append` they follow those of the artifact of this id; not
+    `last_chunk` if more will follow."""
 
     parts: Annotated[list[Part], Field(min_length=1, max_length=PARTS_MAX)]
     artifact_id: _Id | None = None
@@ -145,7 +144,7 @@ _REPORTED: dict[str, type[ToolExecution | AgentTransition | EmotionUpdate | Agen
     "emotionUpdate": EmotionUpdate,
     "agentReported": AgentReported,
 }
-"""What may be reported from outside, by its type."""
+"""Reports that are accepted from outside, by their type."""
 
 _Kind = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
 _Said = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
@@ -161,7 +160,7 @@ class ReportBody(_Body):
     task: _Id | None = None
 
     def told(self, by: str) -> EventData:
-        """The event, as it is reported by `by`. Raises InvalidRequest."""
+        """Returns the event, as it is reported by `by`. Raises InvalidRequest."""
         pairs = ((self.kind, self.message), (self.event, self.data))
         if sorted(sum(one is not None for one in pair) for pair in pairs) != [0, 2]:
             raise InvalidRequest("give 'kind' and 'message', or 'event' and 'data'", field="event")
@@ -216,7 +215,7 @@ class KeysBody(_Body):
 
 
 class AttributesIn(ProcessAttributes):
-    """The caller's umask, nice value, CPUs and limits; what is null or not named is as the daemon has it."""
+    """Umask, nice value, CPUs and limits of the caller; the daemon's own replace null and missing ones."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -1,4 +1,4 @@
-"""What handlers return, besides the models of the supervisor itself."""
+"""Return values of handlers, besides the models of the supervisor itself."""
 
 from typing import Any, Final, Literal, Self
 
@@ -10,7 +10,7 @@ from synapsed.model.agent import AgentDetail, SeedState, Testimony
 from synapsed.model.task import ANSWER_ID, Artifact, Prompt, Task
 
 RESPONSE_MODE: Final = "response_mode"
-"""Of a message's metadata: whoever sends it is a client of synapse-a2a's."""
+"""Key of a message's metadata that clients of synapse-a2a set."""
 
 
 class _Answer(BaseModel):
@@ -18,12 +18,12 @@ class _Answer(BaseModel):
 
 
 def _if_any(without: Any, **told: Any) -> Any:
-    """A member that is left out where it is None, which means `without`."""
+    """Returns the field of a member that is left out if it is None, which means `without`."""
     return Field(default=None, exclude_if=lambda it: it is None, json_schema_extra={"default": without}, **told)
 
 
 class ErrorTold(_Answer):
-    """`code` is for programs, `message` for people; `details` name what it is about."""
+    """`code` is for programs, `message` for people; `details` name the subject."""
 
     code: str
     message: str
@@ -46,7 +46,7 @@ class Reported(_Answer):
 
 
 class WhoAnswer(_Answer):
-    """`agent`: the id of the agent whose process asks, null for a person; `rights`: what its profile grants it."""
+    """`agent`: the id of the agent whose process asks, null for a person; `rights`: those that its profile grants."""
 
     standing: Literal["person", "agent"]
     agent: str | None
@@ -54,8 +54,8 @@ class WhoAnswer(_Answer):
 
 
 class ShownArtifact(Artifact):
-    """`text` has only the answer to who has sent `metadata.response_mode`, as synapse-a2a's client does: it reads no
-    `parts`."""
+    """An artifact. `text` has only the answer for a sender of `metadata.response_mode`, as synapse-a2a's client is: it
+    reads no `parts`."""
 
     whole: str | SkipJsonSchema[None] = _if_any("", serialization_alias="text")
 
@@ -65,7 +65,7 @@ class ShownTask(Task):
 
     @classmethod
     def of(cls, task: Task, *, dialect: bool = True) -> Self:
-        """The task as the seeds' dialect has it; with `dialect` in the words of synapse-a2a besides, if its client has
+        """Returns the task in the seeds' dialect; with `dialect` in the words of synapse-a2a besides, if its client has
         sent it."""
         words = dialect and RESPONSE_MODE in task.metadata
         artifacts = [
@@ -86,7 +86,7 @@ class TaskAnswer(_Answer):
 
 
 class Team(_Answer):
-    """`members` are names of agents, whether they run or not."""
+    """A team. `members` are names of agents, running or not."""
 
     name: str
     members: list[str]
@@ -124,13 +124,13 @@ class StatusDetail(AgentDetail):
 
 
 class Pressed(_Answer):
-    """Of keys pressed at an agent's terminal."""
+    """Answer to keys pressed at an agent's terminal."""
 
     status: Literal["pressed"]
 
 
 class EnvironmentAnswer(_Answer):
-    """Names of variables: what is another now, or, where all was brought, what of it decides which code runs."""
+    """Names of variables: changed ones, or, if all were brought, those that decide which code runs."""
 
     names: list[str]
 
@@ -155,8 +155,8 @@ class DaemonPaths(_Answer):
 
 class DaemonStatus(_Answer):
     """`uptime` in seconds; `listen`: `host:port` of each main listener; `secure`: addresses of the page at the listener
-    with TLS; `commit`: of what its program was built, empty where that is not known; `unused_proxies`: the variables of
-    its environment that name a proxy, where `[outgoing]` names none: they are not obeyed."""
+    with TLS; `commit`: that of its program, empty if it is unknown; `unused_proxies`: the variables of its environment
+    that name a proxy, if `[outgoing]` names none: they are not obeyed."""
 
     version: str
     commit: str

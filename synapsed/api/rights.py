@@ -1,9 +1,8 @@
-"""What a caller may do: decided once from evidence, by a pure function, then asked by the routes.
+"""Rights of a caller: decided once from evidence, by a pure function, then checked by the routes.
 
 A person may do everything. An agent may list, send, reply, read its own tasks and report events; it may not answer
-prompts, stop others, read others' screens or end the daemon (docs/security.md). A caller that has to be an agent or a
-person but of which nothing more is known has an agent's rights without an identity, so that person-only verbs fail
-closed.
+prompts, stop others, read others' screens or end the daemon (docs/security.md). A caller that is an agent or a person,
+but is otherwise unknown, has an agent's rights without an identity, so that person-only verbs fail closed.
 """
 
 from dataclasses import dataclass
@@ -20,16 +19,16 @@ class Standing(StrEnum):
     PERSON = "person"
     AGENT = "agent"
     NONE = "none"
-    """Nobody that is known: public routes only."""
+    """Unknown caller: public routes only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """What the machine says of the other end of a connection.
+    """The machine's evidence about the other end of a connection.
 
     `uid` is None where it was not found; `can_look_up` is False where the system has no way to tell. `settled` is True
-    when the peer's process was found and looked for among the agents' processes; `agent_id` is what came of it. `own`:
-    it is this very daemon.
+    when the peer's process was found and compared with the agents' processes; `agent_id` is the result. `own`: it is
+    this very daemon.
     """
 
     transport: Literal["unix", "tcp"]
@@ -43,34 +42,34 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """A caller's rights; `agent_id` is known only of a settled agent."""
+    """A caller's rights; `agent_id` is known only for a settled agent."""
 
     standing: Standing
     agent_id: str | None = None
     remote: bool = False
-    """It came from another machine."""
+    """True if it came from another machine."""
     granted: frozenset[str] = frozenset()
     """Rights that the agent's profile grants it beyond an agent's own (`released_names.Right`)."""
     grant: Grant | None = None
-    """A person's, who may do only what this says: see `synapsed.api.route_rights`."""
+    """Grant of a person, which limits the caller: see `synapsed.api.route_rights`."""
     route: str | None = None
-    """The path of the one route that somebody may ask for, and nothing else that is not public."""
+    """Path of the only route, besides public ones, that this caller may use."""
 
     @property
     def person(self) -> bool:
         return self.standing is Standing.PERSON
 
     def may(self, right: Right) -> bool:
-        """Returns True if that is among the rights of a grant; others do not go by such words."""
+        """Returns True if that is among the rights of a grant; such rights limit only grants."""
         return self.grant is None or right in self.grant.rights
 
     def require_right(self, right: Right, act: str) -> None:
-        """Raise Forbidden where by a grant is asked what it does not allow; `act` completes "may not …"."""
+        """Raises Forbidden if a grant does not allow it; `act` completes "may not …"."""
         if self.grant is not None and right not in self.grant.rights:
             raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
 
     def require_send(self) -> None:
-        """Raise Forbidden where it is a grant that allows no sending, for what is named in the body."""
+        """Raises Forbidden if it is a grant that allows no sending, for a receiver that is named in the body."""
         if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
                 f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",
@@ -79,29 +78,29 @@ class Rights:
 
     @property
     def scoped(self) -> bool:
-        """Whether it is a token for some agents only, which is told nothing of others."""
+        """True for a token for some agents only, which learns nothing of others."""
         return self.grant is not None and self.grant.agents is not None
 
     @property
     def reach(self) -> frozenset[str] | None:
-        """Names of the only agents to which this caller may send in a person's name; None: to all."""
+        """Returns names of the only agents to which this caller may send in a person's name; None: to all."""
         if self.grant is None:
             return None if self.person else frozenset()
         return self.grant.agents if self.grant.rights & SENDS else frozenset()
 
     def require_whole(self, act: str) -> None:
-        """Raise Forbidden where it is any grant."""
+        """Raises Forbidden if it is any grant."""
         if self.grant is not None:
             raise Forbidden(f"a {self.grant.kind} may not {act}: use synapsectl")
 
     @property
     def scope(self) -> str | None:
-        """The agent whose tasks are all that this caller may list, or name by the beginning of an id: None for a
-        person's, who may all; no agent's where it is not known who asks."""
+        """Returns the agent whose tasks alone this caller may list, or name by the beginning of an id: None for a
+        person, who may name all; no agent's if the caller is unknown."""
         return None if self.person else self.agent_id or ""
 
     def require_person(self, act: str) -> None:
-        """Raise Forbidden unless a person asks; `act` completes "an agent may not …"."""
+        """Raises Forbidden unless a person asks; `act` completes "an agent may not …"."""
         if not self.person:
             raise Forbidden(f"an agent may not {act}: {self._way_out}", rights=self.standing.value)
 
@@ -115,17 +114,17 @@ class Rights:
         return "ask a person"
 
     def require(self, right: str, act: str, *, of: str) -> None:
-        """Raise Forbidden unless a person asks, or an agent that was granted `right` and is not `of` itself."""
+        """Raises Forbidden unless a person asks, or an agent with `right` that is not `of` itself."""
         if right not in self.granted or self.agent_id in (None, of):
             self.require_person(act)
 
     def may_answer(self, agent_id: str) -> bool:
-        """Whether this caller may answer what the agent asks."""
+        """Returns True if this caller may answer the agent's questions."""
         granted = "answer_prompts" in self.granted and self.agent_id not in (None, agent_id)
         return (self.person and self.may("answer")) or granted
 
     def may_see_agent(self, agent_id: str) -> bool:
-        """Whether this caller may read the screen and the events of the agent."""
+        """Returns True if this caller may read the screen and the events of the agent."""
         own = self.agent_id is not None and self.agent_id == agent_id
         return self.person or own or (self.agent_id is not None and "read_screens" in self.granted)
 
@@ -134,7 +133,8 @@ class Rights:
             raise Forbidden(f"an agent may not read {what}", agent=agent_id, rights=self.standing.value)
 
     def may_read(self, task: Task) -> bool:
-        """A task is an agent's own when it does it or has sent it. A caller without identity had to know its id."""
+        """Returns True if it may read the task. A task is an agent's own when it does it or has sent it. A caller
+        without identity had to know its id."""
         if self.person or self.agent_id is None:
             return self.standing is not Standing.NONE
         return self.agent_id in (task.agent_id, sender_id_of(task))
@@ -144,14 +144,14 @@ class Rights:
             raise Forbidden("an agent may read only its own tasks", task_id=task.id, rights=self.standing.value)
 
     def shown(self, task: Task) -> Task:
-        """The task without what another agent's program asks, unless this caller may see that."""
+        """Returns the task without the question of another agent's program, unless this caller may see it."""
         behind = task.waits_behind
         if behind is None or behind.prompt is None or self.may_see_agent(task.agent_id):
             return task
         return task.model_copy(update={"waits_behind": behind.model_copy(update={"prompt": None})})
 
     def require_list(self) -> None:
-        """Tasks cannot be listed by a caller of whom it is not known which are its own."""
+        """Raises Forbidden for a caller without identity, because its own tasks are unknown."""
         self.require_right("look", "list tasks")
         if not self.person and self.agent_id is None:
             raise Forbidden(
@@ -160,17 +160,17 @@ class Rights:
             )
 
     def require_work_on(self, task: Task) -> None:
-        """What is made in a task comes from the agent that works on it."""
+        """Raises Forbidden unless the output comes from the agent that works on the task."""
         if not self.person and (self.agent_id is None or self.agent_id != task.agent_id):
             raise Forbidden("an agent may add only to tasks that it works on", task_id=task.id)
 
     def require_cancel(self, task: Task) -> None:
-        """An agent may cancel what it has sent itself."""
+        """Raises Forbidden unless the agent has sent the task that it cancels."""
         self.require_right("answer", "cancel tasks")
         self._require_sent(task, "cancel only tasks")
 
     def require_notify(self, task: Task) -> None:
-        """An agent may have what becomes of a task sent elsewhere only where it has sent the task itself."""
+        """Raises Forbidden if an agent has not sent the task whose notices it would direct elsewhere."""
         self.require_whole("have notifications sent elsewhere")
         self._require_sent(task, "have notifications only of tasks")
 
@@ -180,13 +180,13 @@ class Rights:
 
 
 def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
-    """The rights of a request. Raises Unauthorized for a token nobody has, Forbidden for another user and for another
-    agent's token.
+    """Returns the rights of a request. Raises Unauthorized for an unknown token, Forbidden for another user and for
+    another agent's token.
 
-    This daemon connects to itself only where somebody had it do so (a notification): that is nobody in particular,
-    whatever it carries. A process that is known to be an agent's is that agent, whatever it carries: a token that it
-    found raises nothing, nor does any grant. Else a token counts for more than the process it comes from; the
-    Unix socket is closed to other users.
+    This daemon connects to itself only on behalf of others (a notification): that is an unknown caller, with any
+    credentials. A process that is known to be an agent's is that agent, with any credentials: a token that it found
+    gives no rights, nor does any grant. Else a token counts for more than its process; the Unix socket is closed to
+    other users.
     """
     if peer.transport == "unix" and peer.uid != own_uid:
         raise Forbidden("this socket serves its own user only", uid=peer.uid)
@@ -212,7 +212,7 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
 
 
 def _of_process(peer: Peer, own_uid: int) -> Rights:
-    """Without a token."""
+    """Returns the rights without a token."""
     if peer.transport == "tcp":
         if not peer.loopback:
             return Rights(Standing.NONE)

@@ -1,7 +1,7 @@
 """Rights that a grant needs, by route of the kernel: one table, which `tests/parts/web/test_doors.py` holds to all.
 
-A route that is not in it is closed to all of them, whatever they allow: starting and stopping agents, the
-configuration, other grants. Of some routes the body decides more (`Rights.require_right`).
+A route that is not in it is closed to all grants: starting and stopping agents, the configuration, other grants. For
+some routes the body decides further (`Rights.require_right`).
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ OF_AGENT_PORT: Final = web.AppKey("OF_AGENT_PORT", bool)
 _LOOK: Final[frozenset[Right]] = frozenset({"look"})
 _SEND: Final = SENDS
 _TASK: Final[frozenset[Right]] = frozenset({"look", "send", "answer"})
-"""One task, by its id: whoever has sent a message reads what becomes of it."""
+"""Rights for one task, by its id: the sender of a message may read its result."""
 _ANSWER: Final[frozenset[Right]] = frozenset({"answer"})
 _TYPE: Final[frozenset[Right]] = frozenset({"type"})
 _ANY: Final[frozenset[Right]] = frozenset({"look", "send", "answer", "type"})
@@ -48,7 +48,7 @@ _OF_AGENTS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /events": _LOOK,
     }
 )
-"""Below an agent, or at the root of its port."""
+"""Routes below an agent, or at the root of its port."""
 
 _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
     {
@@ -75,12 +75,12 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
     }
 )
 _OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema", "/openapi.json"})
-"""These tell nothing of agents."""
+"""Routes that reveal nothing about agents."""
 
 
 def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool = False) -> frozenset[str] | None:
-    """Any of these is enough for the route; None: it is closed to grants. `path` is the route's pattern; a part's
-    `handler` says it itself."""
+    """Returns the rights of which any is enough for the route; None: it is closed to grants. `path` is the route's
+    pattern; a part's `handler` has its own."""
     if hasattr(handler, NEEDS):
         needs: frozenset[str] | None = getattr(handler, NEEDS)
         return needs
@@ -93,7 +93,7 @@ def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool
 
 
 def check_needs(request: web.Request, rights: Rights) -> None:
-    """Raise Forbidden where a grant does not allow it, or is for other agents."""
+    """Raises Forbidden if a grant does not allow it, or is for other agents."""
     grant, resource = rights.grant, request.match_info.route.resource
     if grant is None or is_public(request.match_info.handler) or resource is None:
         return
@@ -113,8 +113,8 @@ def check_needs(request: web.Request, rights: Rights) -> None:
 
 
 def _covers(grant: Grant, request: web.Request) -> bool:
-    """Whether it is for the agent of the request. Which other agents there are, by which ids and types they are known,
-    makes no difference to what it is told. Raises UnknownAgent for one of its own that is gone."""
+    """Returns True if the grant is for the agent of the request. The existence, ids and types of other agents make no
+    difference to its answers. Raises UnknownAgent for one of its own that is gone."""
     try:
         return grant.covers(request.app[CONTEXT].control.directory.view(agent_id_of(request)).name)
     except AmbiguousAddress:

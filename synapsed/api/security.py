@@ -1,9 +1,9 @@
-"""What the gate knows (docs/security.md): where a request may come from, in what form, and with whose rights.
+"""Checks of the gate (docs/security.md): the allowed origins and forms of a request, and its rights.
 
-Behind a reverse proxy: what the client used as this server's address, as a proxy that is trusted tells it.
+Behind a reverse proxy, the address that the client used is the one in the trusted proxy's headers.
 
 `X-Forwarded-Host`, `-Proto` and `-Prefix` count only where the connection comes from one of `[api] trusted_proxies`.
-Such a request is somebody else's: it has the rights of its token, not those of the proxy's process.
+Such a request comes from another client: it has the rights of its token, not those of the proxy's process.
 """
 
 import hmac
@@ -37,7 +37,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """`host` with its port where it is not the scheme's; None where the proxy passes the client's on in `Host`."""
+    """`host` with its port if it is not the scheme's; None if the proxy passes the client's on in `Host`."""
 
     scheme: str
     host: str | None
@@ -45,15 +45,16 @@ class Forwarded:
 
 
 class Proxies:
-    """The proxies that are believed."""
+    """The trusted proxies."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
-        """`trusted`: addresses and networks (`10.0.0.0/8`). Raises ValueError for what is neither."""
+        """`trusted`: addresses and networks (`10.0.0.0/8`). Raises ValueError for any other text."""
         self._trusted: list[IPv4Network | IPv6Network] = [ip_network(each) for each in trusted]
 
     def forwarded(self, request: web.Request, served: Collection[str] = ()) -> Forwarded | None:
-        """None for a request that no trusted proxy passed on. `served`: names for which whatever is on this machine may
-        pass requests on: it gets less than by itself. Raises InvalidRequest for what is no address."""
+        """Returns the client's address; None for a request that no trusted proxy passed on. `served`: names for which
+        any process on this machine may pass requests on: that gives it fewer rights than its own. Raises InvalidRequest
+        for a wrong address."""
         if not any(name in request.headers for name in _MARKS):
             return None
         if not self._is_trusted(request) and not self._is_served(request, served):
@@ -83,7 +84,7 @@ class Proxies:
 
 
 def peer_address(request: web.Request) -> IPv4Address | IPv6Address | None:
-    """Of the other end of a TCP connection."""
+    """Returns the address of the other end of a TCP connection."""
     peer = request.transport.get_extra_info("peername") if request.transport is not None else None
     return ip_address(peer[0].partition("%")[0]) if isinstance(peer, tuple) else None
 
@@ -96,7 +97,7 @@ _PUBLIC = "__synapsed_public__"
 
 
 def public(handler: Handler) -> Handler:
-    """Marks a route that tells nothing of anybody (health, the card): answered without a token off loopback too."""
+    """Marks a route without private data (health, the card): answered without a token off loopback too."""
     setattr(handler, _PUBLIC, True)
     return handler
 
@@ -106,7 +107,7 @@ def is_public(handler: object) -> bool:
 
 
 class Security:
-    """What the gate knows: the control token, the names under which this host may be addressed, the peers."""
+    """Knows the control token, the names under which this host may be addressed, and the peers."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class Security:
         route_tokens: Mapping[str, str] = MappingProxyType({}),
         bearers: Bearers | None = None,
     ) -> None:
-        """`route_tokens`: by its path, a token that opens one route alone."""
+        """`route_tokens`: tokens that open one route alone, by its path."""
         self._token = token.encode()
         self._route_tokens = [(token.encode(), path) for path, token in route_tokens.items()]
         self._token_owner = directory.token_owner
@@ -131,8 +132,8 @@ class Security:
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
     def check_form(self, request: web.Request) -> None:
-        """`Host`, `Origin`, doubled headers, names of parameters, content type, coding and length. Raises Forbidden,
-        InvalidRequest, TooLarge, UnsupportedMedia."""
+        """Checks `Host`, `Origin`, doubled headers, names of parameters, content type, coding and length. Raises
+        Forbidden, InvalidRequest, TooLarge, UnsupportedMedia."""
         for name in _SINGLE_HEADERS:
             if len(request.headers.getall(name, ())) > 1:
                 raise InvalidRequest(f"the header {name} came more than once", field=name)
@@ -145,29 +146,29 @@ class Security:
             self._check_body(request)
 
     def host(self, request: web.Request) -> str:
-        """The address that the client used, without scheme: `Host`, or what a trusted proxy says that it was."""
+        """Returns the address that the client used, without scheme: `Host`, or the one in a trusted proxy's headers."""
         forwarded = self.forwarded(request)
         said: str = request.headers.get(hdrs.HOST, "")
         return said if forwarded is None or forwarded.host is None else forwarded.host
 
     def origin(self, request: web.Request) -> str:
-        """`scheme://host[:port][/prefix]` as the client has it."""
+        """Returns `scheme://host[:port][/prefix]` as the client has it."""
         forwarded = self.forwarded(request)
         prefix = forwarded.prefix if forwarded is not None else ""
         return f"{self.scheme(request)}://{self.host(request)}{prefix}"
 
     def scheme(self, request: web.Request) -> str:
-        """`http` or `https`, as the client has it."""
+        """Returns `http` or `https`, as the client has it."""
         forwarded = self.forwarded(request)
         return request.scheme if forwarded is None else forwarded.scheme
 
     def forwarded(self, request: web.Request) -> Forwarded | None:
-        """What a proxy that is believed says of the request; None where none has passed it on."""
+        """Returns a trusted proxy's headers about the request; None if none has passed it on."""
         return self._proxies.forwarded(request, self.bearers.served)
 
     def source(self, request: web.Request) -> tuple[str, str]:
-        """Returns where the request comes from, as far as that is known: by which way (a proxy, by whoever runs it, or
-        the user whose process has connected), and from which address."""
+        """Returns the source of the request, as far as it is known: its way (a proxy, by its user, or the user whose
+        process has connected), and its address."""
         at = str(peer_address(request) or "unix")
         peer = self._known.get(request.transport)
         by = None if peer is None or peer.uid is None else f"uid {peer.uid}"
@@ -190,8 +191,8 @@ class Security:
         return name in self._hosts or name in self.bearers.served
 
     def _is_of_part(self, request: web.Request, name: str) -> bool:
-        """Whether it came encrypted, to a listener of a part's that may be called so: no page whose own name was
-        pointed here gets so far, as a browser ends the handshake."""
+        """Returns True if it came encrypted, to a listener of a part's that has this name: a page whose own name was
+        pointed here does not get so far, because a browser ends the handshake."""
         if not name or request.scheme != "https":
             return False
         own = request.transport.get_extra_info("sockname") if request.transport is not None else None
@@ -203,7 +204,7 @@ class Security:
         return self._is_ours(name) or (bool(name) and self.bearers.is_name(name, None))
 
     def _check_origin(self, request: web.Request) -> None:
-        """Pages of this very server may talk to it, no others: not those of other ports of this machine either."""
+        """Refuses pages of other origins: not even those of other ports of this machine may talk to this server."""
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None:
             return
@@ -224,7 +225,7 @@ class Security:
             raise UnsupportedMedia(f"the body is compressed ({coding[:20]!r}): send it as it is", offered=["identity"])
 
     async def rights(self, request: web.Request) -> Rights:
-        """Whose rights the request has. Raises Unauthorized, Forbidden, LockedOut."""
+        """Returns the rights of the request. Raises Unauthorized, Forbidden, LockedOut."""
         peer = await self._peer(request)
         token, value = self._bearer(request)
         # A public route tells nothing, and does nothing, by what else a request carries.
@@ -236,12 +237,12 @@ class Security:
         return decide(peer, token, self._own_uid)
 
     def is_here(self, request: web.Request) -> bool:
-        """Whether it comes from this machine, and no proxy has passed it on."""
+        """Returns True if it comes from this machine, and no proxy has passed it on."""
         address = peer_address(request)
         return self.forwarded(request) is None and address is not None and address.is_loopback
 
     async def _peer(self, request: web.Request) -> Peer:
-        """Looked up once per connection."""
+        """Returns the peer, looked up once per connection."""
         transport = request.transport
         if transport is None:
             raise Forbidden("the connection is gone")
@@ -254,11 +255,12 @@ class Security:
                 )
             self._known[transport] = peer
         if self.forwarded(request) is not None and not peer.own and peer.agent_id is None:
-            return Peer(transport="tcp", loopback=False)  # somebody's behind the proxy, whoever runs that
+            return Peer(transport="tcp", loopback=False)  # it belongs to a client behind the proxy
         return peer
 
     def _bearer(self, request: web.Request) -> tuple[Token, str | None]:
-        """The token as far as the kernel knows it, and what it says; None where none came. Raises Unauthorized."""
+        """Returns the token as far as the kernel knows it, and its text, or None without a token. Raises
+        Unauthorized."""
         header = request.headers.get(hdrs.AUTHORIZATION)
         if header is None:
             return Token(), None
@@ -278,12 +280,12 @@ class Security:
         return Token(TokenKind.UNKNOWN) if owner is None else Token(TokenKind.AGENT, owner)
 
     def has_control(self, request: web.Request) -> bool:
-        """Returns whether it comes over the Unix socket, or with the control token."""
+        """Returns True if it comes over the Unix socket, or with the control token."""
         return on_unix(request) or self._bearer(request)[0].kind is TokenKind.CONTROL
 
 
 def on_unix(request: web.Request) -> bool:
-    """Whether the request came over the Unix socket."""
+    """Returns True if the request came over the Unix socket."""
     transport = request.transport
     sock = transport.get_extra_info("socket") if transport else None
     return sock is not None and sock.family == socket.AF_UNIX
@@ -291,7 +293,7 @@ def on_unix(request: web.Request) -> bool:
 
 @lru_cache(maxsize=256)
 def _hostname(host: str) -> str:
-    """The name in a `Host` header, lower-case, without port and brackets; empty for what is no host."""
+    """Returns the name in a `Host` header, lower-case, without port and brackets; empty if it is no host."""
     try:
         split = urlsplit(f"//{host}")
         if split.username is not None or split.path or split.query or split.fragment:

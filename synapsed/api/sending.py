@@ -1,10 +1,11 @@
-"""Every way into an agent's mailbox goes through here: who sends is settled, and what cannot be typed is refused.
+"""Every way into an agent's mailbox goes through here: it settles the sender, and refuses messages that cannot be
+typed.
 
-Which trace a message belongs to, as its sender says or as the evidence has it (`model.trace`).
+It also settles the trace of a message, by its sender or by the evidence (`model.trace`).
 
-What the message itself says (`metadata.traceparent`) counts first, then the headers of the
-request, which a client that is traced sends along; else an agent's message is part of the task that the agent works on.
-What is not well-formed is passed over, as the recommendation wants it.
+The message's own trace (`metadata.traceparent`) counts first, then the headers of the request, which a traced client
+sends along; else an agent's message is part of the task that the agent works on. Malformed values are ignored, as the
+recommendation requires.
 """
 
 from collections.abc import Awaitable, Coroutine
@@ -61,22 +62,22 @@ SEND_ERRORS: tuple[type[SynapsedError], ...] = (
     WouldDeadlock,
     HopLimit,
 )
-"""What may come of a send besides what is wrong in the request itself."""
+"""Errors of a send besides those of the request itself."""
 
 
 INTERRUPTS = 5
-"""The priority that cancels the turn that runs."""
+"""Priority that cancels the turn that runs."""
 OF_REPLIES = (IN_REPLY_TO, SENDER_TASK)
-"""Metadata by which a message completes an agent's task, or its answer does."""
+"""Keys of metadata by which a message completes an agent's task, or its answer does."""
 KEY_HEADER = "Idempotency-Key"
 KEY_MAX = 256
 
 REPLY_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, AmbiguousAddress)
-"""The same of a reply."""
+"""Errors of a reply, likewise."""
 
 
 def signed(request: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
-    """The request with its sender, as the evidence has it. Raises what `settle_sender` raises."""
+    """Returns the request with its sender, by the evidence. Raises the errors of `settle_sender`."""
 
     def find(address: str) -> AgentView:
         return directory.view(directory.resolve(address))
@@ -86,14 +87,14 @@ def signed(request: SendRequest, rights: Rights, directory: Directory) -> SendRe
     sender = settle_sender(caller, request.metadata.get(KEY), find)
     metadata = {key: value for key, value in request.metadata.items() if key != KEY}
     metadata |= {} if sender is None else {KEY: sender.metadata()}
-    # What another host passes on of its agents comes from a process of the person's.
+    # Messages of another host's agents come from a process of the person's.
     of_agent = not rights.person or (sender is not None and sender.tier is Tier.EXTERNAL and "@" in sender.id)
     return replace(request, metadata=metadata, of_agent=of_agent)
 
 
 async def send(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
-    """Hand a message to the agent's mailbox. Raises InvalidRequest for a blank one; Forbidden where an agent would
-    answer a prompt or command another's program, or claims to be somebody else."""
+    """Gives a message to the agent's mailbox. Raises InvalidRequest for a blank one; Forbidden if an agent would answer
+    a prompt or command another's program, or claims to be another sender."""
     rights = rights_of(request)
     rights.require_send()
     await others_first(request)
@@ -124,8 +125,8 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
 
 
 def _require_interruption(rights: Rights, agent_id: str) -> None:
-    """Raise Forbidden unless the agent that sends may stop others: priority 5 cancels the turn that runs, whoever's it
-    is, whether a message comes with it or not."""
+    """Raises Forbidden unless the agent that sends may stop others: priority 5 cancels the turn that runs, of any
+    sender, with or without a message."""
     if "stop_agents" not in rights.granted or rights.agent_id in (None, agent_id):
         raise Forbidden(
             f"an agent may not interrupt what {agent_id} does, which priority {INTERRUPTS} would: send with priority "
@@ -136,7 +137,8 @@ def _require_interruption(rights: Rights, agent_id: str) -> None:
 
 
 def key_of(request: web.Request) -> str | None:
-    """`Idempotency-Key`: what comes again under it from the same sender is the same task. Raises InvalidRequest."""
+    """Returns `Idempotency-Key`: requests of the same sender with the same key are the same task. Raises
+    InvalidRequest."""
     key = request.headers.get(KEY_HEADER)
     if key is not None and not (0 < len(key) <= KEY_MAX and key.isascii() and key.isprintable()):
         raise InvalidRequest(f"{KEY_HEADER}: must be 1 to {KEY_MAX} printable ASCII characters", field=KEY_HEADER)
@@ -151,7 +153,7 @@ async def answered(request: web.Request, control: Control, act: Awaitable[Task])
 async def expect_reply(
     request: web.Request, control: Control, agent_id: str, wanted: SendRequest, limit: float | None
 ) -> Task:
-    """Make a task of the agent's own that a reply will complete. Raises Forbidden where another agent would."""
+    """Makes a task of the agent's own that a reply will complete. Raises Forbidden if another agent would."""
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
@@ -163,7 +165,7 @@ async def expect_reply(
 
 
 async def reply(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
-    """The agent of the path replies. Raises Forbidden where another one would."""
+    """Gives the reply of the agent of the path. Raises Forbidden if another one would."""
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
@@ -171,7 +173,7 @@ async def reply(request: web.Request, control: Control, agent_id: str, wanted: S
 
 
 async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
-    """A message that is in its mailbox holds no room for bodies: its sender may wait long for the answer."""
+    """Releases the room for bodies once the message is in its mailbox: its sender may wait long for the answer."""
     await others_first(request)
     try:
         return await to_the_end(act)
@@ -180,12 +182,12 @@ async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
 
 
 def _as(agent_id: str, wanted: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
-    """The request as one of the agent's, by evidence or by claim."""
+    """Returns the request as one of the agent's, by evidence or by claim."""
     return signed(replace(wanted, metadata={**wanted.metadata, KEY: agent_id}), rights, directory)
 
 
 async def traced(request: web.Request, directory: Directory, tasks: Tasks, wanted: SendRequest) -> SendRequest:
-    """The request with the place in a trace to which its task belongs, where there is one."""
+    """Returns the request with the place in a trace to which its task belongs, if there is one."""
     if parent_of(wanted.metadata) is not None:
         return wanted
     place = TraceContext.parse(request.headers.get(TRACEPARENT), ",".join(request.headers.getall(TRACESTATE, ())))
@@ -197,7 +199,7 @@ async def traced(request: web.Request, directory: Directory, tasks: Tasks, wante
 
 
 async def _place_of(directory: Directory, tasks: Tasks, sender: Sender | None, share: float) -> TraceContext | None:
-    """The task that the agent works on now."""
+    """Returns the place of the task that the agent works on now."""
     if sender is None:
         return None
     try:

@@ -23,7 +23,7 @@ from synapsed.kernel import CountedConnection, PartListener
 from synapsed.process.loopback import hold_other, host_port
 
 SHUTDOWN_SECONDS = 2.0
-"""What requests at work get before they are cancelled; streams end at once."""
+"""Seconds for requests at work before they are cancelled; streams end at once."""
 BACKLOG = 256
 """Connections that wait to be accepted."""
 AT_ONCE = 4
@@ -52,7 +52,7 @@ class ApiServers:
         self._ready = False
 
     async def setup(self) -> None:
-        """Make the applications ready; the `start_…` methods do it as well."""
+        """Prepares the applications; the `start_…` methods do it as well."""
         if not self._ready:
             self._ready = True
             for runner in (self._main, self._agents):
@@ -61,9 +61,9 @@ class ApiServers:
                 self._protocols[runner] = speaking(runner.server, asyncio.get_running_loop())
 
     async def start_main(self, address: str, port: int, *, bound: Mapping[str, socket.socket] | None = None) -> str:
-        """Listen for TCP, at both addresses of `localhost` where `address` is one of them and the other is free; gives
-        `address:port` as a URL has it, the port a free one for 0. `bound`: sockets that are bound already (socket
-        activation), by their addresses. Raises ConfigError where it cannot be had."""
+        """Listens for TCP, at both addresses of `localhost` if `address` is one of them and the other is free; returns
+        `address:port` as a URL has it, with the real port for 0. `bound`: sockets that are bound already (socket
+        activation), by their addresses. Raises ConfigError if it is in use."""
         await self.setup()
         there = bound or {}
         try:
@@ -131,7 +131,7 @@ class ApiServers:
         return server
 
     async def start_unix(self, path: Path) -> None:
-        """Listen on the control socket: 0600, in a directory 0700 of one's own. Raises ConfigError where it is not."""
+        """Listens on the control socket: 0600, in a directory 0700 of its own. Raises ConfigError if it is not."""
         await self.setup()
         _own_directory(path.parent)
         path.unlink(missing_ok=True)
@@ -148,20 +148,20 @@ class ApiServers:
         await self._listen(self._main, sock)
 
     async def start_unix_on(self, sock: socket.socket) -> None:
-        """Listen on a Unix socket that is bound already (socket activation); its file is not ours to remove."""
+        """Listens on a Unix socket that is bound already (socket activation); its file is not ours to remove."""
         await self.setup()
         await self._listen(self._main, sock)
 
     async def open_agent_port(self, sock: socket.socket) -> int:
-        """Serve an agent's routes on `sock`, which is bound; gives its port. The socket is owned here from now on. A
-        port has two of them where both addresses of `localhost` are held."""
+        """Serves an agent's routes on `sock`, which is bound; returns its port. The socket is owned here from now on. A
+        port has two of them if both addresses of `localhost` are held."""
         await self.setup()
         port = int(sock.getsockname()[1])
         self._ports.setdefault(port, []).append(await self._listen(self._agents, sock))
         return port
 
     async def close_agent_port(self, port: int) -> None:
-        """Stop listening there; connections that are open end by themselves. Nothing happens for an unknown port."""
+        """Stops listening there; open connections end by themselves. Does nothing for an unknown port."""
         for server in self._ports.pop(port, []):
             self._listeners.remove(server)
             await stop_listening(server)
@@ -171,22 +171,22 @@ class ApiServers:
         return self._context
 
     def alert(self, message: str) -> None:
-        """Something is wrong with the daemon itself: `status` tells it from now on."""
+        """Adds an error of the daemon itself, which `status` shows from now on."""
         if message not in self._context.alerts:
             self._context.alerts.append(message)
 
     def settle(self, message: str) -> None:
-        """Takes back what was told by `alert`."""
+        """Withdraws an error of `alert`."""
         if message in self._context.alerts:
             self._context.alerts.remove(message)
 
     def end_streams(self) -> None:
-        """End every stream and terminal, with word that the daemon goes. To be called before the agents are let go of:
-        what they end with then is no news of theirs."""
+        """Ends every stream and terminal, with a message that the daemon goes. Call it before the agents are released,
+        so that the daemon's end is not reported as theirs."""
         self._context.streams.close()
 
     async def close(self) -> None:
-        """End the streams, then the listeners; requests at work get a moment."""
+        """Ends the streams, then the listeners; requests at work get a moment."""
         self.end_streams()
         self._ports.clear()
         while self._of_parts:
@@ -205,7 +205,7 @@ def _runner(app: web.Application) -> web.AppRunner:
 
 
 def _bind(address: str, port: int) -> socket.socket:
-    """A socket that listens there."""
+    """Returns a socket that listens there."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return socket.create_server((address, port), family=family, backlog=BACKLOG)
 

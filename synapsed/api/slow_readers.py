@@ -1,4 +1,4 @@
-"""What is written to clients piece by piece: how, and for how long one is waited for that does not read."""
+"""Writing to clients piece by piece, with a time limit for those that do not read."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,25 +15,25 @@ READ_RATE: Final = 128 * 1024
 
 
 def hold_little(request: web.Request) -> None:
-    """No more of what is written next is in the connection's buffer than a piece."""
+    """Limits the connection's buffer to one piece of the following output."""
     if request.transport is not None:
         request.transport.set_write_buffer_limits(high=PIECE)
 
 
 async def write(response: web.StreamResponse, parts: Parts, pace: Pace) -> None:
-    """Write `parts` piece by piece; others have the loop between two of them."""
+    """Writes `parts` piece by piece; others have the loop between two of them."""
     for piece in sliced(parts):
         await pace.turn()
         await response.write(piece)
 
 
 def patience(stall: float, parts: Parts) -> float:
-    """Seconds that somebody may take to read `parts`."""
+    """Returns the seconds that a client may take to read `parts`."""
     return stall + sum(map(len, parts)) / READ_RATE
 
 
 async def ended(act: asyncio.Task[None], seconds: float) -> bool:
-    """Whether it is over within `seconds`; it is cancelled where not even its waiter goes on."""
+    """Returns True if it is over within `seconds`; it is cancelled if its waiter is."""
     try:
         if not act.done():
             await asyncio.wait({act}, timeout=seconds)
@@ -46,7 +46,7 @@ async def ended(act: asyncio.Task[None], seconds: float) -> bool:
 
 
 async def cut_off(request: web.Request, act: asyncio.Task[None]) -> None:
-    """An end that the client does not read would be waited for for ever."""
+    """Cuts the connection: an orderly end that the client does not read would be waited for for ever."""
     if request.transport is not None:
         request.transport.abort()
     await asyncio.wait({act})
@@ -62,8 +62,8 @@ async def respond(
     charset: str | None = "utf-8",
     headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    """`value` as JSON. One with large texts goes piece by piece, as the client reads it; a client that does not is cut
-    off, after the time that a large event has in a stream too."""
+    """Answers with `value` as JSON. One with large texts goes piece by piece, as the client reads it; a client that
+    does not read is cut off, after the same time as for a large event in a stream."""
     context = request.app[CONTEXT]
     parts = context.texts.encode(value)
     if len(parts) == 1 and isinstance(parts[0], bytes):

@@ -1,8 +1,8 @@
 """Server-sent events as pull views of the log.
 
 A stream holds a cursor and the event that it writes: a slow client is a lagging cursor, never a queue. A large event is
-shared by all who write it, and each has no more of it in its connection than the connection's buffers. `id:` is the
-event's id in the log, so that `Last-Event-ID` resumes without a gap or a double, over restarts of the daemon too.
+shared by all its writers, and each has only a buffer's amount of it in its connection. `id:` is the event's id in the
+log, so that `Last-Event-ID` resumes without a gap or a double, over restarts of the daemon too.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ SSE_HEADERS = {
 }
 KEEPALIVE = b": keepalive\n\n"
 TRUNCATED = b'event: truncated\ndata: {"reason": "read too slowly; go on after the last id"}\n\n'
-"""The last that a client is told which did not read for too long. It has no id: the one before it is where to go on."""
+"""The last message to a client that did not read for too long. It has no id: the client goes on after the one before
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class SseFrame:
     event_id: int | str | None = None
 
     def encode(self, texts: Texts) -> Parts:
-        """It as it is written, in parts."""
+        """Returns the frame as it is written, in parts."""
         head = b"" if self.event_id is None else f"id: {self.event_id}\n".encode()
         if self.event is not None:
             head += b"event: " + self.event.encode() + b"\n"
@@ -52,11 +53,11 @@ async def serve(
     comments: bool = True,
     headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Write `frames` until they end, the client leaves or stalls, or the daemon goes.
+    """Writes `frames` until they end, the client leaves or stalls, or the daemon goes.
 
-    What a client has not read yet is bounded by its connection's buffers. One that lets them stand full for
-    `Limits.write_stall` (for a large event as much longer as `patience` says) is told `truncated`, and gets as long
-    again, `Limits.keepalive` at least, to read the rest of that event and this. The log has what it missed.
+    Unread data of a client are bounded by its connection's buffers. A client whose buffers stay full for
+    `Limits.write_stall` (for a large event longer, by `patience`) gets `truncated`, and as much time again,
+    `Limits.keepalive` at least, to read the rest of that event and this. The log has the missed events.
 
     Without `comments` nothing but events is written (some old clients stumble over comments).
     """
@@ -78,13 +79,13 @@ async def serve(
                     parts: Parts = [KEEPALIVE] if item is None else item.encode(context.texts)
                     seconds = patience(limits.write_stall, parts)
                     writing = at_once(write(response, parts, context.pace))
-                    del parts, item  # what is waited for next may be long in coming
+                    del parts, item  # the next item may take long
                     if not await ended(writing, seconds):
                         ending = at_once(_truncate(response, writing)) if comments else writing
                         if ending is writing or not await ended(ending, last):
                             await cut_off(request, ending)
                         break
-                    release(request)  # what comes next has its own
+                    release(request)  # the next item has its own
         except ConnectionError:
             pass  # the client has left; its task goes on
         finally:
@@ -93,7 +94,7 @@ async def serve(
 
 
 async def _truncate(response: web.StreamResponse, writing: asyncio.Task[None]) -> None:
-    """End the stream of a client that stalled, after the event that it is at."""
+    """Ends the stream of a client that stalled, after its present event."""
     await writing
     await response.write(TRUNCATED)
     response.force_close()

@@ -12,7 +12,7 @@ from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 
 
 def render(event: Event) -> SseFrame | None:
-    """The frame of a task's event, None for one that the seeds' stream has no shape for."""
+    """Returns the frame of a task's event, None for one that the seeds' stream has no shape for."""
     data = event.data
     if isinstance(data, TaskStatusChanged):
         return SseFrame(_status(event, data), event="status", event_id=event.id)
@@ -35,7 +35,7 @@ def _status(event: Event, data: TaskStatusChanged) -> dict[str, Any]:
 
 
 async def frames_until_end(log: EventLog, task: Task, after: int) -> AsyncGenerator[SseFrame]:
-    """The task's events after `after`, up to its end."""
+    """Yields the task's events after `after`, up to its end."""
     events = _events(log, task, after)
     del task  # it may be large, and the stream long
     async for event in events:
@@ -47,7 +47,7 @@ async def frames_until_end(log: EventLog, task: Task, after: int) -> AsyncGenera
 
 
 async def has_frames(log: EventLog, task: Task, after: int) -> bool:
-    """Whether anything is to be told of the task, which is over, after `after`."""
+    """Returns True if there are events of the task, which is over, after `after`."""
     async with aclosing(_events(log, task, after)) as events:
         async for event in events:
             if render(event) is not None:
@@ -56,18 +56,18 @@ async def has_frames(log: EventLog, task: Task, after: int) -> bool:
 
 
 class Answerer(Protocol):
-    """Who may answer questions of agents by itself."""
+    """Parts that may answer questions of agents."""
 
     async def seen(self, agent_id: str) -> None:
-        """Returns once what the agent still asks is for a person."""
+        """Returns once the agent's remaining questions are for a person."""
         ...
 
 
 async def frames_until_settled(
     tasks: Tasks, log: EventLog, task: Task, after: int, answering: Answerer
 ) -> AsyncGenerator[SseFrame]:
-    """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
-    was answered long ago, or that is about to be answered by itself."""
+    """Does the same, and ends as well when the task waits for a person *now*: at its present prompt, not at one that
+    was answered long ago, or that is about to be answered automatically."""
     events, task_id, agent_id = _events(log, task, after), task.id, task.agent_id
     del task  # it may be large, and the stream long
     async for event in events:
@@ -92,6 +92,6 @@ def _is_present(task: Task, told: TaskStatusChanged) -> bool:
 
 
 def _events(log: EventLog, task: Task, after: int) -> AsyncGenerator[Event]:
-    """A task that was over when it was read has all its events in the log: they are read, and nothing is waited for,
-    even where the cursor is behind its end."""
+    """Returns the events. A task that was over when it was read has all its events in the log: they are read without a
+    wait, even if the cursor is behind its end."""
     return log.follow(after, task_id=task.id, upto=log.last_id if task.terminal else None, reserved=True)

@@ -13,10 +13,10 @@ from synapsed.api.slow_readers import READ_RATE
 from synapsed.errors import InvalidRequest
 
 CLOSE_SECONDS = 1.0
-"""What a peer gets to answer our close: enough for one that reads."""
+"""Seconds for a peer to answer our close: enough for one that reads."""
 HEARTBEAT = 20.0
-"""Seconds between pings over TCP: half of that later a peer that has not answered is let go of. Over the Unix socket a
-dead peer shows by itself, and a suspended one is welcome."""
+"""Seconds between pings over TCP: after half of that a peer without an answer is dropped. Over the Unix socket a dead
+peer shows by itself, and a suspended one may stay."""
 
 
 def is_upgrade(request: web.Request) -> bool:
@@ -24,8 +24,8 @@ def is_upgrade(request: web.Request) -> bool:
 
 
 async def open_websocket(request: web.Request, *, suspended: bool = True) -> web.WebSocketResponse:
-    """The accepted WebSocket, uncompressed: keystrokes must not wait for a compressor. Whoever is `suspended` on the
-    Unix socket is waited for, unless that is said not to be so."""
+    """Returns the accepted WebSocket, uncompressed: keystrokes must not wait for a compressor. A suspended client on
+    the Unix socket is waited for, unless `suspended` is False."""
     if not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
     socket = web.WebSocketResponse(
@@ -39,8 +39,8 @@ async def open_websocket(request: web.Request, *, suspended: bool = True) -> web
 
 
 async def push(request: web.Request, bodies: AsyncGenerator[Any]) -> web.WebSocketResponse:
-    """Send `bodies` (JSON values, or JSON) as texts one by one until they end, the client leaves or stalls, or the
-    daemon goes. What it says is read and dropped."""
+    """Sends `bodies` (JSON values, or JSON) as texts one by one until they end, the client leaves or stalls, or the
+    daemon goes. The client's messages are read and dropped."""
     context = request.app[CONTEXT]
     with context.streams.opened():
         socket = await open_websocket(request)
@@ -66,7 +66,7 @@ async def _send_all(request: web.Request, socket: web.WebSocketResponse, bodies:
                 await context.pace.turn()
                 async with asyncio.timeout(context.limits.write_stall + len(whole.data) / READ_RATE):
                     await socket.send_frame(whole.data, WSMsgType.TEXT)
-                del whole, body  # what is waited for next may be long in coming
+                del whole, body  # the next item may take long
         await socket.close(code=WSCloseCode.GOING_AWAY)
     except TimeoutError:
         if request.transport is not None:

@@ -1,6 +1,6 @@
-"""Side channels, which tell of a program besides its screen: hooks, transcripts, programs' own servers.
+"""Side channels, which report on a program besides its screen: hooks, transcripts, programs' own servers.
 
-Adapters of parts need what is named here."""
+Adapters of parts use the names listed here."""
 
 from synapsed.channels.adapters import Adapter
 from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, tool_of

@@ -16,23 +16,24 @@ class Adapter(NamedTuple):
 
     reads: Callable[..., SideChannel]
     delivers: Callable[..., Delivering] | None = None
-    """For channels over which messages go; None if none can."""
+    """Class for channels that take messages; None if none can."""
     is_there: Callable[[LaunchContext], bool] = lambda _: True
-    """Returns whether the launch has what the channel needs."""
+    """Returns True if the launch has everything that the channel needs."""
 
 
 OWN: Mapping[str, Adapter] = MappingProxyType({"hooks": Adapter(HookChannel)})
-"""Those that are there without any part, by their names in profiles."""
+"""Adapters that need no part, by their names in profiles."""
 
 
 def known(profile: Profile, adapters: Mapping[str, Adapter]) -> Profile:
-    """Returns the profile without channels that no adapter speaks: what they would take is typed."""
+    """Returns the profile without channels that no adapter speaks: their messages are typed."""
     channels = {name: each for name, each in profile.channels.items() if each.adapter in adapters}
     return profile if len(channels) == len(profile.channels) else profile.model_copy(update={"channels": channels})
 
 
 def side_channels(profile: Profile, context: LaunchContext, adapters: Mapping[str, Adapter] = OWN) -> list[SideChannel]:
-    """The channels of one launch, unopened, the best first. A server that the launch has not is left out."""
+    """Returns the channels of one launch, unopened, the best first. A channel whose server the launch does not have is
+    left out."""
 
     def rank(item: tuple[str, Channel]) -> tuple[int, str]:
         return item[1].rank, item[0]
@@ -47,5 +48,5 @@ def side_channels(profile: Profile, context: LaunchContext, adapters: Mapping[st
 
 
 def delivering(channels: Sequence[SideChannel]) -> Delivering | None:
-    """The first of an agent's channels over which messages go, if there is one."""
+    """Returns the first of an agent's channels that takes messages, if there is one."""
     return next((each for each in channels if isinstance(each, Delivering)), None)

@@ -1,6 +1,5 @@
-"""What a program asks over a channel that takes a person's answer: the question in words, its options, and the answer
-in the program's own words. Pure; the profile says where everything is (`DecisionSpec`).
-"""
+"""Questions of a program over a channel that takes a person's answer: the question in words, its options, and the
+answer in the program's own words. Pure; the profile has the place of every field (`DecisionSpec`)."""
 
 import re
 from collections.abc import Mapping
@@ -12,13 +11,14 @@ from synapsed.model.facts import Choice
 from synapsed.profiles.channel_spec import ChoiceSpec, DecisionSpec
 
 QUESTION_MAX = 100_000
-"""Characters of a question; of a longer one the beginning is shown."""
+"""Characters of a question; a longer one is cut at its end."""
 
 _VALUE = re.compile(r"\{=([\w.*-]+)\}")
 
 
 def texts_at(told: Any, path: str) -> list[str]:
-    """What stands at the dotted `path`, in each item of a list where it has a `*`. Several words are one command."""
+    """Returns the texts at the dotted `path`, in each item of a list where it has a `*`. Several words are one
+    command."""
     before, star, after = path.partition("*")
     if star:
         items = at_path(told, before.rstrip("."))
@@ -30,13 +30,13 @@ def texts_at(told: Any, path: str) -> list[str]:
 
 
 def tool_of(spec: DecisionSpec, told: Mapping[str, Any]) -> str:
-    """What the tool is called."""
+    """Returns the name of the tool."""
     tool = at_path(told, spec.tool)
     return tool if isinstance(tool, str) and tool else spec.called or ""
 
 
 def question_of(spec: DecisionSpec, told: Mapping[str, Any]) -> str:
-    """What a person is asked: the question, and below it the whole command, or what else the call is about."""
+    """Returns the question for a person, and below it the whole command, or the subjects of the call."""
     asked = spec.question.replace("{tool}", tool_of(spec, told) or "it")
     asked = _VALUE.sub(lambda match: " ".join(texts_at(told, match[1])), asked)
     lines = [line.rstrip() for line in asked.split("\n")]
@@ -46,7 +46,7 @@ def question_of(spec: DecisionSpec, told: Mapping[str, Any]) -> str:
 
 
 def about_of(spec: DecisionSpec, told: Mapping[str, Any]) -> About:
-    """The edit, or the command, that it is about."""
+    """Returns the edit, or the command, that the call is about."""
     places = (at_path(told, path) for path in spec.edit)
     found = (about(place).diff for place in places if isinstance(place, dict))
     if (diff := next(filter(None, found), None)) is not None:
@@ -62,7 +62,7 @@ def _subjects(spec: DecisionSpec, told: Mapping[str, Any]) -> list[str]:
 
 
 def options_of(spec: DecisionSpec, told: Mapping[str, Any]) -> tuple[Choice, ...]:
-    """The ways in which this question may be answered."""
+    """Returns the possible answers to this question."""
     return tuple(
         Choice(key=each.key, label=_label(each, told), aliases=tuple(each.aliases))
         for each in spec.choices
@@ -75,7 +75,7 @@ def _label(choice: ChoiceSpec, told: Mapping[str, Any]) -> str:
 
 
 def reply_of(spec: DecisionSpec, told: Mapping[str, Any], key: str) -> dict[str, Any] | None:
-    """The answer of the option `key`, None if this question has no such option."""
+    """Returns the answer of the option `key`, None if this question has no such option."""
     choice = next((each for each in spec.choices if each.key == key), None)
     if choice is None or key not in {each.key for each in options_of(spec, told)}:
         return None

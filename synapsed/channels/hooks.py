@@ -1,12 +1,12 @@
 """Hooks: the program runs the hook client at its events, the payloads become facts, transcripts fill in what they lack.
 
-The order of reports is that of their clock. The end of another turn than the one that is open, or of the one whose end
-was told already, is late news (an interrupt may overtake it, and the transcript a hook): it is not told.
+The order of reports is that of their clock. The end of a turn that is not open, or whose end was reported already, is
+late news (an interrupt may overtake it, and the transcript a hook): it is not reported.
 
-A program that does not name its turns has them named here, after their acceptance. It works on one at a time: when it
+If a program does not name its turns, they are named here, after their acceptance. It works on one at a time: when it
 takes another prompt, the turn before is over, though no report may have said so (it was refused a permission).
 
-An answer that a hook tells (`answered`) is not the turn's end: a hook of the person's, which the program runs beside
+An answer that a hook reports (`answered`) is not the turn's end: a hook of the person's, which the program runs beside
 ours, may send the model back to work. It is the end when the program rests, when its transcript says so, or when it
 takes another prompt; the next answer of the same turn replaces it.
 """
@@ -47,25 +47,27 @@ from synapsed.model.facts import (
 from synapsed.profiles.channel_spec import Channel, FactKind
 
 USED_STEP_SECONDS = (0.25, 4.0)
-"""How often the transcript is read for what a turn has used, when its end was told: each time after twice the pause."""
+"""First and longest pause between two reads of the transcript for a turn's usage, after its end was reported: each
+pause is twice the one before."""
 USED_WAIT_SECONDS = 60.0
-"""How long its end is awaited there: a program on a busy machine may write it down late."""
+"""Seconds that this usage is awaited: a program on a busy machine may write it late."""
 TRANSCRIPT_STEP_SECONDS = 0.02
-"""How often a transcript is read again that does not have the turn's end yet."""
+"""Seconds between two reads of a transcript that does not have the turn's end yet."""
 HOOK_GRACE_SECONDS = 1.0
-"""How long the transcript's word for a turn's end waits for the hook's, which comes a little later and says more."""
+"""Seconds that a turn's end in the transcript waits for the hook, which comes a little later and says more."""
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
 OF_TURNS = frozenset({"accepted", "answered", "ended", "failed", "interrupted"})
-"""What tells that a turn began or ended: one that is older than the turn that is open is of an earlier one, whose hook
-was slow."""
+"""Reports of a turn's beginning or end: one that is older than the open turn belongs to an earlier turn, whose hook was
+slow."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The turn accepted last, and the name that its facts carry. `told` are the ids of its messages that were told."""
+    """The turn accepted last, and the name that its facts carry. `told` are the ids of its messages that were
+    reported."""
 
     at_ns: int
     key: TurnKey
@@ -73,16 +75,16 @@ class _Turn:
     name: str
     told: frozenset[str] = frozenset()
     sent_back: int = 0
-    """How often hooks of the person's have sent the model back to work, with a prompt of theirs."""
+    """Number of times that hooks of the person's have sent the model back to work, with a prompt of their own."""
 
     def ns(self, wall: float) -> int:
-        """A transcript's time on the hooks' clock."""
+        """Returns a transcript's time on the hooks' clock."""
         return self.at_ns + round((wall - self.key.since) * 1e9)
 
 
 class HookChannel:
-    """One agent's hooks. After a restart the facts of the last two turns are told again, those before `settled` not:
-    a turn's end that was told may not have been recorded when the daemon was killed."""
+    """One agent's hooks. After a restart the facts of the last two turns are reported again, except those before
+    `settled`: a reported end may not have been recorded when the daemon was killed."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -99,24 +101,24 @@ class HookChannel:
         self._turn: _Turn | None = None
         """None while no turn is open, as far as hooks know."""
         self._answered: tuple[Report, _Common] | None = None
-        """The last word of the model's in that turn, which may be its end."""
+        """The model's last message in that turn, which may be its end."""
         self._closed: TurnKey | None = None
-        """The turn whose end was told last."""
+        """The last turn whose end was reported."""
         self._counting = TaskSet()
         self._owed: dict[int, int | None] = {}
-        """Turns that are over and whose usage is not settled, by the time of their acceptance; with the time of the
-        fact that told it, once it is told."""
+        """Ended turns whose usage is not settled, by the time of their acceptance; with the time of the fact that
+        reported it, if there is one."""
         self._accepted_ns = 0
         self._settled_ns = 0
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        """Begin, with everything that came while nobody listened and everything that was told but never settled."""
+        """Begins, with everything that came before, and everything that was reported but never settled."""
         self._emit = emit
         await asyncio.to_thread(self._recover)
         await self.poll()
 
     async def poll(self) -> None:
-        """Tell what is new in the maildir, and in the transcript of the turn that is open."""
+        """Reports the news in the maildir, and in the transcript of the open turn."""
         self._dates.note()
         async with self._lock:
             while self._emit is not None:
@@ -131,7 +133,7 @@ class HookChannel:
                 await self._look(self._turn)
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        """The last assistant message of the turn submitted at `since_ns`, from the transcript."""
+        """Returns the last assistant message of the turn submitted at `since_ns`, from the transcript."""
         turn = self._turn
         key = TurnKey(since=self._dates.of(since_ns / 1e9))
         if turn is not None and turn.at_ns >= since_ns:
@@ -147,19 +149,19 @@ class HookChannel:
                 await self._end_answered()
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
-        """A hook is answered while it runs, not later."""
+        """Returns False: a hook is answered while it runs, not later."""
         return False
 
     async def settled(self, at_ns: int) -> None:
-        """What was reported up to `at_ns` is durable: it need not be told again. What a turn has used is told after its
-        end: until that is durable, too, its reports are kept, so that the next daemon counts it."""
+        """Notes that the facts up to `at_ns` are durable and need not be reported again. The usage of a turn is
+        reported after its end: until that is durable, too, its reports are kept, so that the next daemon counts it."""
         async with self._lock:
             self._owed = {turn: told for turn, told in self._owed.items() if told is None or told > at_ns}
             self._settled_ns = max(self._settled_ns, at_ns)
             await asyncio.to_thread(self._settle, self._durable_ns)
 
     async def close(self) -> None:
-        """No fact is told after this."""
+        """Ends the reports."""
         self._emit = None
         await self._counting.cancel()
 
@@ -196,7 +198,7 @@ class HookChannel:
             return None
 
     def _changed(self) -> bool:
-        """Whether the transcript was written since this was last asked."""
+        """Returns True if the transcript was written since the last call."""
         if self._transcript is None:
             return False
         try:
@@ -208,7 +210,7 @@ class HookChannel:
 
     @property
     def _durable_ns(self) -> int:
-        """What was reported up to then need not be told again."""
+        """Time up to which facts need not be reported again."""
         return min([self._settled_ns, *(turn - 1 for turn in self._owed)])
 
     # --- facts -------------------------------------------------------------------------------------------------------
@@ -259,7 +261,7 @@ class HookChannel:
             self._say(common.fact(BackgroundTold, names=names))
 
     def _tell_saying(self, report: Report, common: "_Common") -> None:
-        """A courtesy: of the turn that is open, and of no other."""
+        """Reports a piece of a message, but only of the open turn."""
         turn, payload, fields = self._turn, report.payload, self._channel.fields
         message, piece = _string(payload, fields.message_id), _string(payload, fields.piece)
         number = at_path(payload, fields.number) if fields.number is not None else None
@@ -269,7 +271,7 @@ class HookChannel:
             self._say(replace(common, turn=turn.name).fact(AssistantSaying, message_id=message, piece=ready))
 
     async def _accept(self, report: Report, common: "_Common") -> "_Common":
-        """The report's facts carry the turn's name."""
+        """Returns `common` with the turn's name."""
         if self._answered is not None and (turn := await self._sent_back(common)) is not None:
             self._turn, self._answered = turn, None
             return replace(common, turn=turn.name)
@@ -283,14 +285,14 @@ class HookChannel:
             if same is False and common.turn is None:
                 await self._give_up(turn)
             turn = None
-        if turn is None:  # else it was steered, or told again
+        if turn is None:  # else it was steered, or reported again
             turn = _Turn(report.at_ns, key, common.session, common.turn or f"{self.name}.{report.at_ns}")
         self._turn = turn
         return replace(common, turn=turn.name)
 
     async def _sent_back(self, common: "_Common") -> _Turn | None:
-        """The open turn, if the program goes on with it after an answer: with a prompt of a hook's in place of the
-        person's. None where the prompt is that of another turn."""
+        """Returns the open turn, if the program goes on with it after an answer: with a prompt of a hook's in place of
+        the person's. None if the prompt is that of another turn."""
         turn, spec = self._turn, self._channel.transcript
         if turn is None:
             return None
@@ -310,13 +312,14 @@ class HookChannel:
             self._say((common if turn is None else replace(common, turn=turn.name)).fact(TurnAnswered))
 
     async def _end_answered(self) -> None:
-        """The turn ends with the answer that was told last, if there is one."""
+        """Ends the turn with the last reported answer, if there is one."""
         if (answered := self._answered) is not None:
             await self._tell_end("ended", *answered)
 
     async def _give_up(self, turn: _Turn) -> None:
-        """The program has begun with another: by its transcript this one ended, failed, or was stopped. When is not
-        known, but that it was before the other was submitted: whose end this is must not be in doubt."""
+        """Ends a turn because the program has begun another: by its transcript this one ended, failed, or was stopped.
+        The time of its end is unknown, except that it was before the other was submitted, so that this end cannot be
+        taken for the other's."""
         read = await self._read_end(turn.key, hurried=True)
         common = _Common(self.name, turn.at_ns, turn.session, turn.name)
         if read is not None:
@@ -362,7 +365,8 @@ class HookChannel:
             self._say(self._end_fact(read, answer, prompt, common))
 
     def _is_late(self, turn: str | None, prompt: str | None) -> bool:
-        """Whether an end that names `turn` and `prompt` is that of a turn whose end was told, or that was given up."""
+        """Returns True if an end that names `turn` and `prompt` is that of a turn whose end was reported, or that was
+        given up."""
         if self._turn is not None:
             return _names(self._turn.key, turn, prompt) is False
         return self._closed is not None and _names(self._closed, turn, prompt) is True
@@ -377,7 +381,8 @@ class HookChannel:
         self._turn = None
 
     async def _count(self, turn: _Turn) -> None:
-        """Tell what the turn has used, when the transcript has all of it: that may lag behind the end's report."""
+        """Reports the usage of the turn, when the transcript has all of it: that may be later than the report of the
+        end."""
         spec = self._channel.transcript
         assert spec is not None
         assert spec.usage is not None
@@ -414,7 +419,8 @@ class HookChannel:
         return common.fact(TurnEnded, answer=answer, prompt=prompt)
 
     async def _read_end(self, key: TurnKey | None, *, hurried: bool) -> TurnRead | None:
-        """The turn, with its end if that comes within the profile's wait; at once where the hook said it all."""
+        """Returns the turn, with its end if that comes within the profile's wait; at once if the hook said
+        everything."""
         spec = self._channel.transcript
         if key is None or spec is None:
             return None
@@ -428,7 +434,8 @@ class HookChannel:
             await asyncio.sleep(TRANSCRIPT_STEP_SECONDS)
 
     async def _look(self, turn: _Turn) -> None:
-        """What the transcript says of a turn whose end no hook has told: interrupts and errors fire none in some."""
+        """Reads in the transcript the end of a turn that no hook has reported: in some programs interrupts and errors
+        fire none."""
         spec = self._channel.transcript
         if spec is None or not await asyncio.to_thread(self._changed):
             return
@@ -450,7 +457,7 @@ class HookChannel:
         self._say(self._end_fact(read, None, turn.key.prompt, common))
 
     def _tell_progress(self, turn: _Turn, read: TurnRead) -> None:
-        """The turn's messages that are not its answer, each once."""
+        """Reports the turn's messages that are not its answer, each once."""
         fresh = [said for said in read.progress if said.id not in turn.told]
         for said in fresh:
             self._say(
@@ -467,7 +474,7 @@ class HookChannel:
             self._turn = replace(turn, told=turn.told | {said.id for said in fresh})
 
     def _error(self, payload: dict[str, Any]) -> str:
-        """The last of the payload's error texts: programs put a word first and the sentence after it."""
+        """Returns the last of the payload's error texts: programs put a word first and the sentence after it."""
         texts = [text for path in self._channel.fields.error if (text := _string(payload, path))]
         return texts[-1][:MESSAGE_MAX] if texts else ""
 
@@ -481,7 +488,7 @@ class HookChannel:
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """What every fact of one report shares."""
+    """Fields that all facts of one report share."""
 
     channel: str
     at_ns: int
@@ -493,7 +500,7 @@ class _Common:
 
 
 def _names(key: TurnKey, turn: str | None, prompt: str | None) -> bool | None:
-    """Whether `turn` and `prompt` are those of `key`; None where there is nothing to compare."""
+    """Returns True if `turn` and `prompt` are those of `key`; None if there is nothing to compare."""
     if turn is not None and key.turn is not None:
         return turn == key.turn
     if prompt is not None and key.prompt is not None:

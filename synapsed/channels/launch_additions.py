@@ -1,4 +1,4 @@
-"""What is added to a launch so that the program reports on itself; no configuration of the user's is touched.
+"""Additions to a launch that make the program report on itself; no configuration of the user's is touched.
 
 `plan` is pure: profile and context to command line, environment and files. `prepare` is the I/O around it.
 """
@@ -22,13 +22,14 @@ from synapsed.profiles.channel_spec import Channel
 from synapsed.profiles.profile import Instructions, McpInjection, Profile
 
 HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
-"""Each launch has a copy of its own: were the installed one gone, Python would end with 2, which hooks say to block."""
+"""Content of the hook client. Each launch has its own copy: if the installed one were gone, Python would end with 2,
+which tells the program to block."""
 COMPANION = Path(__file__).parent.parent / "companion.py"
 COMPANION_S = 15
-"""How long a companion may take until it listens: 0.5 s, but more than 5 s on a machine that is starved, and a program
-that was started without one stays so. One that ends is not waited for."""
+"""Seconds that a companion may take until it listens: usually 0.5 s, but more than 5 s on a starved machine, and a
+program that was started without one stays so. One that has ended is not waited for."""
 INSTRUCTIONS_FILE = "instructions.md"
-"""In `LaunchContext.launch_dir`: what the launch was told."""
+"""File in `LaunchContext.launch_dir` with the instructions of the launch."""
 _MCP = own_python.command("synapsectl.__main__", "mcp")[1:]
 """Arguments that make `{python}` the MCP server: `{mcp}` in a list, `{mcp_json}` in a text."""
 _CONTEXT_FILE = "context.json"
@@ -49,47 +50,47 @@ class LaunchContext:
     conversation: str
     """The program's conversation id: the one to go on with, or a fresh UUID for programs that take one."""
     home: Path
-    """The program's home directory: where its transcripts are."""
+    """The program's home directory, which has its transcripts."""
     port: int | None = None
     """A free port for the program's own server; see `needs_port`."""
     python: str = field(default_factory=lambda: sys.executable)
     companion: bool = False
     """The program is started beside a server of its own (`Channel.companion`)."""
     program: str = ""
-    """Which program that is: another one has another word here (`program_mark`)."""
+    """Identity of that program's file: another file has another value (`program_mark`)."""
     chosen_by: tuple[str, ...] = ()
-    """The person's own arguments, where they choose the conversation: its id is not known then."""
+    """The person's own arguments, if they choose the conversation: its id is not known then."""
     began_ns: int = 0
-    """CLOCK_MONOTONIC before its program starts: what a hook reported before is of an earlier launch."""
+    """CLOCK_MONOTONIC before its program starts: earlier reports of hooks belong to an earlier launch."""
 
     @property
     def server_socket(self) -> Path:
-        """Where that listens, in a folder that nobody else may enter."""
+        """Socket of that server, in a folder that no other user can enter."""
         return self.hooks_socket.parent / "servers" / self.agent_id / "s"
 
     @property
     def refused_file(self) -> Path:
-        """Which program's server was found to speak otherwise, until there is another program."""
+        """File that names the program whose server was found to be incompatible, until there is another program."""
         return self.agent_dir / "server.refused"
 
     @property
     def companion_log(self) -> Path:
-        """What the companion writes on its standard error."""
+        """Log of the companion's standard error."""
         return self.launch_dir / "companion.log"
 
     @property
     def companion_failed(self) -> Path:
-        """A file that says why the program runs without it."""
+        """File with the reason why the program runs without it."""
         return self.launch_dir / "companion.failed"
 
     @property
     def hooks(self) -> Path:
-        """The maildir of the agent's hooks."""
+        """Maildir of the agent's hooks."""
         return self.agent_dir / "hooks"
 
     @property
     def inbox(self) -> Path:
-        """Files that came with messages."""
+        """Directory of files that came with messages."""
         return self.agent_dir / "inbox"
 
     @property
@@ -104,7 +105,7 @@ class LaunchContext:
 
     @property
     def hook_client(self) -> Path:
-        """The script that the program's hooks call; see `HOOK_CLIENT`."""
+        """Script that the program's hooks call; see `HOOK_CLIENT`."""
         return self.launch_dir / "hookclient.py"
 
     @property
@@ -113,8 +114,8 @@ class LaunchContext:
 
     @classmethod
     def load(cls, agent_dir: Path) -> "LaunchContext":
-        """The context of the agent's last launch. Raises OSError or ValueError if there is no context that can be
-        read."""
+        """Returns the context of the agent's last launch. Raises OSError or ValueError if there is no context that can
+        be read."""
         data = json.loads((agent_dir / "launch" / _CONTEXT_FILE).read_bytes())
         try:
             paths = {name: Path(data[name]) for name in ("agent_dir", "hooks_socket", "home")}
@@ -123,7 +124,7 @@ class LaunchContext:
             raise ValueError(f"{agent_dir}: not a launch context: {error}") from None
 
     def dump(self) -> bytes:
-        """What `load` reads."""
+        """Returns the bytes that `load` reads."""
         data = {
             "agent_id": self.agent_id,
             "agent_dir": str(self.agent_dir),
@@ -151,23 +152,24 @@ class CompanionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedLaunch:
-    """How to start the program. `env` is set over its environment; `files` are written, 0600, before the start."""
+    """Command and files of a program's start. `env` is set over its environment; `files` are written, 0600, before the
+    start."""
 
     argv: tuple[str, ...]
-    """That of the program alone."""
+    """Command line of the program alone."""
     companion: "CompanionPlan | None" = None
-    """How it is started beside a server."""
+    """Plan for its start beside a server."""
     env: Mapping[str, str]
     files: Mapping[Path, bytes]
 
 
 def needs_port(profile: Profile) -> bool:
-    """Whether a channel of the profile wants a free port for the program's own server."""
+    """Returns True if a channel of the profile needs a free port for the program's own server."""
     return any("{port}" in text for channel in profile.channels.values() for text in _texts(channel))
 
 
 def free_port() -> int:
-    """A loopback port that nobody has now."""
+    """Returns a loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -187,15 +189,15 @@ def plan(
     withheld: Collection[tuple[str, ...]] = (),
     documents: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> InjectedLaunch:
-    """The command line is: command, arguments that resume (or begin) a conversation, the inbox's, the profile's, the
-    channels' in order of rank, those for the MCP server (with `mcp`) and for `instructions`, and `args`, the
-    person's own. Where these have `chosen` the conversation, nothing else does; a subcommand that does so stays the
-    first, with all that follows it. A variable that is `taken` in the person's environment is not set for these two: it
-    may name a configuration of the person's. Of the profile's arguments those that are `withheld` are left out. The
-    person's own `documents` go into the files of these names, and win there.
+    """Returns the start of the program. Its command line is: command, arguments that resume (or begin) a conversation,
+    the inbox's, the profile's, the channels' in order of rank, those for the MCP server (with `mcp`) and for
+    `instructions`, and `args`, the person's own. If these have `chosen` the conversation, nothing else does; a
+    subcommand that does so stays the first, with all that follows it. A variable that is `taken` in the person's
+    environment is not set for these two: it may name a configuration of the person's. The profile's arguments in
+    `withheld` are left out. The person's own `documents` go into the files of these names, and win there.
 
-    `resume` goes on with `context.conversation` where the profile knows how. ConfigError names the profile's file
-    where a placeholder leads nowhere.
+    `resume` goes on with `context.conversation` if the profile has a way. Raises ConfigError, which names the profile's
+    file, for an unknown placeholder.
     """
     command, *fixed = profile.argv(context.python)
     for words in withheld:
@@ -204,7 +206,7 @@ def plan(
     channels = [
         channel
         for channel in sorted(profile.channels.values(), key=lambda channel: channel.rank)
-        if not channel.companion and channel.adapter != "app-server"  # which is there beside its companion alone
+        if not channel.companion and channel.adapter != "app-server"  # only beside its companion
     ]
     telling = [] if instructions is None else [profile.instructions]
     injections: list[Channel | McpInjection | Instructions] = [*channels, *([profile.mcp] if mcp else []), *telling]
@@ -248,7 +250,7 @@ def plan(
 
 
 def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Both documents in one: lists have what both have, of all else the person's counts."""
+    """Returns both documents in one: lists are joined; for all other values the person's wins."""
     both = {**ours, **theirs}
     for key in ours.keys() & theirs.keys():
         mine, own = ours[key], theirs[key]
@@ -260,25 +262,25 @@ def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _without(words: Sequence[str], left_out: Sequence[str]) -> list[str]:
-    """`words` without the first place where `left_out` stands."""
+    """Returns `words` without the first occurrence of `left_out`."""
     size = len(left_out)
     at = next((n for n in range(len(words) - size + 1) if list(words[n : n + size]) == list(left_out)), None)
     return list(words) if at is None else [*words[:at], *words[at + size :]]
 
 
 def _companion(profile: Profile) -> Channel | None:
-    """The channel of the profile whose server runs beside the program."""
+    """Returns the channel of the profile whose server runs beside the program."""
     return next((channel for channel in profile.channels.values() if channel.companion), None)
 
 
 def replaced_channels(profile: Profile) -> list[str]:
-    """The names of those that a companion's channel stands in the place of."""
+    """Returns the names of the channels that a companion's channel replaces."""
     server = _companion(profile)
     return list(server.replaces) if server is not None else []
 
 
 def program_mark(path: str) -> str:
-    """A word for the program at `path` as it is now; empty if it cannot be looked at."""
+    """Returns a mark of the present file of the program at `path`; empty if it cannot be read."""
     try:
         found = Path(path).resolve().stat()
     except OSError:
@@ -287,7 +289,7 @@ def program_mark(path: str) -> str:
 
 
 def was_refused(context: LaunchContext) -> bool:
-    """Whether this very program's server was found to speak otherwise than its channel does. Call it in a thread."""
+    """Returns True if this very program's server was found to be incompatible with its channel. Call it in a thread."""
     try:
         return bool(context.program) and context.refused_file.read_text() == context.program
     except (OSError, ValueError):
@@ -295,14 +297,14 @@ def was_refused(context: LaunchContext) -> bool:
 
 
 def has_companion(profile: Profile) -> bool:
-    """Whether the profile's program is started beside a server of its own."""
+    """Returns True if the profile's program is started beside a server of its own."""
     return _companion(profile) is not None
 
 
 def _injected(
     profile: Profile, server: Channel, injections: Sequence[Channel | McpInjection | Instructions]
 ) -> list[str]:
-    """What is injected beside that server."""
+    """Returns the arguments that are added beside that server."""
     replaced = [profile.channels[name] for name in server.replaces if name in profile.channels]
     return [
         *server.args,
@@ -311,7 +313,8 @@ def _injected(
 
 
 def _beside(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:
-    """The options that the server takes, or that the program is not given, are no more in its command line."""
+    """Returns the companion's plan: options that the server takes, or that the program may not get, are no longer in
+    the program's command line."""
     kept, taken = [], []
     words = iter(argv)
     for word in words:
@@ -325,7 +328,8 @@ def _beside(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]
 
 
 def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str) -> tuple[list[str], dict[Path, bytes]]:
-    """The command line that starts `program` (its path), and the files that this takes besides those of `launch`."""
+    """Returns the command line that starts `program` (its path), and the files that it needs besides those of
+    `launch`."""
     alone = [program, *launch.argv[1:]]
     if launch.companion is None:
         return alone, {}
@@ -344,10 +348,10 @@ def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str)
 
 
 def prepare(context: LaunchContext, launch: InjectedLaunch, more: Mapping[Path, bytes] | None = None) -> None:
-    """Make the agent's directories (0700), empty its maildir and write the launch's files and `more` (0600). Call it in
-    a thread. Its inbox keeps what is in it.
+    """Makes the agent's directories (0700), empties its maildir and writes the launch's files and `more` (0600). Call
+    it in a thread. Its inbox keeps its files.
 
-    Reports of an earlier launch say nothing about this one, and after a reboot their times would lie. OSError where
+    Reports of an earlier launch say nothing about this one, and after a reboot their times would lie. Raises OSError if
     the disk refuses.
     """
     context.agent_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

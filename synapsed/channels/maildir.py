@@ -1,8 +1,9 @@
 """The maildir of an agent's hooks: reports wait in `new/` until they are taken, then in `cur/` until they are settled.
-Passing ones, of which a turn may have thousands, then wait in `passing/`, so that they are in no other's way.
+Reports of no lasting use, of which a turn may have thousands, then wait in `passing/`, so that they do not delay
+others.
 
-Taking moves a file, settling deletes it: whatever was told but is not settled when the daemon is killed is told again.
-What cannot be read goes to `bad/`. Everything here blocks on the disk: call it in a thread.
+Taking moves a file, settling deletes it: a report that was taken but is not settled when the daemon is killed is taken
+again. Unreadable files go to `bad/`. Everything here blocks on the disk: call it in a thread.
 """
 
 import json
@@ -22,7 +23,7 @@ FILE_MAX_BYTES = 17 << 20
 TAKEN_MAX = 256
 """Files taken at once."""
 KEPT_MAX = 512
-"""Files in `cur/`, and in `passing/`; above that the oldest are let go, unsettled."""
+"""Files in `cur/`, and in `passing/`; above that the oldest are deleted, unsettled."""
 BAD_MAX = 20
 """Files in `bad/`, kept for a person to look at; above that they are deleted."""
 
@@ -33,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One event as a hook reported it. `payload` is empty where there was none that can be read."""
+    """One event as a hook reported it. `payload` is empty if it is missing or unreadable."""
 
     event: str
     at_ns: int
@@ -42,9 +43,9 @@ class Report:
 
 
 class Maildir:
-    """Reader of one maildir, made by `launch_additions.prepare`. Reports of the `passing` events are a courtesy.
+    """Reader of one maildir, made by `launch_additions.prepare`. Reports of the `passing` events may be lost.
 
-    A hook can outlive its program, and report into the maildir of the next launch: what is older than `since_ns` is
+    A hook can outlive its program, and report into the maildir of the next launch: older reports than `since_ns` are
     deleted unread.
     """
 
@@ -54,13 +55,13 @@ class Maildir:
         self._since_ns = since_ns
 
     def recover(self) -> None:
-        """What was taken but never settled is new again. Call it once, before the first `take`."""
+        """Makes reports that were taken but never settled new again. Call it once, before the first `take`."""
         for path in self._taken():
             path.rename(self._root / "new" / path.name)
 
     def take(self) -> list[Report]:
-        """The next reports in their order, at most TAKEN_MAX; up to one that cannot be read or moved just now. OSError
-        where that is the first."""
+        """Returns the next reports in their order, at most TAKEN_MAX; up to one that cannot be read or moved just now.
+        Raises OSError if that is the first."""
         reports: list[Report] = []
         for path in self._files("new")[:TAKEN_MAX]:
             try:
@@ -81,7 +82,7 @@ class Maildir:
         return reports
 
     def settle(self, at_ns: int) -> None:
-        """Reports up to `at_ns` are durable elsewhere."""
+        """Deletes the reports up to `at_ns`, which are durable elsewhere."""
         for path in self._taken():
             if _when(path) <= at_ns:
                 path.unlink(missing_ok=True)
@@ -90,7 +91,7 @@ class Maildir:
         return self._files("cur") + self._files("passing")
 
     def _files(self, folder: str) -> list[Path]:
-        """Regular ones: no report is a link, a folder, or a pipe."""
+        """Returns the regular files: no report is a link, a folder, or a pipe."""
         try:
             with os.scandir(self._root / folder) as entries:
                 found = [
@@ -101,7 +102,7 @@ class Maildir:
         return [self._root / folder / name for name in sorted(found)]
 
     def _read(self, path: Path) -> tuple[Report | None, bool]:
-        """The report, and whether it is whole. Of a broken one the event's name still counts."""
+        """Returns the report, and True if it is whole. For a broken one the event's name still counts."""
         with open_regular(path) as file:
             content = file.read(FILE_MAX_BYTES + 1)
         head = _HEAD.match(content)

@@ -1,4 +1,4 @@
-"""A message that a program tells in pieces while it says it, put in order.
+"""Puts the pieces of an unfinished message of a program in order.
 
 Each piece is reported by a process of its own, and these may overtake each other. So a program numbers the pieces of a
 message from 0 on, and one that comes too early is held until those before it are here. Pure.
@@ -7,14 +7,14 @@ message from 0 on, and one that comes too early is held until those before it ar
 from collections import deque
 
 HELD_MAX = 256
-"""Pieces that are held; where more would be, one was lost, and nothing more is given of the message."""
+"""Pieces that are held; if there would be more, one was lost, and no more of the message is given."""
 
 MESSAGES_KEPT = 64
-"""Messages that are remembered so that a piece which comes late is not taken for the beginning of another one."""
+"""Messages that are remembered, so that a late piece is not taken for the beginning of another one."""
 
 
 class MessagePieces:
-    """Of one conversation: the message that is being said, and those before it."""
+    """Pieces of one conversation: the unfinished message, and those before it."""
 
     def __init__(self) -> None:
         self._message: str | None = None
@@ -23,8 +23,8 @@ class MessagePieces:
         self._held: dict[int, str] = {}
 
     def take(self, message: str, number: int, text: str) -> str:
-        """Take in a piece. Returns what `message` goes on with, which is nothing while a piece before is missing, and
-        for a message after which another has begun."""
+        """Takes in a piece. Returns the continuation of `message`, which is empty while an earlier piece is missing,
+        and for a message after which another has begun."""
         if message in self._before:
             return ""
         if message != self._message:

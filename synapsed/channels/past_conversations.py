@@ -1,7 +1,6 @@
 """Conversations found on disk: in the programs' own transcripts, as profiles describe them.
 
-Everything here blocks on the disk: call it in a thread. Files that cannot be read, and files without an id, are passed
-over.
+Everything here blocks on the disk: call it in a thread. Unreadable files, and files without an id, are skipped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ LISTED_MAX = 200
 """Conversations of one profile that are listed: the newest."""
 
 HEAD_BYTES = 1 << 20
-"""Read of each file: the first prompt stands after what the program tells the model of itself."""
+"""Bytes that are read of each file: the first prompt stands after the program's own instructions to the model."""
 
 PROMPT_SHOWN = 200
 """Characters of a first prompt."""
@@ -28,7 +27,8 @@ PROMPT_SHOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastConversation:
-    """`updated` is when its file was last written, seconds since the epoch; `prompt` the beginning of the first."""
+    """`updated` is the time of the file's last change, in seconds since the epoch; `prompt` is the beginning of the
+    first prompt."""
 
     profile: str
     id: str
@@ -40,9 +40,9 @@ class PastConversation:
 def find_conversations(
     profiles: Iterable[Profile], home: Path, cwd: str | None = None, *, env: Mapping[str, str] = MappingProxyType({})
 ) -> list[PastConversation]:
-    """The conversations below `home` that one of `profiles` describes, the newest first; those of the folder `cwd`
-    where it is given. `env` may say that they are elsewhere. Such in which nothing was said are left out: they cannot
-    be resumed."""
+    """Returns the conversations below `home` that one of `profiles` describes, the newest first; only those of the
+    folder `cwd` if it is given. `env` may name another place. Empty conversations are left out: they cannot be
+    resumed."""
     found: list[PastConversation] = []
     for profile in profiles:
         fitting = (one for one in _of_profile(profile, home, env) if cwd in (None, one.cwd))
@@ -105,7 +105,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _prompt(record: dict[str, Any], listing: Listing) -> str:
-    """What a person said in `record`; "" where it is no such record."""
+    """Returns the person's text in `record`; "" if it has none."""
     text = next((text_at(record, one, listing) for one in listing.prompt if holds(record, one)), "")
     return "" if listing.ignore is not None and listing.ignore.search(text) else text
 

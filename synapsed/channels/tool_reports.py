@@ -9,14 +9,14 @@ from synapsed.profiles.channel_spec import ToolLine
 
 
 def tool_line(lines: Sequence[ToolLine], event: str, payload: Mapping[str, Any]) -> ToolLine | None:
-    """What of the profile describes this report of a tool call; None if it reports no call."""
+    """Returns the profile's line for this report of a tool call; None if it reports no call."""
     return next((line for line in lines if line.on == event and holds(payload, line)), None)
 
 
 def tool_fact(
     line: ToolLine, payload: Mapping[str, Any], *, channel: str, at_ns: int, session: str | None, turn: str | None
 ) -> ChannelFact:
-    """The fact of one report that `line` describes."""
+    """Returns the fact of one report that `line` describes."""
     tool, call = _word(payload, line.tool) or "", _word(payload, line.call) if line.call is not None else None
     given = at_path(payload, line.input)
     common: dict[str, Any] = {"channel": channel, "at_ns": at_ns, "session": session, "turn": turn}

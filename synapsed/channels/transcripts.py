@@ -1,9 +1,9 @@
-"""Programs' own records of a conversation: JSON lines, read from the end, for what hooks do not say.
+"""Programs' own records of a conversation: JSON lines, read from the end, for facts that hooks do not report.
 
-`read_turn` is given the transcript's description (a profile's data) and what is known of the turn. A partial last line
-and lines that are no JSON are passed over. Everything here blocks on the disk: call it in a thread.
+`read_turn` gets the transcript's description (a profile's data) and the known facts of the turn. A partial last line
+and lines that are no JSON are skipped. Everything here blocks on the disk: call it in a thread.
 
-What a turn has used, added up from the records or messages that tell of its requests. Pure.
+It also adds up the usage of a turn from the records of its requests. Pure.
 """
 
 import json
@@ -20,22 +20,22 @@ from synapsed.shared.files import open_regular
 Outcome = Literal["open", "ended", "interrupted", "failed", "refused"]
 
 WINDOW_BYTES = 256 << 10
-"""What is read first; one turn of most conversations."""
+"""Bytes that are read first; one turn of most conversations."""
 WINDOW_MAX_BYTES = 64 << 20
-"""A turn that is longer is not read."""
+"""Bytes of the longest turn that is read."""
 SLACK_SECONDS = 0.25
-"""How much earlier than the prompt's acceptance its record may be dated: clocks of two processes, rounded."""
+"""Seconds that a prompt's record may be dated before its acceptance: clocks of two processes, rounded."""
 HELD_SECONDS = 300.0
-"""The same where the record has the turn's id: a program's first turn waits for its tool servers before the hook of its
+"""The same if the record has the turn's id: a program's first turn waits for its tool servers before the hook of its
 prompt is run."""
 AHEAD_SECONDS = 300.0
-"""How much later it may be dated: hooks of the person's may run between. One that is further ahead is of a turn before,
-whose clock was set back since."""
+"""Seconds that it may be dated after it: hooks of the person's may run between. One that is further ahead belongs to an
+earlier turn, whose clock was set back since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnKey:
-    """What is known of a turn: it began at `since` (Unix seconds), perhaps its id, perhaps its prompt."""
+    """Known facts of a turn: it began at `since` (Unix seconds), perhaps its id, perhaps its prompt."""
 
     since: float
     turn: str | None = None
@@ -54,21 +54,21 @@ class TranscriptEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRead:
-    """What the transcript has of one turn. `text` belongs to the outcome: the error, or the answer where the end itself
-    has it. `at` is when (Unix seconds)."""
+    """One turn in the transcript. `text` belongs to the outcome: the error, or the answer if the end itself has it.
+    `at` is its time (Unix seconds)."""
 
     messages: tuple[TranscriptEntry, ...]
     outcome: Outcome
     at: float
     text: str | None = None
     uses: tuple[Mapping[str, Any], ...] = ()
-    """The records that tell what its requests used."""
+    """Records of the usage of its requests."""
     sent_back: int = 0
-    """How often a hook of the person's has sent the model back to work."""
+    """Number of times that a hook of the person's has sent the model back to work."""
 
     @property
     def answer(self) -> str | None:
-        """The last message, unless the turn went on after it and was not told to have ended."""
+        """The last message, unless the turn went on after it and is not known to have ended."""
         if self.outcome == "ended" and self.text is not None:
             return self.text
         if not self.messages or (self.outcome == "open" and self.messages[-1].goes_on):
@@ -84,7 +84,7 @@ class TurnRead:
 
 
 def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """Where such files are for a program with that `env`: a folder, and the pattern below it."""
+    """Returns the place of such files for a program with that `env`: a folder, and the pattern below it."""
     files = spec.files or ""
     for name, folder in spec.moved_by.items():
         if (elsewhere := env.get(name)) and files.startswith(f"{folder}/"):
@@ -93,7 +93,7 @@ def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, s
 
 
 def locate(spec: Transcript, home: Path, conversation: str) -> Path | None:
-    """The transcript of `conversation`, where the profile says that such files are; None if there is no such file."""
+    """Returns the transcript of `conversation` at the profile's place; None if there is no such file."""
     if spec.files is None:
         return None
     found = [(path.stat().st_mtime, path) for path in home.glob(spec.files.replace("{conversation}", conversation))]
@@ -101,7 +101,7 @@ def locate(spec: Transcript, home: Path, conversation: str) -> Path | None:
 
 
 def read_turn(path: Path, spec: Transcript, key: TurnKey) -> TurnRead | None:
-    """The turn that `key` means, as far as the file has it; None where it has not begun there. OSError."""
+    """Returns the turn that `key` means, as far as the file has it; None if it has not begun there. Raises OSError."""
     if key.turn is not None:
         records = _records_since(path, spec, key.since - HELD_SECONDS, lambda record: _is_turn(record, spec, key.turn))
         if records and _is_turn(records[0], spec, key.turn):
@@ -127,7 +127,7 @@ def _is_turn(record: Mapping[str, Any], spec: Transcript, turn: str | None) -> b
 
 
 def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey, until: float) -> int | None:
-    """The prompt's place: of those that are dated up to `until` and come after all that are later."""
+    """Returns the prompt's place: among those that are dated up to `until` and come after all later ones."""
     begins: list[tuple[int, Mapping[str, Any], Line]] = []
     for place, record in enumerate(records):
         if (line := _match(record, spec.user, spec)) is not None:
@@ -217,7 +217,7 @@ def _match(record: Mapping[str, Any], lines: Sequence[Line], spec: Transcript) -
 
 
 def holds(record: Mapping[str, Any], line: Line | ToolLine | UsageLine) -> bool:
-    """Whether `record` is of that kind."""
+    """Returns True if `record` is of that kind."""
     for path, allowed in line.when.items():
         value = at_path(record, path)
         if "*" in allowed:
@@ -229,7 +229,7 @@ def holds(record: Mapping[str, Any], line: Line | ToolLine | UsageLine) -> bool:
 
 
 def text_at(record: Mapping[str, Any], line: Line, spec: Transcript | Listing) -> str:
-    """What stands at `line.text`, as text; "" if there is nothing."""
+    """Returns the value at `line.text`, as text; "" if the record has no such value."""
     value = at_path(record, line.text) if line.text is not None else None
     text = clean(value) if isinstance(value, str) else _blocks_in(value, spec)
     if line.match is None:
@@ -246,7 +246,7 @@ def _blocks_in(value: Any, spec: Transcript | Listing) -> str:
 
 
 def at_path(record: Any, path: str) -> Any:
-    """What stands at the dotted path, None where it leads nowhere."""
+    """Returns the value at the dotted path, None if the path leads nowhere."""
     for part in path.split("."):
         if isinstance(record, Mapping):
             record = record.get(part)
@@ -258,7 +258,7 @@ def at_path(record: Any, path: str) -> Any:
 
 
 def clean(text: str) -> str:
-    """`text` with lone surrogates (JSON may escape half a character) replaced: it can be encoded."""
+    """Returns `text` with lone surrogates replaced (JSON may escape half a character), so that it can be encoded."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -275,8 +275,8 @@ def _time(record: Mapping[str, Any], spec: Transcript) -> float | None:
 def _records_since(
     path: Path, spec: Transcript, since: float, is_first: Callable[[Mapping[str, Any]], bool] = lambda _: False
 ) -> list[dict[str, Any]]:
-    """The records in order: from the last that `is_first` on, else from the first after the last prompt that is dated
-    before `since`. Of other records no date counts: the clock may be set in the middle of a turn."""
+    """Returns the records in order: from the last that `is_first` accepts on, else from the first after the last prompt
+    that is dated before `since`. Dates of other records are ignored: the clock may be set in the middle of a turn."""
     window = WINDOW_BYTES
     while True:
         lines, whole = _last_lines(path, window)
@@ -298,7 +298,7 @@ def _records_since(
 
 
 def _last_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
-    """The lines in the last `window` bytes, and whether that is the whole file."""
+    """Returns the lines in the last `window` bytes, and True if that is the whole file."""
     with open_regular(path) as file:
         size = file.seek(0, 2)
         start = max(0, size - window)
@@ -308,7 +308,7 @@ def _last_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
 
 
 def parse_record(line: bytes) -> dict[str, Any] | None:
-    """The object of one line, None for a line that is no object."""
+    """Returns the object of one line, None for a line that is no object."""
     try:
         record = json.loads(line.decode("utf-8", "replace")) if line.strip() else None
     except (ValueError, RecursionError):
@@ -321,7 +321,7 @@ type Used = dict[str, Any]
 
 
 def used(records: Iterable[Mapping[str, Any]], line: UsageLine) -> Used | None:
-    """None where no record tells anything."""
+    """Returns the sums; None if no record has any."""
     requests = {str(at_path(record, line.id)): record for record in records}
     sums: dict[str, int | float] = {}
     model = None

@@ -1,1 +1,2 @@
-"""The configuration: its sections, its files, where all that is synapsed's stands, and errors told by place."""
+"""The configuration: its sections, its files, the paths of everything that synapsed keeps, and errors with their
+place."""

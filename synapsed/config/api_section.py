@@ -1,4 +1,4 @@
-"""`[api]` of the configuration: where the daemon listens, and whom it believes (docs/configuration.md)."""
+"""`[api]` of the configuration: the daemon's address, and the proxies that it trusts (docs/configuration.md)."""
 
 from ipaddress import ip_address, ip_network
 from typing import Annotated
@@ -48,7 +48,7 @@ class ApiConfig(BaseModel):
     allowed_hosts: list[str] = []
     """Names accepted in `Host` besides localhost and the loopback addresses."""
     trusted_proxies: list[Annotated[str, AfterValidator(_network)]] = []
-    """Addresses and networks of reverse proxies whose `X-Forwarded-*` is believed."""
+    """Addresses and networks of reverse proxies whose `X-Forwarded-*` headers are trusted."""
 
     @property
     def host(self) -> str:

@@ -1,6 +1,6 @@
-"""The user's configuration (docs/configuration.md) as frozen models: what each key means, and what it may be.
+"""The user's configuration (docs/configuration.md) as frozen models: the meaning and the allowed values of each key.
 
-How it is read from its files, and what must fit together over several sections: `configfile`.
+`config_files` reads it from its files, and checks rules over several sections.
 """
 
 import re
@@ -19,9 +19,9 @@ from synapsed.outgoing import OutgoingConfig, PushPolicy
 
 @dataclass(frozen=True, slots=True)
 class SectionFile:
-    """A file `name` beside config.toml, which a verb of the part writes: a section's keys at the top level. A key that
-    stands in config.toml wins; tables are taken key by key. `lacking` says, of the section and the file's path, what is
-    in neither and has to be there."""
+    """A file `name` beside config.toml, which a verb of the part writes: a section's keys at the top level. A key in
+    config.toml wins; tables are merged key by key. `lacking` returns, from the section and the file's path, an error
+    about a required key that is in neither."""
 
     name: str
     kind: type[BaseModel]
@@ -30,26 +30,27 @@ class SectionFile:
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """A key of the configuration: what it may be, as pydantic understands it, and what it is without one."""
+    """A key of the configuration: its type for pydantic, and its default."""
 
     kind: Any
     default: Any
     restart: bool = False
-    """Another value of it counts when the daemon begins again."""
+    """Another value takes effect at the next start of the daemon."""
     changes: Callable[[Any, Any], Sequence[str]] | None = None
-    """Says, of the value before and another one that counts at once, what has changed; None: just that it has."""
+    """Returns the changes between the former value and a new one that takes effect at once; None: it only says that the
+    key changed."""
     file: SectionFile | None = None
-    """What completes the section, which is None where neither file has it."""
+    """File that completes the section, which is None if neither file has it."""
 
 
 class Section(BaseModel):
-    """The base of the configuration's models: a key that is not known is refused."""
+    """Base of the configuration's models: an unknown key is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _like(pattern: str, words: str) -> AfterValidator:
-    """The whole text is of that form; `words` say which."""
+    """Returns a check that the whole text has that form; `words` describe it."""
 
     def check(value: str) -> str:
         if re.fullmatch(pattern, value) is None:
@@ -63,26 +64,26 @@ type AttachKey = Literal["next", "previous", "inbox", "list", "scrollback", "sta
 
 
 class AttachConfig(Section):
-    """`[attach]`: what holds in attached terminals."""
+    """`[attach]`: settings of attached terminals."""
 
     clipboard: Literal["deny", "allow"] = "deny"
-    """Whether a program may set the clipboard of a terminal that is attached to it (OSC 52 and the like)."""
+    """`allow` lets a program set the clipboard of a terminal that is attached to it (OSC 52 and the like)."""
     status: bool = False
-    """Whether the last row of an attached terminal tells which agent it is on, and how many need a person."""
+    """Shows the agent's name and the number of agents that need a person in the last row of an attached terminal."""
     title: bool = True
-    """Whether the terminal's title tells how many need a person, while any does."""
+    """Shows in the terminal's title how many agents need a person, while any does."""
     bell: bool = True
-    """Whether the terminal's bell rings when one more needs a person."""
+    """Rings the terminal's bell when one more agent needs a person."""
     scrollback: int = Field(default=0, ge=0, le=5000)
-    """Lines of what was printed before that an attached terminal gets into its own scrollback."""
+    """Lines of earlier output that an attached terminal gets into its own scrollback."""
     wheel: bool = False
-    """Whether the wheel looks back too, while the program does not take the mouse."""
+    """Makes the wheel scroll back too, while the program does not take the mouse."""
     keys: dict[AttachKey, str] = {}
-    """Which key, after the first of those that detach, does what, where it is not the usual one."""
+    """Keys for actions, after the first of the keys that detach, where they differ from the defaults."""
 
 
 class PostingConfig(Section):
-    """`[a2a]`, whose name was released: how receivers elsewhere are told, whoever tells them."""
+    """`[a2a]`, whose name was released: settings for notices to receivers elsewhere, for every sender of them."""
 
     push: PushPolicy = PushPolicy()
 
@@ -99,19 +100,19 @@ _Variable = Annotated[
 
 
 class EnvironmentConfig(Section):
-    """`[environment]`: what of a shell's environment goes to agents, and to a daemon that a verb starts, where that is
-    to be otherwise than the table says (`synapsed.process.inherited`)."""
+    """`[environment]`: variables of a shell that go to agents, and to a daemon that a verb starts, if that differs from
+    the table (`synapsed.process.inherited`)."""
 
     keep: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
-    """Goes along, whatever the table and `drop` say."""
+    """Variables that always go along, in spite of the table and `drop`."""
     drop: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
-    """Stays behind."""
+    """Variables that stay behind."""
     update: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
     """Variables of a person's shell that `restart` and `attach` bring besides those of its login."""
 
 
 class Keep(Section):
-    """`keep = {...}`: how many finished tasks are kept, and how long; 0 is for ever."""
+    """`keep = {...}`: number and age of finished tasks that are kept; 0 is without limit."""
 
     tasks: int = Field(default=100_000, ge=0)
     days: float = Field(default=90.0, ge=0, le=36_500)
@@ -122,21 +123,21 @@ class StoreConfig(Section):
 
     keep: Keep = Keep()
     backup_days: float = Field(default=7.0, ge=0, le=36_500)
-    """The database is copied once a day, and a copy kept for so many; 0: no copies are made."""
+    """Days that a copy of the database is kept, which is made once a day; 0: no copies are made."""
 
 
 class InstructionsConfig(Section):
-    """`[instructions]`: what agents are told of themselves and the others, where their profile knows how."""
+    """`[instructions]`: instructions for agents about themselves and the others, if their profile has a way."""
 
     enabled: bool = True
     language: Literal["en", "ja"] = "en"
     text: str | None = Field(default=None, min_length=1, max_length=20_000)
-    """In place of synapsed's own words; `{name}`, `{id}`, `{type}`, `{port}`, `{others}`, `{list}`, `{send}` and
+    """Text in place of synapsed's own; `{name}`, `{id}`, `{type}`, `{port}`, `{others}`, `{list}`, `{send}` and
     `{reply}` are filled in."""
 
 
 class RestartPolicy(Section):
-    """`restart = {...}`; times are seconds. What each means is said in `agents/restart_policy.py`."""
+    """`restart = {...}`; times are seconds. `agents/restart_policy.py` explains each key."""
 
     policy: Literal["never", "on-failure", "always"] = "on-failure"
     fine_codes: list[int] | None = None
@@ -167,10 +168,10 @@ Rules = Annotated[list[str], AfterValidator(_rules)]
 
 
 class ApprovalConfig(Section):
-    """`approval = {...}`: which tool calls need no person. How a rule is written is said in `model/approval.py`."""
+    """`approval = {...}`: rules for tool calls without a person. `model/approval.py` explains their form."""
 
     default: Literal["escalate", "allow", "deny"] = "escalate"
-    """For calls that no rule means; escalate: the person is asked."""
+    """Decision for calls that no rule matches; escalate: the person is asked."""
     allow: Rules = []
     deny: Rules = []
 
@@ -180,15 +181,15 @@ class ApprovalConfig(Section):
 
 
 class UsageLimitPolicy(Section):
-    """`usage_limit = {...}`: what happens when the account's limit is reached. Times are seconds."""
+    """`usage_limit = {...}`: behaviour when the account's limit is reached. Times are seconds."""
 
     task: Literal["fail", "continue"] = "fail"
     """The task that met it: fail (RATE_LIMITED), or go on when the limit is over."""
     probe: float = Field(default=60.0, gt=0, le=86_400)
-    """Pause before the next message where the program does not say when; it doubles each time."""
+    """Pause before the next message if the program does not say when; it doubles each time."""
     maximum: float = Field(default=3600.0, gt=0, le=604_800)
     attempts: int = Field(default=12, ge=1, le=1000)
-    """How often one task may meet it."""
+    """Number of times that one task may meet it."""
 
 
 Size = Annotated[str, _like(r"[1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%", "a size like '2G', or a share like '25%'")]
@@ -196,7 +197,7 @@ Size = Annotated[str, _like(r"[1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%", "a size lik
 
 
 class Limits(Section):
-    """`limits = {...}`: what one agent, with all that it starts, may use; where agents are units of systemd."""
+    """`limits = {...}`: resources for one agent, with all that it starts; for agents that are units of systemd."""
 
     memory: Size | None = None
     cpu: Annotated[str, _like(r"[1-9][0-9]*%", "a share of one processor, like '150%'")] | None = None
@@ -206,13 +207,13 @@ class Limits(Section):
 
 
 class ParkPolicy(Section):
-    """`park = {...}`: when the program of an idle agent is ended until the next message. What idle means is said in
-    `agents/parking.py`; without either key it is never."""
+    """`park = {...}`: the time when the program of an idle agent is ended until the next message. `agents/parking.py`
+    defines idle; without either key it never happens."""
 
     idle_timeout: float | None = Field(default=None, ge=1, le=31_536_000)
     """Seconds of idleness."""
     memory_below: Size | None = None
-    """When so little memory is left on the machine (`"2G"`, or `"10%"` of it): the agent that is idle longest first."""
+    """Free memory of the machine below which agents are parked (`"2G"`, or `"10%"` of it): the longest idle first."""
 
     @property
     def on(self) -> bool:
@@ -224,7 +225,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds_of(duration: str) -> int:
-    """A `Duration` in seconds."""
+    """Returns a `Duration` in seconds."""
     return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
@@ -234,7 +235,7 @@ class AgentConfig(Section):
     profile: str | None = None
     """Default: the agent's name."""
     command: str | None = None
-    """The program, where it is not the profile's."""
+    """The program, if it is not the profile's."""
     cwd: str | None = None
     """Working directory, `~` allowed; default: the user's home."""
     args: list[str] = []
@@ -245,32 +246,32 @@ class AgentConfig(Section):
     """Agents that are to be ready before this one is started."""
     autostart: bool = False
     port: PortChoice = None
-    """False: it has none, and is reached by the main listener alone."""
+    """False: the agent has no port of its own, and is reached by the main listener alone."""
     restart: RestartPolicy = RestartPolicy()
     approval: ApprovalConfig = ApprovalConfig()
     usage_limit: UsageLimitPolicy = UsageLimitPolicy()
     limits: Limits = Limits()
     park: ParkPolicy = ParkPolicy()
     question_timeout: Duration | None = None
-    """How long a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
+    """Time that a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
     accept_agents: bool = False
-    """Type what other agents write also where no model reads it (`model` of the profile): each line is run as a
+    """Types messages of other agents even if no model reads them (`model` of the profile): each line is run as a
     command."""
     without_approval: bool = False
-    """Start it also where the program's own settings keep the deny rules of `approval` from being enforced."""
+    """Starts it even if the program's own settings prevent the deny rules of `approval`."""
     prompt: Annotated[str, Field(max_length=200)] | None = None
-    """Its program's prompt, where no profile describes that: its first message waits for nothing else."""
+    """Its program's prompt, if no profile describes it: its first message waits for nothing else."""
     mcp: bool = True
-    """Tell its program of `synapsectl mcp`, where the profile knows how."""
+    """Gives its program the address of `synapsectl mcp`, if the profile has a way."""
     instructions: bool = True
-    """Tell its model what `[instructions]` says."""
+    """Gives its model the text of `[instructions]`."""
 
 
 class TeamConfig(Section):
     """`[teams.<name>]`: agents that are started and addressed together."""
 
     members: list[str] = Field(min_length=1, max_length=64)
-    """Names of agents, or of profiles, of which an agent of that name is started."""
+    """Names of agents, or of profiles, from each of which an agent of that name is started."""
 
 
 class Config(Section):
@@ -289,11 +290,11 @@ class Config(Section):
 
     part_sections: ClassVar[Mapping[str, ConfigKey]] = {}
     part_checks: ClassVar[Sequence[Callable[[Any], str | None]]] = ()
-    """See `Face.check`."""
+    """The checks of `Face.check`."""
 
 
 def agent_model(config: type[Config]) -> type[AgentConfig]:
-    """Returns the model of one agent in it."""
+    """Returns the model of one agent in `config`."""
     _, model = get_args(config.model_fields["agents"].annotation)
     found: type[AgentConfig] = model
     return found

@@ -1,8 +1,8 @@
 """Reads the user's configuration (docs/configuration.md), TOML in, frozen models out; the writer behind `start --save`.
 
 `config.toml` is the user's own and is never written. `agents.d/<name>.toml` holds one agent each, its keys at the top
-level, read like `[agents.<name>]`. A key that is not known is a ConfigError that names key, file, line and the nearest
-known key: nothing is accepted that does nothing.
+level, read like `[agents.<name>]`. An unknown key is a ConfigError that names key, file, line and the nearest known
+key: no key is accepted without effect.
 """
 
 import difflib
@@ -53,7 +53,7 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
 
 
 def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
-    """Write `agents.d/<name>.toml`, 0600; what has its default value is left out. Raises StoreError."""
+    """Writes `agents.d/<name>.toml`, 0600, without default values. Raises StoreError."""
     path = paths.agents_d / f"{validate_name(name)}.toml"
     data = agent.model_dump(exclude_defaults=True, exclude_none=True)
     write_private(path, tomli_w.dumps(data).encode())
@@ -81,7 +81,7 @@ def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
 
 
 def _completed(written: BaseModel | None, file: SectionFile, paths: Paths) -> BaseModel | None:
-    """Returns a section with what stands in its own file and not in config.toml."""
+    """Returns a section completed with the keys of its own file that are not in config.toml."""
     path, section = paths.config / file.name, written
     if (text := _read(path)) is not None:
         beside = _validate(path, text, file.kind)
@@ -92,7 +92,7 @@ def _completed(written: BaseModel | None, file: SectionFile, paths: Paths) -> Ba
 
 
 def _overlaid[M: BaseModel](below: M, above: M) -> M:
-    """Returns `below`, with what is written in `above`; tables are taken key by key."""
+    """Returns `below` with the keys that are set in `above`; tables are merged key by key."""
     keys: dict[str, object] = {}
     for key in above.model_fields_set:
         old, new = getattr(below, key), getattr(above, key)

@@ -1,5 +1,5 @@
-"""Where everything lives (docs/configuration.md). Standard library only: the person's tool imports it too, where
-`sockets` is not enough.
+"""The paths of all files (docs/configuration.md). Standard library only: the person's tool imports it too, if `sockets`
+is not enough.
 
 `SYNAPSED_HOME=/dir` puts configuration, state and runtime files under one directory; else the XDG base directories
 count. `SYNAPSED_A2A_HOME` moves `~/.a2a`.
@@ -39,7 +39,7 @@ class Paths(_Roots):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Paths":
-        """Locations by `environ`; nothing is created."""
+        """Returns the locations by `environ`; nothing is created."""
         user_home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - it never raises
         a2a = Path(environ.get("SYNAPSED_A2A_HOME") or user_home / ".a2a")
         run = Path(runtime_directory(environ))
@@ -52,41 +52,41 @@ class Paths(_Roots):
 
     config_file = _Below("config", "config.toml")
     agents_d = _Below("config", "agents.d")
-    """What `start --save` writes."""
+    """Files that `start --save` writes."""
     user_profiles = _Below("config", "profiles")
     database = _Below("state", "synapsed.db")
     token = _Below("state", "token")
     acts = _Below("state", "acts.jsonl")
-    """What was typed under keys of its callers, so that it is typed once."""
+    """Actions under keys of their callers, so that each is typed once."""
     versions = _Below("state", "versions.json")
-    """What programs told of their versions."""
+    """Versions that programs reported."""
     logs = _Below("state", "logs")
     backups = _Below("state", "backups")
     """Daily copies of the database."""
     lock = _Below("state", "daemon.lock")
-    """Held by the daemon of this state; says where it listens (`lockrecord`)."""
+    """Held by the daemon of this state; says where it listens (`lock_record`)."""
     run_lock = _Below("run", "lock")
     """Held by the daemon whose sockets are there; the only lock of daemons before 0.2."""
     control_socket = _Below("sockets", "control.sock")
-    """The daemon's Unix socket; in a short directory of its own where the runtime path is too long for one."""
+    """The daemon's Unix socket; in a short directory of its own if the runtime path is too long for one."""
     hooks_socket = _Below("sockets", "hooks.sock")
     """Datagrams that wake the daemon for a new file in an agent's `hooks/new`."""
     decide_socket = _Below("sockets", "decide.sock")
-    """Where hooks ask the daemon whether a tool may be used; beside `hooks_socket`."""
+    """Socket on which hooks ask the daemon for a decision on a tool; beside `hooks_socket`."""
     keeper_sockets = _Below("sockets", "keepers")
     registry = _Below("a2a", "registry")
     kept_files = _Below("state", "fleet/files")
-    """Files that go with messages to other hosts, or came with some of theirs."""
+    """Files of messages to other hosts, and of messages from them."""
 
     @property
     def sockets(self) -> Path:
-        """The directory of all sockets: `run`, or a short stand-in derived from it (OS_FACTS: long paths fail)."""
+        """Directory of all sockets: `run`, or a short stand-in derived from it (OS_FACTS: long paths fail)."""
         return Path(socket_directory(os.fspath(self.run)))
 
     def inbox(self, agent_id: str) -> Path:
-        """Files that came with messages for the agent."""
+        """Returns the directory of files that came with messages for the agent."""
         return self.agent(agent_id) / "inbox"
 
     def agent(self, agent_id: str) -> Path:
-        """The state directory of one agent: spool, journal, exit record, inbox, hooks."""
+        """Returns the state directory of one agent: spool, journal, exit record, inbox, hooks."""
         return self.state / "agents" / agent_id

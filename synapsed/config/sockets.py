@@ -1,7 +1,7 @@
-"""Where the daemon's sockets are, told from the environment alone, and whose they are.
+"""The paths of the daemon's sockets, from the environment alone, and checks of their owners.
 
-Apart from `synapsed.config.paths`, and without pathlib: the person's tool asks for one path, and importing pathlib
-would be an eighth of its time.
+Apart from `synapsed.config.paths`, and without pathlib: the person's tool needs one path, and importing pathlib would
+be an eighth of its time.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 import time
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than all that is here."""
+"""Same as in `typing`, which takes longer to import than this whole module."""
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
     from typing import Any
@@ -19,7 +19,7 @@ PATH_MAX = 103
 """Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
 
 FULL_PAUSE_S = 0.01
-"""Between two looks whether a listener's queue has room: nothing tells that it has."""
+"""Seconds between two looks if a listener's queue has room: there is no event for it."""
 
 _LINUX = os.uname().sysname == "Linux"
 _SOL_SOCKET, _SO_PEERCRED = 1, 17  # <sys/socket.h> of Linux
@@ -29,17 +29,17 @@ _LONGEST = os.path.join("keepers", "k" * 24 + ".sock")
 
 
 class NoHome(Exception):
-    """Nothing tells where this user's files are; the message is for people."""
+    """The place of this user's files is unknown; the message is for people."""
 
 
 XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
-"""Variables that mean nothing without a whole path, says the specification of the base directories."""
+"""Variables that the specification of the base directories ignores without an absolute path."""
 
 
 def settle_home(environ: "MutableMapping[str, str]") -> None:
-    """HOME is set, or the system knows it, when this returns. A user whom the system does not know has none: with a
-    SYNAPSED_HOME that is `/`, as containers have it. All paths are whole ones then: a daemon, and whoever is in another
-    folder, would take others for them. Raises NoHome, also where the current folder is needed, and gone."""
+    """Sets HOME from the system if it is missing. A user that the system does not know has none: with a SYNAPSED_HOME
+    it becomes `/`, as containers have it. Makes all paths absolute, because the daemon, and a tool in another folder,
+    would read relative ones differently. Raises NoHome, also if the current folder is needed, and gone."""
     for name in XDG:
         if not environ.get(name, "/").startswith("/"):
             del environ[name]
@@ -57,7 +57,7 @@ def settle_home(environ: "MutableMapping[str, str]") -> None:
 
 
 def _check_text(environ: "Mapping[str, str]") -> None:
-    """Raises NoHome where a place has a name that cannot be told: answers are JSON."""
+    """Raises NoHome if a path cannot be encoded in UTF-8: answers are JSON."""
     home = environ.get("HOME", "/")
     places = [state_directory(environ), runtime_directory(environ), environ.get("SYNAPSED_A2A_HOME") or home]
     for place in places if environ.get("SYNAPSED_HOME") else [*places, environ.get("XDG_CONFIG_HOME") or home]:
@@ -69,17 +69,17 @@ def _check_text(environ: "Mapping[str, str]") -> None:
 
 
 def control_socket(environ: "Mapping[str, str]") -> str:
-    """The daemon's Unix socket."""
+    """Returns the path of the daemon's Unix socket."""
     return os.path.join(socket_directory(runtime_directory(environ)), "control.sock")
 
 
 def lock_file(environ: "Mapping[str, str]") -> str:
-    """The lock of the daemon, which says where it listens (`synapsed.process.lock_record`)."""
+    """Returns the path of the daemon's lock, which says where it listens (`synapsed.process.lock_record`)."""
     return os.path.join(state_directory(environ), "daemon.lock")
 
 
 def state_directory(environ: "Mapping[str, str]") -> str:
-    """The folder for what outlives the daemon."""
+    """Returns the folder for files that outlive the daemon."""
     if home := environ.get("SYNAPSED_HOME"):
         return _plain(os.path.join(_absolute(home), "state"))
     user_home = environ.get("HOME") or os.path.expanduser("~")
@@ -88,7 +88,7 @@ def state_directory(environ: "Mapping[str, str]") -> str:
 
 
 def runtime_directory(environ: "Mapping[str, str]") -> str:
-    """What is of use only while the daemon runs."""
+    """Returns the folder for files that are of use only while the daemon runs."""
     if home := environ.get("SYNAPSED_HOME"):
         return _plain(os.path.join(_absolute(home), "run"))
     runtime = environ.get("XDG_RUNTIME_DIR")
@@ -101,7 +101,7 @@ def runtime_directory(environ: "Mapping[str, str]") -> str:
 
 
 def connect(sock: "Any", path: str, seconds: float) -> None:
-    """Connects the Unix socket `sock`; where many do so at once, it waits for room in the listener's queue. The kernel
+    """Connects the Unix socket `sock`; if many do so at once, it waits for room in the listener's queue. The kernel
     would refuse a socket that has a timeout (EAGAIN). Raises TimeoutError after `seconds`, OSError."""
     deadline = time.monotonic() + seconds
     sock.settimeout(seconds)
@@ -117,14 +117,14 @@ def connect(sock: "Any", path: str, seconds: float) -> None:
 
 
 def _has_lock(folder: str) -> bool:
-    """Whether a daemon of the versions that had their place in a shared folder has run there since it was emptied last:
-    its successor takes the same lock, or there would be two."""
+    """Returns True if a daemon of an older version, with its place in a shared folder, has run there since the folder
+    was last emptied: its successor takes the same lock, or there would be two."""
     return why_not_our_folder(folder) is None and os.path.exists(os.path.join(folder, "lock"))
 
 
 def _is_ours_alone(folder: str) -> bool:
     """Returns False for a runtime directory that the specification forbids: `su` leaves the last user's in place, and
-    WSL has one for everybody. One that is not there yet, or reached by a link, is as good as any."""
+    WSL has one for everybody. A missing one, or one reached by a link, is accepted."""
     try:
         found = os.stat(folder)
     except OSError:
@@ -134,8 +134,8 @@ def _is_ours_alone(folder: str) -> bool:
 
 
 def why_not_our_folder(folder: str) -> str | None:
-    """Why what is in `folder` may have been put there by others, in a sentence; None where only this user, or nobody,
-    can have. A folder that is not there holds nothing."""
+    """Returns a sentence that says why the content of `folder` may come from other users; None if only this user can
+    have put it there. A missing folder has no content."""
     try:
         found = os.lstat(folder)
     except OSError:
@@ -150,14 +150,15 @@ def why_not_our_folder(folder: str) -> str | None:
 
 
 def why_not_our_peer(sock: "Any") -> str | None:
-    """Why whoever listens at the other end of a connected Unix socket is not this user, in a sentence; None where it
-    is, where it is root, who needs no trick, and where the system does not tell."""
+    """Returns a sentence that says why the process at the other end of a connected Unix socket is not this user's; None
+    if it is this user's, or root's, who needs no trick, and if the system does not tell."""
     uid = peer_uid(sock)
     return None if uid in (os.getuid(), 0, None) else f"uid {uid} listens there, and you are uid {os.getuid()}"
 
 
 def peer_uid(sock: "Any") -> int | None:
-    """Of the process at the other end of a connected Unix socket: the one that listens, or that has connected."""
+    """Returns the uid of the process at the other end of a connected Unix socket: the one that listens, or that has
+    connected."""
     try:
         if _LINUX:
             return int.from_bytes(sock.getsockopt(_SOL_SOCKET, _SO_PEERCRED, 12)[4:8], sys.byteorder)
@@ -169,25 +170,25 @@ def peer_uid(sock: "Any") -> int | None:
 
 
 def _absolute(path: str) -> str:
-    """The current folder, which may be gone, is asked for where that matters only."""
+    """Returns the absolute path. The current folder, which may be gone, is read only if it is needed."""
     return path if path.startswith("/") else os.path.join(os.getcwd(), path)
 
 
 def _plain(path: str) -> str:
-    """As pathlib writes it: one path has one hash."""
+    """Returns the path in pathlib's form, so that one path has one hash."""
     steps = "/".join(step for step in path.split("/") if step not in ("", "."))
     return f"/{steps}" if path.startswith("/") else steps
 
 
 def socket_directory(run: str) -> str:
-    """The runtime directory `run` itself, or a short stand-in derived from it: longer paths cannot be bound."""
+    """Returns the runtime directory `run` itself, or a short stand-in derived from it: longer paths cannot be bound."""
     if len(os.fsencode(os.path.join(run, _LONGEST))) <= PATH_MAX:
         return run
     return f"/tmp/synapsed-{os.getuid()}-{_hash(run):012x}"
 
 
 def _hash(path: str) -> int:
-    """A stable 48-bit number (FNV-1a), the same in every process and run."""
+    """Returns a stable 48-bit number (FNV-1a), the same in every process and run."""
     value = 0xCBF29CE484222325
     for byte in os.fsencode(path):
         value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF

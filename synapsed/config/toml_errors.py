@@ -1,4 +1,4 @@
-"""What is wrong in a TOML file of the user's, told by file, line, key and the nearest known key."""
+"""Errors in a TOML file of the user's, with file, line, key and the nearest known key."""
 
 import difflib
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def describe_validation(
     error: ValidationError, path: Path, text: str, model: type[BaseModel], inside: Sequence[int | str] = ()
 ) -> str:
-    """The first thing wrong in `text`, with file, line, key, and for an unknown key the nearest known one. `inside`
+    """Returns the first error in `text`, with file, line, key, and for an unknown key the nearest known one. `inside`
     leads to the table of the file that was taken for a whole `model`."""
     data = tomllib.loads(text)
     for step in inside:
@@ -40,13 +40,13 @@ def describe_validation(
         near = difflib.get_close_matches(key, _known_keys(model, location[len(inside) : -1]), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{where}: unknown key {dotted!r}{hint}"
-    # What may be of several kinds has an error for each.
+    # A value of several kinds has an error for each.
     wrong = dict.fromkeys(_in_toml(each, dotted) for at, each in errors if at == steps)
     return f"{where}: {dotted}: {', or '.join(wrong)}"
 
 
 def _place(steps: "_Steps", error: "ErrorDetails") -> "_Steps":
-    """Where in the file it is: of a list with too many tables the first that is too many."""
+    """Returns the steps to the error's place: for a list with too many tables, to the first that is too many."""
     if error["type"] == "missing":
         return steps[:-1]
     if error["type"] == "too_long" and isinstance(error["input"], list):
@@ -55,7 +55,7 @@ def _place(steps: "_Steps", error: "ErrorDetails") -> "_Steps":
 
 
 def describe_syntax(error: tomllib.TOMLDecodeError, path: Path) -> str:
-    """Why the file at `path` is no TOML."""
+    """Returns the reason why the file at `path` is no TOML."""
     reason, at, place = str(error).partition(" (at line ")
     line, _, column = place.rstrip(")").partition(", column ")
     where = f"{path}:{line}: {reason} at column {column}" if at else f"{path}: {reason}"
@@ -63,7 +63,7 @@ def describe_syntax(error: tomllib.TOMLDecodeError, path: Path) -> str:
 
 
 def _written(data: Any, error: "ErrorDetails") -> tuple[int | str, ...]:
-    """The steps to what is wrong, without those that only name the kind that it was tried as."""
+    """Returns the steps to the error, without those that only name the kind that was tried."""
     steps = error["loc"]
     for number, step in enumerate(steps):
         if isinstance(data, dict) and step not in data and data.get("type") == step:
@@ -111,7 +111,7 @@ _ABOUT = re.compile(r"^Input should |^Value error, ")
 
 
 def _in_toml(error: "ErrorDetails", key: str) -> str:
-    """What is wrong, in words for who writes TOML, and how it is written instead."""
+    """Returns the error in words for an author of TOML, and the right form."""
     if error["type"] == "missing":
         return "is missing"
     kind = _KINDS.get(error["type"])
@@ -143,7 +143,7 @@ def _of_bound(bound: str, error: "ErrorDetails") -> str:
 
 
 def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
-    """Why the file at `path` cannot be read."""
+    """Returns the reason why the file at `path` cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return f"{path}: is not UTF-8 (byte {error.start})"
     return f"{path}: {error.strerror or error}"
@@ -155,8 +155,8 @@ type _Steps = Sequence[int | str]
 
 
 def line_of(text: str, steps: _Steps) -> int | None:
-    """Where the key at `steps` stands: in the innermost table that leads to it, else the first line that has it. Of
-    one that has a list, that is the key's line too."""
+    """Returns the line of the key at `steps`: in the innermost table that leads to it, else the first line that has it.
+    For an element of a list, it is the line of the list's key."""
     end = max((number for number, step in enumerate(steps, 1) if isinstance(step, str)), default=0)
     key = str(steps[end - 1]) if end else ""
     pattern = re.compile(rf"(?:^|[\[.\s{{,\"']){re.escape(key)}(?:[\]\s=.\"']|$)")
@@ -171,7 +171,7 @@ def line_of(text: str, steps: _Steps) -> int | None:
 
 
 class _Tables:
-    """Which table a line is in, as steps: arrays of tables with the number of the element."""
+    """Finds the table of a line, as steps: arrays of tables with the number of the element."""
 
     def __init__(self) -> None:
         self._here: tuple[int | str, ...] = ()
@@ -216,7 +216,7 @@ def _nested_model(annotation: Any) -> type[BaseModel] | None:
 
 
 def _written_below(data: Any, error: "ErrorDetails", at: int) -> tuple[int | str, ...]:
-    """The same, where the step at `at` only says of which kind the table is that `data` is."""
+    """Returns the same if the step at `at` only names the kind of the table that `data` is."""
     steps = error["loc"]
     below: ErrorDetails = {**error, "loc": steps[at + 1 :]}
     return (*steps[:at], *_written(data, below))

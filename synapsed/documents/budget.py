@@ -1,7 +1,7 @@
 """Limits the bytes of large documents that are in memory at once: read from the store, and not yet written to clients.
 
 A client that asks for an answer of megabytes and does not read it costs memory until it is cut off. All of them
-together get one budget. What many are sent counts once, by its key.
+together get one budget. A document for many clients counts once, by its key.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ BUDGET: Final = 64 * 1024 * 1024
 
 
 class Large(NamedTuple):
-    """Something large that is about to be read."""
+    """A large document that is about to be read."""
 
     id: str
     size: int
     """Bytes that its texts take in memory: a single character beyond Latin-1 doubles the whole text, an emoji makes it
     four times as long."""
     version: Hashable
-    """What changes with it: who reads the same version shares it."""
+    """Version: readers of the same version share the document."""
 
 
 class Lease:
-    """Room for one thing, for one who writes it."""
+    """Room for one document, for one writer of it."""
 
     __slots__ = ("_budget", "_key")
 
@@ -34,7 +34,7 @@ class Lease:
         self._key = key
 
     def release(self) -> None:
-        """May be called again."""
+        """Releases it; may be called again."""
         budget, self._budget = self._budget, None
         if budget is not None:
             budget._give_back(self._key)  # noqa: SLF001 - made by it
@@ -50,8 +50,8 @@ class _Held:
 
 
 class Budget:
-    """One for all who write to clients. Whoever waits gets room in the order of coming, but for those who want what is
-    held already: they cost nothing. What is larger than the whole budget gets room when it is alone."""
+    """The budget for all writers to clients. Waiters get room in their order, except for documents that are held
+    already, which cost nothing. A document larger than the whole budget gets room when it is alone."""
 
     def __init__(self, size_max: int = BUDGET) -> None:
         self.used = 0
@@ -61,11 +61,11 @@ class Budget:
 
     @property
     def waiting(self) -> int:
-        """How many wait for room."""
+        """Number of waiters for room."""
         return sum(not place.done() for _, _, place in self._waiting)
 
     def take_now(self, key: Hashable, size: int) -> Lease | None:
-        """None where there is no room, or others wait for it."""
+        """Returns room; None if there is no room, or others wait for it."""
         if key in self._held or (self._fits(size) and not self._waiting):
             return self._give(key, size)
         return None
@@ -87,13 +87,13 @@ class Budget:
             raise
 
     def share(self, key: Hashable, value: Any) -> None:
-        """Keep what was read under `key` for all who hold that, until the last of them gives it back. This and `shared`
-        may be called in any thread."""
+        """Keeps a document read under `key` for all its holders, until the last of them gives it back. This and
+        `shared` may be called in any thread."""
         if (held := self._held.get(key)) is not None:
             held.shared = value
 
     def shared(self, key: Hashable) -> Any:
-        """None where nobody has read it yet."""
+        """Returns the document; None until it was read."""
         held = self._held.get(key)
         return None if held is None else held.shared
 
@@ -117,7 +117,7 @@ class Budget:
             self._admit()
 
     def _admit(self) -> None:
-        """Those who fit now, and with them all who wait for the same."""
+        """Admits the waiters for whom there is room now, and all who wait for the same."""
         while self._waiting:
             key, size, place = self._waiting[0]
             if not place.done():

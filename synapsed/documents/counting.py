@@ -1,4 +1,4 @@
-"""How many values a JSON text has, found without reading it. `reading` says why."""
+"""Counts the values of a JSON text without reading it. `reading` gives the reason."""
 
 import re
 from typing import Final
@@ -9,24 +9,25 @@ VALUES_MAX: Final = 50_000
 """Values of all objects and arrays of a document together."""
 _NEWLINE: Final = re.compile(rb"\r\n?")
 _STRING: Final = re.compile(rb'"[^"\n]*["\n]')
-"""No string goes over the end of a line: what else has quotes in a stream, a comment say, hides nothing behind it."""
+"""A string, which never goes over the end of a line: an unclosed quote elsewhere in a stream, in a comment say, hides
+nothing after it."""
 _ENDS: Final = len(b"\r\n\r")
 _ITS_END: Final = re.compile(rb'["\n]')
 
 
 class TooMuch(ValueError):
-    """It is JSON, and more of it than is taken."""
+    """The text is JSON, but larger than the limits."""
 
 
 class Tally:
-    """What has been seen of one document."""
+    """Counts of one document so far."""
 
     def __init__(self) -> None:
         self._keys = 0
         self._values = 0
 
     def add(self, outside: bytes) -> None:
-        """`outside` is some of the text outside of its strings. Raises TooMuch."""
+        """Adds `outside`, a piece of the text outside of its strings. Raises TooMuch."""
         self._keys += outside.count(b":")
         self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
         if self._keys > KEYS_MAX:
@@ -36,13 +37,13 @@ class Tally:
 
 
 def segments(text: bytes) -> list[bytes]:
-    """What is between the quotes of `text`, which does not begin within an escape: each second one is a string's
-    inside."""
+    """Returns the pieces between the quotes of `text`, which does not begin within an escape: each second one is a
+    string's inside."""
     return text.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
 
 
 def ends_in_escape(text: bytes) -> bool:
-    """Whether its last byte begins an escape."""
+    """Returns True if its last byte begins an escape."""
     return bool((len(text) - len(text.rstrip(b"\\"))) % 2)
 
 
@@ -56,7 +57,7 @@ class Meter:
         self._held = b""
 
     def feed(self, piece: bytes) -> None:
-        """Raises TooMuch."""
+        """Counts a piece. Raises TooMuch."""
         text = self._held + piece
         # A part of an escape, of a line's end or of an empty line waits for the rest of it.
         end = len(text) - int(ends_in_escape(text))
@@ -68,7 +69,7 @@ class Meter:
             return
         first, ends, rest = _NEWLINE.sub(b"\n", text).partition(b"\n\n")
         self._add(first)
-        if ends:  # what begins and ends within one piece is no larger than that
+        if ends:  # a document within one piece is no larger than that
             self._tally, self._inside = Tally(), False
             self._add(rest.rpartition(b"\n\n")[2])
 

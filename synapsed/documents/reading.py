@@ -1,6 +1,6 @@
 """JSON from outside, read piece by piece and refused early.
 
-What makes a document dear is not its bytes but its values: half a million keys of five bytes each hold up the loop for
+The cost of a document is not its bytes but its values: half a million keys of five bytes each hold up the loop for
 seconds. They are counted before anything is made of them, without looking into strings. A string of megabytes is read
 apart from the document that it stands in, and put in its place.
 """
@@ -18,11 +18,11 @@ import pydantic_core
 from synapsed.documents.counting import KEYS_MAX, Tally, TooMuch, ends_in_escape, segments
 
 SLICE: Final = 64 * 1024
-"""Bytes that are looked through, or made a text of, at a time. A string that long is read apart."""
+"""Bytes that are scanned, or decoded, at a time. A string that long is read apart."""
 SMALL: Final = 4 * KEYS_MAX
 """Bytes of a document that cannot have too many keys, and is read at once."""
 _MARK: Final = token_hex(16)
-"""Begins what stands for a string that is read apart. Nobody is ever told of it, so that nobody can write it."""
+"""Beginning of the mark for a string that is read apart. It stays secret, so that no text can contain it."""
 _LARGE_EXPONENT: Final = re.compile(rb"[eE]\+?[0-9]{3}")
 _EXPONENT_SIZE: Final = 8
 _COLON: Final = re.compile(rb"[ \t\r\n]*:")
@@ -31,15 +31,15 @@ _ESCAPE_SIZE: Final = 6
 _CHARACTER_SIZE: Final = 4
 _CONTINUES_MASK: Final = 0xC0
 _CONTINUES: Final = 0x80
-"""What a byte of UTF-8 that continues a character has in its highest bits."""
+"""Highest bits of a byte of UTF-8 that continues a character."""
 
 type Reading = Generator[None, None, Any]
 
 
 async def read(raw: bytes) -> Any:
-    """The value of a JSON text; others have the loop between two pieces of a large one. Raises ValueError and TooMuch:
-    NaN, infinities, numbers too large to be one, lone surrogates, text that is not UTF-8 and more than some 200 levels
-    are not JSON here."""
+    """Returns the value of a JSON text; others have the loop between two pieces of a large one. Raises ValueError and
+    TooMuch: NaN, infinities, numbers too large to be one, lone surrogates, text that is not UTF-8 and more than some
+    200 levels are not JSON here."""
     if len(raw) <= SMALL:
         return _at_once(raw)
     steps = reading(raw)
@@ -52,8 +52,8 @@ async def read(raw: bytes) -> Any:
 
 
 def read_aside(raw: bytes) -> Any:
-    """The same in a thread other than the loop's, which gets the interpreter between two pieces. What is read is ours:
-    its values are not counted."""
+    """Does the same in a thread other than the loop's, which gets the interpreter between two pieces. The text is our
+    own: its values are not counted."""
     steps = reading(raw, counted=False)
     while True:
         try:
@@ -75,7 +75,7 @@ def reading(raw: bytes, *, counted: bool = True) -> Reading:
     except TooMuch:
         raise
     except ValueError:
-        return _value(raw, infinite=True)  # which says where in the whole it is wrong
+        return _value(raw, infinite=True)  # its error names the place in the whole text
 
 
 def _at_once(raw: bytes) -> Any:
@@ -90,20 +90,20 @@ def _value(raw: bytes, *, infinite: bool) -> Any:
 
 
 class _Survey:
-    """What a document has, found without reading it: how many values, and where its long strings are."""
+    """Facts about a document, found without reading it: the number of values, and the places of its long strings."""
 
     def __init__(self, raw: bytes, *, counted: bool) -> None:
         self.long: list[tuple[int, int]] = []
-        """Where their quotes are, the first and the last."""
+        """Places of their quotes, the first and the last."""
         self.exponents = False
-        """Whether there may be a number that is too large to be one."""
+        """True if there may be a number that is too large to be one."""
         self._raw = raw
         self._counted = counted
         self._tally = Tally()
         self._edge = b""
 
     def steps(self) -> Generator[None]:
-        """Looks through a slice with each step. Raises TooMuch."""
+        """Scans a slice with each step. Raises TooMuch."""
         raw, at, inside, opened = self._raw, 0, False, 0
         while at < len(raw):
             slice_ = raw[at : at + SLICE]
@@ -130,7 +130,7 @@ class _Survey:
 
 
 def _apart(raw: bytes, survey: _Survey) -> Reading:
-    """The document's long strings, then the rest of it with marks in their places."""
+    """Reads the document's long strings, then the rest of it with marks in their places."""
     texts: dict[str, str] = {}
     rest: list[bytes] = []
     at = 0
@@ -156,8 +156,8 @@ def _text(raw: bytes, start: int, stop: int) -> Generator[None, None, str]:
 
 
 def _cut(raw: bytes, start: int, at: int) -> int:
-    """Where the string that begins at `start` may be cut, not far before `at`: not within a character, an escape or a
-    pair of surrogates."""
+    """Returns a place where the string that begins at `start` may be cut, not far before `at`: not within a character,
+    an escape or a pair of surrogates."""
     for _ in range(_CHARACTER_SIZE - 1):
         if raw[at] & _CONTINUES_MASK == _CONTINUES:
             at -= 1

@@ -1,8 +1,8 @@
-"""JSON with large texts in it, encoded once for all who are sent them, and piece by piece.
+"""JSON with large texts in it, encoded once for all receivers, and piece by piece.
 
-An answer of megabytes goes to every stream that follows its task, in any of the dialects: what differs is a few bytes
-around the same text. So a large text is encoded apart from the document that it stands in, by whoever needs the next
-piece of it first, and shared for as long as anybody writes it. No piece is worth more than a moment of the loop.
+An answer of megabytes goes to every stream that follows its task, in any of the dialects: they differ in a few bytes
+around the same text. So a large text is encoded apart from its document, by the first writer that needs the next piece,
+and shared for as long as it is being written. No piece takes more than a moment of the loop.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ PIECE: Final = 16 * 1024
 LARGE: Final = 4 * PIECE
 """Characters from which on a text is shared."""
 SAMPLE: Final = 128
-"""Characters of a text's beginning, middle and end by which it is found; to hash it whole would take ten times as long
-as to compare it."""
+"""Characters of a text's beginning, middle and end by which it is found; hashing it whole would take ten times as long
+as comparing it."""
 _MARK: Final = token_hex(16)
-"""Stands for a large text in the document around it. Nobody is ever told of it, so that nobody can write it."""
+"""Mark of a large text in its document. It stays secret, so that no text can contain it."""
 _MARK_JSON: Final = f'"{_MARK}"'.encode()
 
 
@@ -32,12 +32,12 @@ type Parts = list[bytes | SharedText]
 
 
 def encode_json(value: Any) -> bytes:
-    """`value` as JSON; what is no number in JSON becomes null."""
+    """Returns `value` as JSON; numbers that JSON does not have become null."""
     return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
 class SharedText:
-    """A text as the inside of a JSON string, encoded as far as somebody has needed it."""
+    """A text as the inside of a JSON string, encoded as far as it was needed."""
 
     __slots__ = ("__weakref__", "_pieces", "text")
 
@@ -46,7 +46,7 @@ class SharedText:
         self._pieces: list[bytes] = []
 
     def __len__(self) -> int:
-        """Characters."""
+        """Returns the number of characters."""
         return len(self.text)
 
     def pieces(self) -> Iterator[bytes]:
@@ -60,25 +60,25 @@ class SharedText:
 
 
 class Whole:
-    """A document in one piece, for those who must write it so; as long as anybody holds it, all have the same one."""
+    """A document in one piece, for writers that need it so; all its present holders share one."""
 
     __slots__ = ("__weakref__", "_parts", "data")
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts  # while they live, their ids are nobody else's
+        self._parts = parts  # while they live, their ids are unique
         self.data = b"".join(piece for part in parts for piece in _pieces(part))
 
 
 class Texts:
-    """The large texts that are being written, by what they say: an event's readers share its objects, and a task is
-    read for each who asks for it."""
+    """The large texts that are being written, by their content: an event's readers share its objects, and a task is
+    read for each of its readers."""
 
     def __init__(self) -> None:
         self._held: WeakValueDictionary[tuple[int, str, str, str], SharedText] = WeakValueDictionary()
         self._wholes: WeakValueDictionary[tuple[bytes | int, ...], Whole] = WeakValueDictionary()
 
     def encode(self, value: Any) -> Parts:
-        """`value` as JSON, in parts."""
+        """Returns `value` as JSON, in parts."""
         if not has_large(value):
             return [encode_json(value)]
         texts: list[SharedText] = []
@@ -89,7 +89,7 @@ class Texts:
         return parts
 
     async def whole(self, value: Any) -> Whole:
-        """`value`, which may be JSON already, as JSON in one piece."""
+        """Returns `value`, which may be JSON already, as JSON in one piece."""
         parts: Parts = [value] if isinstance(value, bytes) else self.encode(value)
         if len(parts) == 1:
             return Whole(parts)
@@ -101,7 +101,8 @@ class Texts:
         return held
 
     def _lift(self, value: Any, texts: list[SharedText]) -> Any:
-        """`value` with a mark in place of each large text; the texts go to `texts`, in the order of the document."""
+        """Returns `value` with a mark in place of each large text; the texts go to `texts`, in the order of the
+        document."""
         if isinstance(value, dict):
             return {key: self._lift(child, texts) for key, child in value.items()}
         if isinstance(value, list):
@@ -123,7 +124,7 @@ class Texts:
 
 
 def sliced(parts: Parts) -> Iterator[bytes]:
-    """The bytes of `parts`, at most about `PIECE` at a time. What is small is joined to one."""
+    """Yields the bytes of `parts`, at most about `PIECE` at a time. Small parts are joined."""
     small: list[bytes] = []
     size = 0
     for part in parts:
@@ -144,23 +145,23 @@ def _pieces(part: bytes | SharedText) -> Iterator[bytes]:
 
 
 async def joined(parts: Parts) -> bytes:
-    """`parts` in one piece, which is for those who keep it; others have the loop meanwhile."""
+    """Returns `parts` in one piece, for keeping; others have the loop meanwhile."""
     await encoded_size(parts)
     return b"".join(piece for part in parts for piece in _pieces(part))
 
 
 async def encoded_size(parts: Parts) -> int:
-    """Bytes of `parts` when they are written; the texts are encoded then."""
+    """Returns the bytes of `parts` when they are written; the texts are encoded then."""
     size = 0
     for number, piece in enumerate(sliced(parts)):
         size += len(piece)
-        if number:  # what is small is done at once
+        if number:  # a small text is done at once
             await asyncio.sleep(0)
     return size
 
 
 def has_large(value: Any) -> bool:
-    """Whether a text that is worth sharing is in a JSON value or in a model."""
+    """Returns True if a text that is worth sharing is in a JSON value or in a model."""
     waiting = [value]
     for one in waiting:  # grows meanwhile
         if isinstance(one, str):

@@ -1,4 +1,5 @@
-"""The few seams between rooms: what the supervisor asks of the store and of a link, and the API of the supervisor.
+"""The interfaces between rooms: those of the store and of a link for the supervisor, and that of the supervisor for the
+API.
 
 The tests' fakes of store, link and control are under `tests/fakes`; that of the store is held to the same contract
 tests as the real one.

@@ -1,5 +1,5 @@
-"""The supervisor, as the API sees it, in four parts: which agents there are, their processes, their tasks, and their
-terminals. Whoever needs one part is given that part.
+"""The supervisor, as the API sees it, in four parts: the directory of agents, their processes, their tasks, and their
+terminals. Each caller gets only the parts that it needs.
 
 Agents are named by id; `Directory.resolve` makes ids of addresses. Errors are those of `synapsed.errors`.
 """
@@ -22,7 +22,7 @@ from synapsed.model.task import Artifact, Message, Task
 type Bringing = Literal["connection", "missing", "all"]
 
 PERSON = Origin("person")
-"""A person of whom nothing more is known."""
+"""A person, without further knowledge of who it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ class OutputPiece:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What a new configuration does to `agent` (None: the daemon itself): it is added or started, restarted when it is
-    idle, stopped, brought up to date without any of this, or refused; `daemon` is for what a daemon reads only once."""
+    """Effect of a new configuration on `agent` (None: the daemon itself): it is added or started, restarted when it is
+    idle, stopped, updated without any of this, or refused; `daemon` is for settings that a daemon reads only at its
+    start."""
 
     agent: str | None
     action: Literal["add", "start", "restart", "stop", "update", "refused", "daemon"]
@@ -57,7 +58,7 @@ class StartRequest:
     env: dict[str, str] | None = None
     extra_env: dict[str, str] = field(default_factory=dict)
     attributes: ProcessAttributes | None = None
-    """Attributes of the caller's process; each that is not known is as the daemon has it."""
+    """Attributes of the caller's process; an unknown one is as the daemon has it."""
     cols: int = 120
     rows: int = 40
     save: bool = False
@@ -65,13 +66,13 @@ class StartRequest:
     conversation: str | None = None
     """The program's own id of an earlier conversation to go on with."""
     accept_agents: bool = False
-    """Type what other agents write also where no model reads it."""
+    """True: messages of other agents are typed even if no model reads them."""
     without_approval: bool = False
-    """Start it also where deny rules cannot be enforced."""
+    """True: it is started even if deny rules cannot be enforced."""
     prompt: str | None = None
     """The program's prompt, where no profile describes it."""
     resume_at_reset: bool = False
-    """Have a task that meets the account's usage limit go on when that ends."""
+    """True: a task that meets the account's usage limit goes on when that ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,31 +87,31 @@ class SendRequest:
     metadata: dict[str, Any] = field(default_factory=dict)
     command: bool = False
     wait: bool = False
-    """The sender does nothing else until there is an answer."""
+    """The sender only waits until there is an answer."""
     key: str | None = None
-    """Of the sender's own: what comes again under the same key is the same task."""
+    """Idempotency key chosen by the sender: a second request with the same key gets the same task."""
     of_agent: bool = False
-    """An agent wrote it, here or on another host; else it is a person's."""
+    """True if an agent wrote it, here or on another host; else a person did."""
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Marks of the part that sends it: its task keeps them by keys that no client sets (`released_names`)."""
     named: bool = False
     """The message's id is its sender's own: the same message again is the same task."""
     where: Where | None = None
-    """Where it came from."""
+    """Origin of the request."""
 
 
 class Directory(Protocol):
-    """Which agents there are, who they are and what they show of themselves."""
+    """The list of agents: their names, ids and descriptions."""
 
     def agents(self) -> list[AgentView]: ...
 
     def resolve(self, address: str, *, folders: bool = True) -> str:
-        """The id of the agent that `address` means: one of ours, or else one elsewhere, or else (`folders`) the one in
-        the folder of that name. Raises UnknownAgent, AmbiguousAddress."""
+        """Returns the id of the agent that `address` means: an agent of this host, or else one elsewhere, or else
+        (`folders`) the one in the folder of that name. Raises UnknownAgent, AmbiguousAddress."""
         ...
 
     def teams(self) -> dict[str, list[str]]:
-        """The members of each team, by name."""
+        """Returns the members of each team, by name."""
         ...
 
     def agent_on_port(self, port: int) -> str | None: ...
@@ -118,16 +119,17 @@ class Directory(Protocol):
     def view(self, agent_id: str) -> AgentView: ...
 
     def detail(self, agent_id: str) -> AgentDetail:
-        """All but what its screen shows, which `Terminals.visible` tells."""
+        """Returns all details except those on its screen, which `Terminals.visible` returns."""
         ...
 
     async def gone(self, agent_id: str) -> list[str]:
-        """The names of variables of the environment of the agent's next start that lead to what is not there."""
+        """Returns the names of variables in the environment of the agent's next start that lead to files which do not
+        exist."""
         ...
 
     async def explain(self, agent_id: str) -> list[Testimony]:
-        """The chain of evidence for what is believed of the agent, strongest channel first: its process, then what
-        its link tells."""
+        """Returns the chain of evidence for the agent's state, strongest channel first: its process, then the reports
+        of its link."""
         ...
 
     def profiles(self) -> list[ProfileAnswer]: ...
@@ -135,20 +137,21 @@ class Directory(Protocol):
     async def conversations(
         self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]
     ) -> list[ConversationAnswer]:
-        """Conversations found on disk below `home` (None: the daemon's), or where `env` says, newest first: each with
-        the beginning of its prompt, and the name of the agent that is in it now."""
+        """Returns conversations found on disk below `home` (None: the daemon's), or at the place that `env` names,
+        newest first: each with the beginning of its prompt, and the name of the agent that is in it now."""
         ...
 
     async def process_of(self, pid: int) -> str | None:
-        """The agent whose program is `pid` or an ancestor of it, by pid and start time; None for none of them."""
+        """Returns the agent whose program is `pid` or an ancestor of it, by pid and start time; None if there is
+        none."""
         ...
 
     def granted(self, agent_id: str) -> frozenset[str]:
-        """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
+        """Returns the rights that the agent's profile grants beyond an agent's rights; empty if the agent is gone."""
         ...
 
     def token_owner(self, token: str) -> str | None:
-        """The agent that was given this SYNAPSE_AGENT_TOKEN."""
+        """Returns the agent that got this SYNAPSE_AGENT_TOKEN."""
         ...
 
 
@@ -160,28 +163,29 @@ class Processes(Protocol):
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
 
     async def restart(self, agent_id: str, *, when_idle: bool = False, without_approval: bool = False) -> AgentView:
-        """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
-        of the daemon does not forget it. `without_approval`: also where deny rules cannot be enforced, from now on."""
+        """Restarts the agent's program. `when_idle`: only when no turn runs and nothing is being typed; the call
+        returns at once, and a restart of the daemon does not forget it. `without_approval`: even if deny rules cannot
+        be enforced, from now on."""
         ...
 
     async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:
-        """Keep for the agent's next start, of the environment of a shell, what tells how its login is reached
-        (`connection`), what of that replaces something that is gone (`missing`), or `all`. Returns the names of what
-        is another now; with `all`, of what decides which code runs."""
+        """Keeps variables of a shell's environment for the agent's next start: those that lead to its login
+        (`connection`), those that replace something that is gone (`missing`), or `all`. Returns the names of changed
+        variables; with `all`, of those that decide which code runs."""
         ...
 
     async def park(self, agent_id: str) -> AgentView:
-        """End its program until the next message, terminal or start; returns when it is parked. Raises NotReady where
-        it is not idle, InvalidRequest where its conversation would be lost."""
+        """Ends its program until the next message, terminal or start; returns when it is parked. Raises NotReady if it
+        is not idle, InvalidRequest if its conversation would be lost."""
         ...
 
     async def kill(self, agent_id: str) -> AgentView:
-        """SIGKILL to the program; the restart policy applies."""
+        """Sends SIGKILL to the program; the restart policy applies."""
         ...
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
-        """Read configuration and profiles again and do what changed; or only say it. Raises ConfigError, and then
-        nothing has changed."""
+        """Reads configuration and profiles again and applies the changes; with `dry_run` only returns them. Raises
+        ConfigError, and then nothing has changed."""
         ...
 
     async def shutdown(self, *, keep_agents: bool) -> None: ...
@@ -193,29 +197,29 @@ class Tasks(Protocol):
     async def send(self, agent_id: str, request: SendRequest) -> Task: ...
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        """A task of the agent's own that a reply will complete, within `limit` seconds of the question."""
+        """Makes a task of the agent's own that a reply will complete, within `limit` seconds of the question."""
         ...
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        """The agent replies: to `metadata.in_reply_to`, else to what it was asked last."""
+        """Gives the agent's reply: to `metadata.in_reply_to`, else to the last question that it got."""
         ...
 
     async def collected(self, task_id: str) -> None:
-        """The caller that waited for the reply has it."""
+        """Called when the waiting caller has the reply."""
         ...
 
     def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
-        """While agent `waiter` does nothing but wait for the task. Raises WouldDeadlock."""
+        """Lasts while agent `waiter` only waits for the task. Raises WouldDeadlock."""
         ...
 
     async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
-        """The task by its id or an unambiguous prefix of at least 8 characters; see `find_id`."""
+        """Returns the task by its id or an unambiguous prefix of at least 8 characters; see `find_id`."""
         ...
 
     async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
-        """The whole id of the task, without reading it. A prefix is one of the tasks of agent `agent_id` and of those
-        that agent `visible_to` may see: others neither are found nor make it ambiguous. A whole id is given back as it
-        is. Raises TaskNotFound, AmbiguousAddress."""
+        """Returns the whole id of the task, without reading the task. A prefix is searched among the tasks of agent
+        `agent_id` and those that agent `visible_to` may see: others neither are found nor make it ambiguous. A whole id
+        is returned as it is. Raises TaskNotFound, AmbiguousAddress."""
         ...
 
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
@@ -237,37 +241,37 @@ class Tasks(Protocol):
     ) -> Task: ...
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """What the agent made in the turn that runs: a new artifact, one in place of another of its id, or with
-        `append` further parts of it. Raises NotWaiting where the agent does not work on the task."""
+        """Adds the agent's output in the running turn: a new artifact, one in place of another with its id, or with
+        `append` further parts of it. Raises NotWaiting if the agent does not work on the task."""
         ...
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        """Put into the log what somebody reports of the agent, itself perhaps, and of a task of it."""
+        """Appends a report about the agent, perhaps its own, and about a task of it to the log."""
         ...
 
 
 class Terminals(Protocol):
-    """What the agents show, and what is typed to them outside of any task."""
+    """The screens of the agents, and keys for them outside of any task."""
 
     async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
-        """What the agent shows; of a parked one, what it showed last."""
+        """Returns the agent's screen; for a parked agent, its last screen."""
         ...
 
     async def visible(self, agent_id: str) -> str:
-        """What stands on the agent's screen, or did last."""
+        """Returns the text on the agent's screen, or on its last one."""
         ...
 
     async def context(self, agent_id: str, limit: int = 2000) -> str:
-        """The last `limit` characters of what the agent shows."""
+        """Returns the last `limit` characters of the agent's output as text."""
         ...
 
     async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
-        """At most `limit` bytes of raw output from offset `start` on, or where it is not kept any more from the oldest
-        that is; None: the last."""
+        """Returns at most `limit` bytes of raw output from offset `start` on, or from the oldest kept byte if that one
+        is gone; None: the last bytes."""
         ...
 
     async def recording(self, agent_id: str, limit: int) -> str:
-        """The last `limit` bytes of raw output as an asciicast."""
+        """Returns the last `limit` bytes of raw output as an asciicast."""
         ...
 
     async def attach(
@@ -277,42 +281,44 @@ class Terminals(Protocol):
         ...
 
     def watch(self, agent_id: str) -> ScreenWatch:
-        """To be told when what the agent shows may have changed. Nothing is attached by that, and a parked agent stays
-        so. Raises NotReady where no program runs."""
+        """Returns a watch that reports when the agent's screen may have changed. It attaches nothing, and a parked
+        agent stays so. Raises NotReady if no program runs."""
         ...
 
     def settings(self) -> dict[str, Any]:
-        """What holds in attached terminals (`[attach]`)."""
+        """Returns the settings of attached terminals (`[attach]`)."""
         ...
 
     def looked_at(self, agent_id: str) -> bool:
-        """Returns True if a person sits at a terminal that is attached to the agent, and could answer what it asks."""
+        """Returns True if a person sits at a terminal that is attached to the agent, and could answer its question."""
         ...
 
     def hands_at(self) -> float | None:
-        """When a person last pressed a key at any agent's terminal, on the monotonic clock; None if nobody has."""
+        """Returns the time at which a person last pressed a key at any agent's terminal, on the monotonic clock; None
+        if there was no such key."""
         ...
 
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
-        """Press keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
+        """Presses keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
         ...
 
     async def answer(self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON) -> None:
-        """Answer a prompt outside any task."""
+        """Answers a prompt outside any task."""
         ...
 
     async def interrupt(self, agent_id: str, *, background: bool = False) -> bool:
-        """Stop the turn that runs, a person's own too; a task that ran ends `canceled`. `background`: instead all that
-        runs in the background of a program at rest. Raises NotReady."""
+        """Stops the running turn, a person's own too; a task in it ends `canceled`. `background`: stops instead all
+        background tasks of a program at rest. Raises NotReady."""
         ...
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        """What the agent's approval policy answers to its program's question `event`; None leaves it to a person."""
+        """Returns the decision of the agent's approval policy on its program's question `event`; None leaves it to a
+        person."""
         ...
 
 
 class Control(Protocol):
-    """Everything that the API and the person's tool can ask, and the log of what happens."""
+    """All requests of the API and of the person's tool, and the log of events."""
 
     @property
     def directory(self) -> Directory: ...
@@ -331,39 +337,39 @@ class Control(Protocol):
 
 
 class OutboundQuestion(Protocol):
-    """Is put around making a message's `task` durable, for whatever agent it is: counts how far it has gone, and gives
-    the reply that is awaited for it, to be durable with it. Raises WouldDeadlock, HopLimit, InvalidRequest,
-    Forbidden."""
+    """Context around making a message's `task` durable, for any agent: it counts the hops of the message, and gives the
+    awaited reply, to be durable with it. Raises WouldDeadlock, HopLimit, InvalidRequest, Forbidden."""
 
     def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
 
 
 class Carrier(Protocol):
-    """One way to agents that are not this daemon's, under the names that they have here (`model.external.alias_of`): it
-    finds them, sends to them, and cancels and answers what it has sent."""
+    """One way to agents outside this daemon, under the names that they have here (`model.external.alias_of`): it finds
+    them, sends to them, and cancels and answers the tasks that it has sent."""
 
     @property
     def hint(self) -> str:
-        """What it says to whom an address leads to no host that it knows: where those are listed. May be empty."""
+        """Advice for an error about an unknown host: the place where hosts are listed. May be empty."""
         ...
 
     def find(self, address: str) -> str | None:
-        """The id of the agent elsewhere that `address` means. Raises UnknownAgent for a host that is not known,
-        NotKnownYet where that is not to be said before something is up."""
+        """Returns the id of the agent elsewhere that `address` means. Raises UnknownAgent for an unknown host,
+        NotKnownYet until a connection that decides this is open."""
         ...
 
     def carries(self, task: Task) -> bool:
-        """Returns whether the task, which is one of agents elsewhere, is its own: it stays so."""
+        """Returns True if this carrier carries the task, which is one of agents elsewhere; that never changes."""
         ...
 
     async def send(
         self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
     ) -> Task:
-        """`sender` is what the agent that sends to another host of the user's is called here, None for the user."""
+        """Sends a message. `sender` is the name here of the agent that sends to another host of the user's, None for
+        the user."""
         ...
 
     async def cancel(self, task: Task) -> Task: ...
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
-        """Answer what the task waits for over there."""
+        """Answers the question of the task there."""
         ...

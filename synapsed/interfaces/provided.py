@@ -1,7 +1,5 @@
-"""Protocols of what parts provide, for the kernel and for each other: what waits for the person, here and on other
-hosts; the agents of these; browsers that are told of it, which one part keeps and another one tells; and screens as
-documents.
-"""
+"""Protocols that parts implement for the kernel and for each other: the inbox here and those of other hosts; the agents
+of these; browsers that one part registers and another one notifies; and screens as documents."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,19 +15,19 @@ from synapsed.model.picture import Picture
 
 type DrawnForm = Literal["html", "svg", "png"]
 type Drawn = tuple[str, str | bytes]
-"""The media type, and the document."""
+"""Media type and content of a document."""
 
 
 class ScreenDrawing(Protocol):
     def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
-        """Blocks: call it in a thread. Raises NotReady where a library is missing."""
+        """Draws the screen. Blocks: call it in a thread. Raises NotReady if a library is missing."""
         ...
 
 
 class LineRouting(Protocol):
     def line(self, attachment: Attachment, agent_id: str, only: frozenset[str] | None) -> TypedLine | None:
-        """Returns what takes lines that are typed at the agent's terminal; None if all are the program's. `only`: names
-        of the only agents that may be written to; None: all."""
+        """Returns the reader of lines that are typed at the agent's terminal; None if all are the program's. `only`:
+        names of the only agents that may be written to; None: all."""
         ...
 
 
@@ -37,12 +35,13 @@ class WaitingHere:
     """The inbox of this host: empty, where no part keeps one."""
 
     def items(self) -> list[AttentionItem]:
-        """Returns the oldest first."""
+        """Returns the items, oldest first."""
         return []
 
     @property
     def moved(self) -> asyncio.Event:
-        """Is set at the next change of what is in it, and is another one then: take hold of it before you look."""
+        """Returns an event that is set at the next change of the inbox. The next change has a new event, so take it
+        before you read `items`."""
         return asyncio.Event()
 
 
@@ -50,7 +49,7 @@ class WaitingSource(Protocol):
     """The inboxes of other hosts."""
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
-        """Returns what waits for a person there, and what each host has said of it."""
+        """Returns the items that wait for a person there, and the state of each host."""
         ...
 
 
@@ -58,7 +57,7 @@ class AgentSource(Protocol):
     """The agents of other hosts."""
 
     async def agents(self) -> list[AgentView]:
-        """Returns those of hosts that can be reached, under their addresses here."""
+        """Returns the agents of hosts that can be reached, under their addresses here."""
         ...
 
     async def teams(self) -> dict[str, list[str]]:
@@ -67,7 +66,7 @@ class AgentSource(Protocol):
 
 
 class PushPlace(BaseModel):
-    """Where a browser is told (RFC 8030), and the keys that only it can read with (RFC 8291)."""
+    """Address at which a browser is notified (RFC 8030), and the keys for messages that only it can read (RFC 8291)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -80,7 +79,7 @@ class PushPlace(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """`id`: of the grant by which its page is let in. `answers`: it may answer what agents ask."""
+    """`id` is the id of the grant of its page. `answers`: it may answer questions of agents."""
 
     id: str
     name: str
@@ -90,17 +89,17 @@ class Subscriber:
 
 class Subscriptions(Protocol):
     key: str | None
-    """The public key with which a page subscribes, as browsers want it; for who tells them to set. None: nobody is
-    told."""
+    """The public key with which a page subscribes, as browsers want it; the part that sends notices sets it. None: no
+    notices are sent."""
     on_subscribed: Callable[[], None]
-    """Called when one was turned on or off, or is let in no more."""
+    """Called when one was turned on or off, or its grant has ended."""
 
     def subscribed(self) -> list[Subscriber]: ...
 
     async def subscribe(self, grant_id: str, push: PushPlace | None) -> None:
-        """Tell it there from now on; None: nowhere. Raises UnknownDevice, StoreError."""
+        """Sends notices there from now on; None: nowhere. Raises UnknownDevice, StoreError."""
         ...
 
     async def unsubscribe(self, grant_id: str, dead: PushPlace) -> None:
-        """It is told there no more, unless it has said something newer. Raises UnknownDevice, StoreError."""
+        """Ends the notices to that address, unless the page has given a newer one. Raises UnknownDevice, StoreError."""
         ...

@@ -1,6 +1,5 @@
-"""The clients of a keeper: its socket, bound where the launch wants it and bound again where somebody has removed it;
-accepting them, reading their requests, sending them what is theirs.
-"""
+"""The clients of a keeper: its socket, bound at the place of the launch and bound again if it was removed; accepting
+connections, reading requests, sending answers and output."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ BACKLOG = 16
 
 
 class Listener:
-    """`sock` listens at `path`. Raises LaunchRefused where it cannot."""
+    """`sock` listens at `path`. Raises LaunchRefused if it cannot."""
 
     __slots__ = ("_bound", "_folder", "_path", "sock")
 
@@ -29,8 +28,8 @@ class Listener:
         self.sock = self._bind()
 
     def renew(self) -> bool:
-        """Bind another `sock` where the last one, which is the caller's then, is not there any more; whether that was
-        so. Raises LaunchRefused; it stays as it was then."""
+        """Binds another `sock` if the last one is not at its path any more; the old one then belongs to the caller.
+        Returns True if it did. Raises LaunchRefused; then nothing has changed."""
         if self._is_there():
             return False
         try:
@@ -41,13 +40,13 @@ class Listener:
         return True
 
     def close(self) -> None:
-        """Stop listening, and remove what is ours."""
+        """Stops listening, and removes the socket if it is ours."""
         self.sock.close()
         if self._is_there():
             try:  # noqa: SIM105 - contextlib stays unimported
                 os.unlink(self._path)
             except OSError:
-                pass  # somebody removed it: nothing is left to clean up
+                pass  # it was removed already: nothing is left to clean up
         self._hold(-1)
 
     def _bind(self) -> socket.socket:
@@ -80,7 +79,7 @@ class Listener:
             return False
 
     def _keep_folder(self) -> None:
-        """A shared lock on a folder below /tmp keeps systemd-tmpfiles from what is in it, however old that is."""
+        """Holds a shared lock on a folder below /tmp, which keeps systemd-tmpfiles from removing the files in it."""
         fd = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -101,7 +100,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _unlink_stale(path: str) -> None:
-    """Removes what a killed keeper left behind, never a socket that somebody listens on."""
+    """Removes the socket that a killed keeper left behind, never one that a process listens on."""
     if not os.path.lexists(path):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -129,7 +128,7 @@ class Clients:
         self._connections: list[Connection] = []
 
     def listen(self, listener: socket.socket) -> None:
-        """Clients come to `listener` from now on; the one before is closed."""
+        """Accepts clients on `listener` from now on; the one before is closed."""
         if self._listener is not None:
             self._selector.unregister(self._listener)
             self._listener.close()
@@ -140,7 +139,7 @@ class Clients:
         return bool(self._connections)
 
     def serve(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """Sends everybody what their sockets take. True when somebody would take more at once."""
+        """Sends all clients the data that their sockets take. Returns True if a socket would take more at once."""
         hungry = False
         for client in tuple(self._connections):
             self._answer(client)
@@ -160,7 +159,7 @@ class Clients:
                 client.send(kind, header)
 
     def dismiss(self) -> None:
-        """Everybody gets what is theirs and is closed then; nothing more is read from them."""
+        """Sends all clients their remaining data and closes them then; nothing more is read from them."""
         for client in self._connections:
             client.closing = True
 
@@ -189,7 +188,7 @@ class Clients:
         self._answer(client)
 
     def _answer(self, client: Connection) -> None:
-        """Serves what waits, as long as the answers do not pile up."""
+        """Serves the waiting requests, as long as the answers do not pile up."""
         try:
             while client.backlog and client.has_room and not client.closing:
                 self._requests.serve(client, client.backlog.popleft())

@@ -1,12 +1,12 @@
-"""How a program ends: when to send TERM, when KILL, when its exit may be recorded. Pure: facts and time come in.
+"""The end of a program: the times to send TERM, to send KILL, and to record its exit. Pure: facts and time come in.
 
 The ladder, climbed on `stop` and, as far as something is left to end, after the program ended by itself::
 
     stop(grace) ──> term ──grace──> kill, kill, … ──nothing left──> last output ──> record
     exited      ──> output drained ──leftovers?──> term ──> kill …  ─┘
 
-Exit and end of output are unordered: a descendant may hold the terminal open long after the program is gone, so
-every wait for the end of output has a limit.
+Exit and end of output are unordered: a descendant may hold the terminal open long after the program is gone, so every
+wait for the end of output has a limit.
 """
 
 TERM = "term"
@@ -14,29 +14,29 @@ KILL = "kill"
 RECORD = "record"
 
 DRAIN_S = 0.3
-"""How long output may go on after the program's exit, and again after the sweep, when its end is not seen."""
+"""Seconds that output may go on after the program's exit, and again after the sweep, if its end is not seen."""
 
 SWEEP_GRACE_S = 0.2
-"""Between TERM and KILL for descendants of a program that ended by itself; the kernel sent them HUP already."""
+"""Seconds between TERM and KILL for descendants of a program that ended by itself; the kernel sent them HUP already."""
 
 KILL_LIMIT_S = 5.0
-"""After this much killing what is left is stuck in the kernel; it is reported, not waited for."""
+"""Seconds of killing after which the remaining processes are stuck in the kernel; they are reported, not waited for."""
 
 POLL_S = 0.02
-"""Between two looks at what is being ended; deaths and the end of output are told besides."""
+"""Seconds between two looks at the ending processes; deaths and the end of output are reported besides."""
 
 BLOCKED_POLL_S = 0.5
-"""The same while a full disk, perhaps for hours, keeps the end away."""
+"""Seconds between them while a full disk, perhaps for hours, delays the end."""
 
 
 class Ending:
-    """Decides; `next` is asked whenever something happened or `deadline` came, until it said RECORD."""
+    """Decides the next step. Call `next` after every event and at `deadline`, until it returns RECORD."""
 
     __slots__ = ("_exited_at", "_gone_at", "_kill_at", "_kill_until", "_look_at", "_sweep", "_term_due", "stopping")
 
     def __init__(self, *, sweep_on_exit: bool) -> None:
         self.stopping = False
-        """A stop was asked for."""
+        """A stop was requested."""
         self._sweep = sweep_on_exit
         self._exited_at: float | None = None
         self._gone_at: float | None = None
@@ -46,7 +46,7 @@ class Ending:
         self._look_at: float | None = None
 
     def stop(self, now: float, grace: float) -> None:
-        """A stop was asked for; of several the most impatient counts."""
+        """Requests a stop; the shortest grace of several requests counts."""
         self.stopping = True
         if self._gone_at is not None:
             return
@@ -61,19 +61,19 @@ class Ending:
         self._look_at = now
 
     def look(self, now: float) -> None:
-        """Something happened that may matter: ask `next` at once, if anything is going on."""
+        """Makes `next` due at once, because of an event, if anything is going on."""
         if self._look_at is not None:
             self._look_at = now
 
     def deadline(self) -> float | None:
-        """When `next` must be asked again at the latest; None while nothing is going on."""
+        """Time at which `next` must be called at the latest; None while nothing is going on."""
         return self._look_at
 
     def next(self, now: float, *, drained: bool, blocked: bool, has_survivors: bool) -> str | None:
-        """What to do now: TERM or KILL whatever is left, RECORD the exit, or None: nothing yet.
+        """Returns the next action: TERM or KILL for all remaining processes, RECORD the exit, or None: nothing yet.
 
-        `drained`: the end of all output was seen; `blocked`: the disk takes no output; `has_survivors`: the program
-        or a descendant lives.
+        `drained`: the end of all output was seen; `blocked`: the disk takes no output; `has_survivors`: the program or
+        a descendant lives.
         """
         if self._look_at is None:
             return None

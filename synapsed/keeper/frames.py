@@ -26,7 +26,7 @@ MAX_HEADER = 16 * 1024
 """Bytes of a header; the largest, a WELCOME with an exit record, stays below 2 KiB."""
 
 MAX_PAYLOAD = 256 * 1024
-"""Bytes of a payload: what one peer can make the other hold in one frame."""
+"""Bytes of a payload: the most that one peer can make the other hold in one frame."""
 
 MAX_OUTPUT = 64 * 1024
 """Bytes of output in one OUTPUT frame: large enough to amortise the header, small enough to keep replies quick."""
@@ -106,7 +106,7 @@ class Frame:
 
 
 def encode(kind: int, header: dict[str, object], payload: bytes | memoryview = b"") -> bytes:
-    """The bytes of one frame. Raises ValueError when header or payload exceed their limits."""
+    """Returns the bytes of one frame. Raises ValueError when header or payload exceed their limits."""
     head = json.dumps(header, separators=(",", ":")).encode("ascii")
     if len(head) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
         raise ValueError(f"frame too large: header {len(head)}, payload {len(payload)} bytes")
@@ -114,7 +114,8 @@ def encode(kind: int, header: dict[str, object], payload: bytes | memoryview = b
 
 
 def encode_output(channel: str, offset: int, payload: bytes) -> bytes:
-    """The bytes of an OUTPUT frame, as `encode` makes them, in a third of its time: they are nearly all there are."""
+    """Returns the bytes of an OUTPUT frame, as `encode` makes them, in a third of its time: nearly all frames are of
+    this type."""
     head = b'{"channel":"%b","offset":%d}' % (channel.encode("ascii"), offset)
     return _PREFIX.pack(MAGIC, OUTPUT, len(head), len(payload)) + head + payload
 
@@ -123,7 +124,7 @@ _QUIET = b'{"req":0,"quiet":true}'
 
 
 def encode_quiet_write(payload: bytes) -> bytes:
-    """The bytes of a WRITE that is not answered: a key of a person, who waits for its echo."""
+    """Returns the bytes of a WRITE without an answer: a key of a person, who waits for its echo."""
     return _PREFIX.pack(MAGIC, WRITE, len(_QUIET), len(payload)) + _QUIET + payload
 
 
@@ -137,7 +138,7 @@ class Decoder:
         self._broken: ProtocolError | None = None
 
     def __len__(self) -> int:
-        """Bytes held back for an incomplete frame."""
+        """Returns the bytes held back for an incomplete frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:

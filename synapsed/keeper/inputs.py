@@ -1,10 +1,10 @@
-"""The input of the program: the queue of what waits to be written, bounded and in order, and the journal of which
-inputs of this launch were written, each exactly once.
+"""The input of the program: the queue of waiting inputs, bounded and in order, and the journal of the written inputs of
+this launch, each written exactly once.
 
 One JSON object a line. The first line names the launch; `{"id", "length", "at"}` says that an input is about to be
 written, `{"id", "written", "offset"}` that it was (or how far it came). The first is on disk before the first byte
-reaches the program. Nothing is fsynced: the page cache outlives the keeper, and what loses it loses the program too. A
-torn last line is dropped on loading.
+reaches the program. Nothing is fsynced: the page cache outlives the keeper, and a crash that loses it ends the program
+too. A torn last line is dropped on loading.
 
 Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten.
 """
@@ -16,7 +16,7 @@ import sys
 from collections import deque
 
 MYPY = False
-if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
+if MYPY:  # true for type checkers: the keeper imports no typing at run time
     from .requests import Connection
 
 
@@ -56,7 +56,7 @@ class Journal:
         return len(self._entries)
 
     def get(self, input_id: str) -> Entry | None:
-        """The entry of an input that was begun, if it is still remembered."""
+        """Returns the entry of an input that was begun, if it is still remembered."""
         return self._entries.get(input_id)
 
     def begin(self, input_id: str, length: int, at: int) -> Entry:
@@ -177,10 +177,10 @@ class Pending:
         self.done = 0
         self.at = 0
         self.hidden = False
-        """The terminal took lines and showed nothing of them when this was begun: it answers a password prompt."""
+        """True if the terminal was in line mode without echo when this was begun: it answers a password prompt."""
         self.entry: Entry | None = None
         self.waiters: list[tuple[Connection, int]] = []
-        """(connection, request number) of everyone who waits for the outcome: a repeated id joins the first."""
+        """(connection, request number) of every client that waits for the outcome: a repeated id joins the first."""
 
     @property
     def begun(self) -> bool:
@@ -207,7 +207,7 @@ class InputQueue:
         return self.size + size <= QUEUE_LIMIT
 
     def known(self, input_id: str) -> tuple[Pending | None, Entry | None]:
-        """What is known of an input: it waits (Pending), or it was written (Entry), or neither."""
+        """Returns the state of an input: it waits (Pending), or it was written (Entry), or neither."""
         for pending in self._queue:
             if pending.input_id == input_id:
                 return pending, None
@@ -224,7 +224,8 @@ class InputQueue:
             pending.entry = self._journal.begin(pending.input_id, len(pending.data), at)
 
     def write(self, fd: int) -> bool:
-        """Writes of the head what `fd` takes now; True when all of it is out. Raises OSError other than EAGAIN."""
+        """Writes as much of the head as `fd` takes now; True when all of it is out. Raises OSError other than
+        EAGAIN."""
         pending = self._queue[0]
         view = memoryview(pending.data)
         while pending.done < len(view):
@@ -238,7 +239,7 @@ class InputQueue:
         return True
 
     def take(self, offset: int) -> Pending:
-        """Removes the head; what was written of it, perhaps all, is journalled with the spool's end `offset`."""
+        """Removes the head; its written part, perhaps all, is journalled with the spool's end `offset`."""
         pending = self._queue.popleft()
         self.size -= len(pending.data)
         if pending.entry is not None and pending.input_id is not None:
@@ -255,7 +256,8 @@ class LineCheck:
         self._fd = fd
         self._open = 0  # bytes of the line that earlier inputs began and did not end
         self.hides = False
-        """At the last look the terminal was in canonical mode without echo: what is typed is meant to be secret."""
+        """True if the terminal was in canonical mode without echo at the last look: the typed text is meant to be
+        secret."""
 
     def refuses(self, data: bytes) -> int | None:
         """Length of the longest line when the terminal would cut it; else None, and `data` counts as written.

@@ -1,4 +1,5 @@
-"""From the launch specification to a running keeper: files, socket, program, and the way into the background."""
+"""The way from the launch specification to a running keeper: files, socket, program, and the change to the
+background."""
 
 import fcntl
 import json
@@ -36,8 +37,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _limit_files(soft: int) -> None:
-    """The soft limit of who started the daemon, which has raised its own; it never gets higher by this, nor too low for
-    the keeper: its program gets its own."""
+    """Sets the soft limit of files back to that of the daemon's own starter, since the daemon has raised it. It never
+    gets higher by this, nor too low for the keeper; the program gets its own."""
     if soft:
         wanted = max(soft, OWN_FILES)
         now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -133,7 +134,7 @@ def _keep(spec: Spec, ptyprocess_dir: str, report: int | None) -> int:
 
 
 def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
-    """Everything that can refuse comes before the program is spawned, the spawn last."""
+    """Starts the keeper. All checks that can refuse come before the program is spawned; the spawn comes last."""
     try:
         os.makedirs(spec.state_dir, mode=0o700, exist_ok=True)
         if detach:
@@ -169,7 +170,7 @@ def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
 
 
 def _tell_ready(path: str) -> None:
-    """Tells a service manager that waits for it that the keeper listens and the program runs."""
+    """Reports to a waiting service manager that the keeper listens and the program runs."""
     if path:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.connect("\0" + path[1:] if path.startswith("@") else path)
@@ -181,7 +182,7 @@ def _at_least(spec: Spec, channel: str) -> int:
 
 
 def _detach(log: str) -> None:
-    """Standard input and output lead nowhere, errors go to the log. The launcher's pipes are let go by this."""
+    """Connects standard input and output to nothing, and errors to the log. This lets go of the launcher's pipes."""
     null = os.open(os.devnull, os.O_RDWR)
     errors = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for target, fd in ((0, null), (1, null), (2, errors)):
@@ -191,7 +192,7 @@ def _detach(log: str) -> None:
 
 
 def _lock(path: str) -> int:
-    """One keeper writes to a spool. The lock is held while the returned fd is open."""
+    """Takes the lock that allows one keeper to write to a spool. It is held while the returned fd is open."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

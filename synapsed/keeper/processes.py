@@ -1,4 +1,4 @@
-"""What the keeper knows about processes: identity, descendants, the peer of a socket.
+"""Facts about processes for the keeper: identity, descendants, the peer of a socket.
 
 On Linux everything is read from /proc and the keeper is a subreaper, so that every descendant, setsid'd and
 double-forked ones included, is found below it. Elsewhere `ps` is asked and orphans are known by their process group.
@@ -20,7 +20,7 @@ _START_TIME = 19  # index of field 22 of /proc/PID/stat, counted from the state
 
 
 def start_mark(pid: int) -> int | None:
-    """A number that together with the pid names one process for ever; None when it is gone or a zombie.
+    """Returns a number that together with the pid names one process for ever; None when it is gone or a zombie.
 
     On Linux 20 bits of the boot's id and 33 bits of the start time in ticks since boot, because pids and ticks both
     come again after a reboot; elsewhere the start time in seconds. Below 2**53, so that every JSON reader keeps it.
@@ -37,18 +37,18 @@ def start_mark(pid: int) -> int | None:
 
 
 def is_before_boot(mark: int) -> bool:
-    """Whether `mark` is a start mark of an earlier boot. On Linux only."""
+    """Returns True if `mark` is a start mark of an earlier boot. On Linux only."""
     return mark >> _TICK_BITS != _boot_mark()
 
 
 def lived_s(mark: int) -> float:
-    """Seconds since a process of this boot started, by the clock that nobody sets. On Linux only."""
+    """Returns the seconds since a process of this boot started, by a clock that cannot be set. On Linux only."""
     ticks = mark & (1 << _TICK_BITS) - 1
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def parent_of(pid: int) -> int | None:
-    """Pid of its parent; None when it is gone, and for the first process of all."""
+    """Returns the pid of its parent; None when it is gone, and for the first process of all."""
     if not _LINUX:
         return int(_ps(["-o", "ppid=", "-p", str(pid)]) or 0) or None
     stat = _stat(str(pid))
@@ -56,8 +56,8 @@ def parent_of(pid: int) -> int | None:
 
 
 def has_descendants(program: int) -> bool:
-    """Whether `descendants` would find any, or a dead one that waits to be reaped. One system call on Linux: of a
-    subreaper's descendants at least one is its child."""
+    """Returns True if `descendants` would find any, or a dead one that waits to be reaped. One system call on Linux: at
+    least one of a subreaper's descendants is its child."""
     if not _LINUX:
         return bool(descendants(program))
     try:
@@ -68,7 +68,8 @@ def has_descendants(program: int) -> bool:
 
 
 def descendants(program: int) -> list[int]:
-    """Pids of the living processes below this one, and, without a subreaper, of the process group `program`."""
+    """Returns the pids of the living processes below this one, and, without a subreaper, of the process group
+    `program`."""
     root = os.getpid()
     children: dict[int, list[int]] = {}
     found = []
@@ -86,7 +87,7 @@ def descendants(program: int) -> list[int]:
 
 
 def become_subreaper() -> None:
-    """Orphaned descendants become children of this process from now on. Does nothing where that does not exist."""
+    """Makes orphaned descendants children of this process from now on. Does nothing on systems without this."""
     if _LINUX:
         import ctypes  # 0.2 MB, and only needed here
 
@@ -94,7 +95,7 @@ def become_subreaper() -> None:
 
 
 def peer_uid(sock: socket.socket) -> int | None:
-    """Uid of the process that connected `sock`, None where the system does not tell."""
+    """Returns the uid of the process that connected `sock`, None if the system does not report it."""
     if _LINUX:
         _pid, uid, _gid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(uid)
@@ -106,7 +107,7 @@ def peer_uid(sock: socket.socket) -> int | None:
 
 
 def _table() -> list[tuple[int, int, int, bool]]:
-    """(pid, parent, process group, dead) of every process."""
+    """Returns (pid, parent, process group, dead) of every process."""
     rows = []
     if not _LINUX:
         for line in _ps(["-A", "-o", "pid=,ppid=,pgid=,stat="]).splitlines():

@@ -24,13 +24,13 @@ from .spool import OutputChannel
 from .writer import InputWriter
 
 RETRY_S = 0.5
-"""Between two attempts at something that failed for want of disk space, or at a terminal that everybody closed."""
+"""Seconds between two attempts after a full disk, or at a terminal whose other side is closed."""
 
 FAREWELL_S = 1.0
-"""How long a keeper that ends goes on sending what its clients have not read."""
+"""Seconds for which an ending keeper goes on sending unread data to its clients."""
 
 SIZES_MAX = 64
-"""Sizes of the window that are remembered, for whoever draws output of before."""
+"""Number of window sizes that are remembered, for drawing older output."""
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -55,7 +55,7 @@ class Keeper:
         self.channels = channels
         self.exit_record: dict[str, object] | None = None
         self.sizes = [(0, spec.cols, spec.rows)]
-        """The last sizes of the window, each with how much output there was before it."""
+        """The last sizes of the window, each with the amount of output before it."""
         self._primary = channels[spec.channels[0]]
         self.input = InputWriter(program, InputQueue(journal), self._primary.spool, self._catch_up)
         self._lock = lock
@@ -114,12 +114,12 @@ class Keeper:
             self._end(now)
 
     def resized(self, cols: int, rows: int) -> None:
-        """The window has that size from here on."""
+        """Notes the size of the window from here on."""
         if self.sizes[-1][1:] != (cols, rows):
             self.sizes = [*self.sizes[1 - SIZES_MAX :], (self._primary.spool.end, cols, rows)]
 
     def describe(self) -> dict[str, object]:
-        """The facts of WELCOME and of the answer to PING."""
+        """Returns the facts of WELCOME and of the answer to PING."""
         line_mode, echo = self.input.modes()
         return {
             "launch_id": self.spec.launch_id,
@@ -173,7 +173,8 @@ class Keeper:
             self._reap()
 
     def _listen_again(self) -> None:
-        """SIGHUP: somebody who knows that this keeper lives does not find its socket. Keepers before 0.2 ignore it."""
+        """Handles SIGHUP: its sender knows that this keeper lives, but does not find its socket. Keepers before 0.2
+        ignore it."""
         try:
             if self._listener.renew():
                 self._clients.listen(self._listener.sock)
@@ -181,7 +182,7 @@ class Keeper:
             sys.stderr.write(f"{error}\n")
 
     def _terminated(self) -> None:
-        """SIGTERM to the keeper, by a service manager: end the program and wait for no acknowledgement."""
+        """Handles SIGTERM to the keeper, by a service manager: ends the program and waits for no acknowledgement."""
         self._ends_with_program = True
         if self.exit_record is not None:
             self.leave()
@@ -203,7 +204,8 @@ class Keeper:
         self._ending.look(time.monotonic())
 
     def signal_program(self, number: int, *, foreground: bool) -> None:
-        """Raises ProcessLookupError when there is nobody to signal, PermissionError when that is not allowed."""
+        """Sends the signal. Raises ProcessLookupError if there is no process for it, PermissionError if that is not
+        allowed."""
         if self._status is not None:
             raise ProcessLookupError
         if not foreground:
@@ -222,7 +224,7 @@ class Keeper:
         self._ending.stop(time.monotonic(), grace)
 
     def leave(self) -> None:
-        """The exit is known to whom it matters: say farewell and end."""
+        """Ends the keeper after a farewell: all clients that need the exit have it."""
         self._ends_with_program = True
         self._leave_at = time.monotonic() + FAREWELL_S
         self._clients.dismiss()
@@ -278,7 +280,7 @@ class Keeper:
             self.leave()
 
     def _let_go(self) -> None:
-        """The program's terminal or pipes are closed, and a successor may write to the spool."""
+        """Notes that the program's terminal or pipes are closed, and that a successor may write to the spool."""
         self.input.discard("exited", "the program has ended")
         fds = {self.program.input, *self.program.outputs.values()}
         if self.input.closed:
@@ -294,7 +296,8 @@ class Keeper:
         os.close(self._lock)
 
     def _store_record(self) -> None:
-        """Durable before it is told, except where the disk is full: then it is told, and stored as soon as possible."""
+        """Makes the exit durable before it is reported; if the disk is full, it is reported first and stored as soon as
+        possible."""
         path = self.spec.file("exit.json")
         try:
             fd = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -321,18 +324,18 @@ class Keeper:
             self._watch_program()
 
     def discard_input(self) -> int:
-        """Drops the input that waits and refuses it `discarded`. Returns bytes dropped."""
+        """Drops the waiting input and refuses it `discarded`. Returns bytes dropped."""
         dropped = self.input.discard("discarded", "the input was discarded on request")
         self._watch_program()
         return dropped
 
     def close_input(self) -> None:
-        """End of file for the program, on pipes, after what waits for it."""
+        """Sends end of file to the program, on pipes, after the waiting input."""
         self.input.closing = True
         self._watch_program()
 
     def _watch_program(self) -> None:
-        """Tells the selector which of the program's fds matter now. Called after whatever changes that."""
+        """Registers the program's fds that matter now with the selector. Called after whatever changes that."""
         masks = {
             channel.fd: 0 if channel.held or channel.closed else READ
             for channel in self.channels.values()

@@ -1,5 +1,5 @@
-"""One client of the keeper: its connection (frames in, frames out, and its place in each channel's output), and what it
-may ask, with one method per frame type.
+"""One client of the keeper: its connection (frames in, frames out, and its place in each channel's output), and its
+requests, with one method per frame type.
 
 Output is never queued for a client. A connection holds at most HIGH_WATER bytes and fills up from the spool, by offset,
 when the socket takes more; so a slow client costs nothing, and one that is too slow meets a gap. A client that sends
@@ -51,10 +51,10 @@ class Connection:
         """Requests that wait until the answers to earlier ones are sent; nothing is read meanwhile."""
         self.broken = False
         self.closing = False
-        """Nothing more is read; the connection ends when what waits is sent."""
+        """True if nothing more is read; the connection ends when the waiting data is sent."""
         self.exit_sent = False
         self.paused = False
-        """The client asked for a pause of the output (FLOW); everything else goes on."""
+        """The client requested a pause of the output (FLOW); everything else goes on."""
         self.registered = 0
         """The event mask under which the selector knows this socket."""
         self._decoder = Decoder()
@@ -63,7 +63,7 @@ class Connection:
 
     @property
     def has_room(self) -> bool:
-        """Further answers may be made for this client."""
+        """True if further answers may be made for this client."""
         return len(self._out) < 2 * HIGH_WATER
 
     @property
@@ -75,7 +75,7 @@ class Connection:
         return bool(self._out)
 
     def dismiss(self, code: str, message: str) -> None:
-        """The client broke the protocol: it is told so, and nothing else."""
+        """Closes the connection of a client that broke the protocol; the error is the last thing sent."""
         self._cursors.clear()
         self.backlog.clear()
         self.send(frames.REFUSED, {"req": None, "code": code, "message": message})
@@ -101,12 +101,12 @@ class Connection:
         self._out += frame
 
     def subscribe(self, channel: str, offset: int) -> None:
-        """Output of `spool` is sent from `offset` on, in place of any earlier subscription to it."""
+        """Sends output of `spool` from `offset` on, in place of any earlier subscription to it."""
         self._cursors[channel] = offset
         self.exit_sent = False
 
     def pump(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """Sends what can be sent. True when there is more to send and the socket would take it."""
+        """Sends as much as possible. True when there is more to send and the socket would take it."""
         for _ in range(FILLS_PER_TURN):
             self._fill(channels)
             if not self._out and not self._announce_exit(channels, exit_record):
@@ -116,7 +116,7 @@ class Connection:
         return True
 
     def _announce_exit(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """EXITED comes after the last byte of output of every channel that the client follows; a client that follows
+        """Sends EXITED after the last byte of output of every channel that the client follows; a client that follows
         none asks (PING)."""
         if exit_record is None or self.exit_sent or not self._cursors:
             return False
@@ -152,7 +152,7 @@ class Connection:
 
 
 MYPY = False
-if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
+if MYPY:  # true for type checkers: the keeper imports no typing at run time
     from .program import Keeper
 
 MAX_OFFSET = (1 << 62) - 1
@@ -162,7 +162,7 @@ MAX_GRACE_S = 3600.0
 
 
 class Refusal(Exception):
-    """A request that is understood and not done. `code` is stable (docs/keeper-protocol.md lists them)."""
+    """A request that is understood and refused. `code` is stable (docs/keeper-protocol.md lists them)."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -332,7 +332,7 @@ class Requests:
 
 
 def outcome(status: str, entry: Entry) -> dict[str, object]:
-    """The answer to a WRITE, from what the journal knows."""
+    """Returns the answer to a WRITE, from the journal's entry."""
     return {
         "status": status,
         "at": entry.at,

@@ -1,8 +1,8 @@
 """Spawning the program, on a terminal of its own or on pipes, with a clean slate: signals, mask, fds. It has the umask,
-the priority, the processors and the limits of whoever wanted it.
+the priority, the processors and the limits of its requester.
 
-What may not be given (a lower nice value, limits above the hard ones, CPUs that are not there) is given as far as it
-may, and told in words.
+Attributes that are not allowed (a lower nice value, limits above the hard ones, missing CPUs) are given as far as
+possible, and reported in words.
 """
 
 import errno
@@ -16,14 +16,14 @@ from .spec import LaunchRefused, Spec
 _OOM = "/proc/self/oom_score_adj"
 
 _ALL_CPUS = range(4096)
-"""The kernel leaves out those that are not there."""
+"""The kernel ignores CPUs that do not exist."""
 
 _MEMORY = ("AS", "DATA", "RSS", "STACK")
-"""Limits that come last: under them there may be no room for anything more."""
+"""Limits that come last: with them there may be no memory for anything more."""
 
 
 def give(spec: Spec) -> list[str]:
-    """Give this process, the child, what `spec` says. Returns what it could not have."""
+    """Sets the attributes of `spec` for this process, the child. Returns those that were not possible."""
     os.umask(spec.umask)
     told = []
     if spec.oom_score_adj is not None:
@@ -63,7 +63,7 @@ def _nice(wanted: int) -> list[str]:
 
 
 def _cpus(wanted: list[int]) -> list[str]:
-    """`wanted`: an empty list for all."""
+    """Sets the CPUs; an empty list in `wanted` means all."""
     if not hasattr(os, "sched_setaffinity"):
         return []
     try:  # noqa: SIM105 - contextlib stays unimported
@@ -89,7 +89,7 @@ def _limit(name: str, soft: int, hard: int) -> list[str]:
         try:  # noqa: SIM105 - contextlib stays unimported
             resource.setrlimit(number, (_lower(soft, hard, top), _lower(hard, top)))
         except (OSError, ValueError):
-            pass  # what it has is told below
+            pass  # the final values are reported below
     has = resource.getrlimit(number)
     if has == (soft, hard):
         return []
@@ -97,7 +97,7 @@ def _limit(name: str, soft: int, hard: int) -> list[str]:
 
 
 def _lower(*values: int) -> int:
-    """The lowest of these limits."""
+    """Returns the lowest of these limits."""
     finite = [value for value in values if value != resource.RLIM_INFINITY]
     return min(finite, default=resource.RLIM_INFINITY)
 
@@ -109,7 +109,7 @@ def _pair(limit: tuple[int, int]) -> str:
 
 class Program:
     """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name; `withheld`
-    is what of its attributes it could not have, in words; `tty` is the path of its terminal, empty on pipes."""
+    describes the attributes that it could not get; `tty` is the path of its terminal, empty on pipes."""
 
     __slots__ = ("_keep", "input", "outputs", "pid", "terminal", "tty", "withheld")
 
@@ -180,8 +180,8 @@ def _reason(error: OSError, path: str) -> str:
 
 
 def _clean_slate(spec: Spec, tell: int) -> None:
-    """Runs in the child just before exec: nothing of the keeper's own set-up may reach the program. What it could not
-    be given is written to `tell`, behind a line with the path of its terminal."""
+    """Runs in the child just before exec: nothing of the keeper's own set-up may reach the program. The attributes that
+    it could not get are written to `tell`, after a line with the path of its terminal."""
     os.write(tell, f"{_terminal()}\n".encode())
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -234,7 +234,7 @@ def _terminal() -> str:
 
 
 def _utf8_erase(fd: int) -> None:
-    """Erase in line mode takes whole characters, as in every terminal emulator."""
+    """Makes erase in line mode remove whole characters, as in every terminal emulator."""
     import termios
 
     flag = getattr(termios, "IUTF8", 0)

@@ -23,7 +23,7 @@ class LaunchRefused(Exception):
 
 
 class Spec:
-    """What to run and where to keep its traces. Every path is absolute."""
+    """The program to run, and the places of its files. Every path is absolute."""
 
     __slots__ = (
         "argv",
@@ -82,11 +82,11 @@ class Spec:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Names of the output channels; the first is the one meant where none is named."""
+        """Names of the output channels; the first is the default."""
         return ("pty",) if self.transport == "pty" else ("stdout", "stderr")
 
     def spool_dir(self, channel: str) -> str:
-        """Directory of a channel's spool: `spool`, and `spool-stderr` for the second channel of pipes."""
+        """Returns the directory of a channel's spool: `spool`, and `spool-stderr` for the second channel of pipes."""
         return os.path.join(self.state_dir, "spool-stderr" if channel == "stderr" else "spool")
 
     def file(self, name: str) -> str:
@@ -135,7 +135,7 @@ def _optional(fields: dict[str, object], name: str, low: int, high: int) -> int 
 
 
 def _cpus(fields: dict[str, object]) -> list[int] | None:
-    """An empty list stands for all."""
+    """Returns the CPUs; an empty list stands for all."""
     value = fields.get("cpus")
     if value is None:
         return None

@@ -68,10 +68,10 @@ class SpoolReader:
         self._segments = found
 
     def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` as `(start, data)`.
+        """Returns up to `limit` bytes from `offset` as `(start, data)`.
 
-        `start > offset` says that the bytes between are gone. Fewer bytes than `limit` do not mean the end; empty
-        data with `start >= end` does.
+        `start > offset` says that the bytes between are gone. Fewer bytes than `limit` do not mean the end; empty data
+        with `start >= end` does.
         """
         for segment in self._from(offset):
             start = max(offset, segment.start)
@@ -112,20 +112,20 @@ class Spool(SpoolReader):
         retention: int = RETENTION,
         segment_size: int = SEGMENT_SIZE,
     ) -> None:
-        """Opens or creates the spool in `directory` and continues at its end, or at `at_least` where that is later.
+        """Opens or creates the spool in `directory` and continues at its end, or at `at_least` if that is later.
 
-        `at_least` is what the caller has already seen: after a crash of the machine the file may be shorter than
-        that, and an offset must never come twice with other bytes. Raises OSError.
+        `at_least` is the offset that the caller has already seen: after a crash of the machine the file may be shorter
+        than that, and an offset must never come twice with other bytes. Raises OSError.
         """
         os.makedirs(directory, mode=0o700, exist_ok=True)
         super().__init__(directory)
         self.fault: OSError | None = None
-        """Why the last `append` stored less than it was given; None when it stored all."""
+        """Reason why the last `append` stored only a part; None when it stored all."""
         self._retention = retention
         self._segment_size = segment_size
         self._fd = -1
         self._newest = b""
-        """What was stored last, whole: every client reads that next."""
+        """The data stored last, whole: every client reads it next."""
         last = self._segments[-1] if self._segments else None
         if last is not None and last.end >= at_least and self._on_disk(last) == last.end:
             self._fd = os.open(self._path(last.start), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -133,7 +133,7 @@ class Spool(SpoolReader):
             self._begin(max(at_least, self.end))
 
     def append(self, data: bytes) -> int:
-        """Stores `data` and says how many bytes of it are stored: fewer when the disk refuses (see `fault`).
+        """Stores `data` and returns how many bytes of it are stored: fewer when the disk refuses (see `fault`).
 
         The caller keeps the rest, reads no more from the program, and tries again later.
         """
@@ -214,15 +214,15 @@ class OutputChannel:
         self.held = b""
         """Output read but refused by the disk. While there is any, nothing more is read: the program blocks."""
         self.closed = False
-        """Nobody has the other end open: EIO on a PTY, end of file on a pipe."""
+        """True if the other end is closed everywhere: EIO on a PTY, end of file on a pipe."""
 
     @property
     def drained(self) -> bool:
-        """All output there ever was is stored."""
+        """True if all output there ever was is stored."""
         return self.closed and not self.held
 
     def pull(self) -> bool:
-        """Reads and stores what is there, up to BATCH bytes. True when something was stored."""
+        """Reads and stores the present output, up to BATCH bytes. True when something was stored."""
         if self.held or self.fd < 0:
             return False
         chunks = []
@@ -244,7 +244,7 @@ class OutputChannel:
         return size > 0 and self._store(b"".join(chunks))
 
     def retry(self) -> bool:
-        """Stores what the disk refused before. True when all of it is stored now."""
+        """Stores the data that the disk refused before. True when all of it is stored now."""
         held, self.held = self.held, b""
         return not held or (self._store(held) and not self.held)
 

@@ -1,4 +1,4 @@
-"""Writing input to the program: in order, without blocking, each outcome told to whoever asked."""
+"""Writing input to the program: in order, without blocking, with an answer for each write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .inputs import Entry, InputQueue, LineCheck, Pending
 from .requests import outcome, refuse
 
 MYPY = False
-if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
+if MYPY:  # true for type checkers: the keeper imports no typing at run time
     from collections.abc import Callable
 
     from .spawn import Program
@@ -28,7 +28,7 @@ class InputWriter:
         self.queue = queue
         self.stalled = False
         self.closing = False
-        """Nothing more is accepted; what waits is still written."""
+        """True if no more input is accepted; waiting input is still written."""
         self.closed = False
         """The program's input is closed."""
         self._program = program
@@ -38,11 +38,12 @@ class InputWriter:
 
     @property
     def wants_closing(self) -> bool:
-        """The program's input has been given all that it will get; on pipes that is an end of file."""
+        """True if the program has got all its input; on pipes an end of file follows."""
         return self.closing and not self.closed and not self.queue and not self._program.terminal
 
     def unread(self) -> int | None:
-        """Bytes that were written and that the program has not read; None where that cannot be told."""
+        """Returns the bytes that were written and that the program has not read; None if the system does not report
+        them."""
         import fcntl
         import termios
 
@@ -61,8 +62,8 @@ class InputWriter:
                 os.close(other)
 
     def modes(self) -> tuple[bool | None, bool | None]:
-        """Whether the terminal gives the program whole lines (canonical mode), as it does but for one that reads keys,
-        and whether it shows what is typed; None where that cannot be told."""
+        """Returns two values: True if the terminal gives the program whole lines (canonical mode), which is the case
+        unless it reads keys, and True if typed text is shown; None for each that is unknown."""
         import termios
 
         if self.closed or not self._program.terminal:
@@ -74,7 +75,7 @@ class InputWriter:
         return bool(flags & termios.ICANON), bool(flags & termios.ECHO)
 
     def foreground(self) -> int | None:
-        """The process group that reads the terminal; None where that cannot be told."""
+        """Returns the process group that reads the terminal; None if it is unknown."""
         if self.closed or not self._program.terminal:
             return None
         try:
@@ -96,7 +97,7 @@ class InputWriter:
                 continue
             try:
                 finished = self.queue.write(self._program.input)
-            except OSError:  # EIO, EPIPE: nobody will ever read it
+            except OSError:  # EIO, EPIPE: no process will ever read it
                 self.discard("exited", "the program has closed its input")
                 break
             if not finished:
@@ -105,7 +106,7 @@ class InputWriter:
             self._finish()
 
     def discard(self, code: str, message: str) -> int:
-        """Drops all that waits; each input is refused with `code`. Returns bytes dropped."""
+        """Drops all waiting input; each is refused with `code`. Returns bytes dropped."""
         dropped = 0
         while self.queue:
             dropped += len(self.queue.head().data) - self.queue.head().done
@@ -114,8 +115,8 @@ class InputWriter:
         return dropped
 
     def _begin(self, pending: Pending) -> bool:
-        """False when the head was refused instead."""
-        if pending.waiters:  # what the program wrote before this input must be below the offset that they are told
+        """Begins the head. Returns False when it was refused instead."""
+        if pending.waiters:  # output from before this input must be below the offset in their answers
             self._catch_up()
         length = None if self._lines is None else self._lines.refuses(pending.data)
         if length is not None:

@@ -32,21 +32,21 @@ from synapsed.keepers.keeper_messages import (
 )
 
 CONNECT_TIMEOUT_S = 5.0
-"""For connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""
+"""Seconds for connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""
 
 REPLY_TIMEOUT_S = 10.0
-"""For requests that a keeper answers at once."""
+"""Seconds for requests that a keeper answers at once."""
 
 STOP_MARGIN_S = 15.0
 """Beyond the grace of a stop: killing, sweeping, last output."""
 
 QUIET_MAX = 4096
-"""Bytes of one write that nobody waits for: what a terminal gives at a time."""
+"""Bytes of one write without an answer: the amount that a terminal sends at a time."""
 
 CONFIRM_EVERY = 16
 UNCONFIRMED_MAX = 64
-"""Of the writes that nobody waits for one in so many is confirmed, and so many may be without; beyond them whoever
-types has to wait until the program reads. Together they are far below what a keeper takes."""
+"""Number of writes without an answer after which one is confirmed, and the most that may be unconfirmed; beyond them
+the writer has to wait until the program reads. Together they are far below the keeper's limit."""
 
 
 log = structlog.stdlib.get_logger("synapsed.keeper")
@@ -56,7 +56,7 @@ class KeeperClient:
     """A connection to one keeper. Every request raises KeeperLost once it is broken, KeeperRefused when refused."""
 
     def __init__(self, on_event: Callable[[KeeperEvent], None]) -> None:
-        """Use `connect`."""
+        """Use `connect` instead."""
         self._on_event = on_event
         self._link = KeeperConnection(self._frame, self._lose)
         self._hello: Hello | None = None
@@ -75,10 +75,10 @@ class KeeperClient:
         on_event: Callable[[KeeperEvent], None] = lambda _event: None,
         timeout: float = CONNECT_TIMEOUT_S,
     ) -> "KeeperClient":
-        """Connects and shakes hands. Raises KeeperSilent when nobody answers in `timeout` seconds, else KeeperLost.
+        """Connects and shakes hands. Raises KeeperSilent if there is no answer in `timeout` seconds, else KeeperLost.
 
         Every event is passed to `on_event`, in the loop, in order, Lost as the last; the callback may call
-        `pause_output`. What it raises is logged.
+        `pause_output`. Its exceptions are logged.
         """
         client = cls(on_event)
         welcome: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -113,18 +113,18 @@ class KeeperClient:
 
     @property
     def hello(self) -> Hello:
-        """What the keeper said in the handshake; `ping` asks again."""
+        """The keeper's facts from the handshake; `ping` asks again."""
         assert self._hello is not None
         return self._hello
 
     @property
     def lost(self) -> str | None:
-        """Why the connection is gone; None while it stands."""
+        """Reason why the connection is gone; None while it stands."""
         return self._lost
 
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> int:
-        """Output from `offset` on (None: from now on) arrives as events. Returns the offset where that begins, however
-        long the keeper takes.
+        """Requests output from `offset` on (None: from now on), which arrives as events. Returns the offset where that
+        begins, however long the keeper takes.
 
         A second call moves the place. Raises KeeperRefused `beyond_end`.
         """
@@ -154,12 +154,12 @@ class KeeperClient:
         )
 
     def can_write_now(self, data: bytes) -> bool:
-        """Whether `write_now` may be called: not while the program leaves much unread."""
+        """Returns True if `write_now` may be called: not while the program leaves much unread."""
         return self._lost is None and len(data) <= QUIET_MAX and self._unconfirmed < UNCONFIRMED_MAX
 
     def write_now(self, data: bytes) -> None:
-        """Writes `data` without waiting, and without asking what became of it: a key of a person. In order with every
-        other write. The keeper says nothing to it but for one in CONFIRM_EVERY."""
+        """Writes `data` without waiting for a result: a key of a person. In order with every other write. The keeper
+        answers only one in CONFIRM_EVERY."""
         self._unconfirmed += 1
         if self._unconfirmed % CONFIRM_EVERY:
             self._link.send_frame(frames.encode_quiet_write(data))
@@ -171,13 +171,13 @@ class KeeperClient:
         self._link.send(frames.WRITE, {"req": self._next_request}, data)
 
     def _confirmed(self, answer: "asyncio.Future[Frame]") -> None:
-        """What was written before is written too."""
+        """Notes that earlier writes are written too."""
         self._unconfirmed -= CONFIRM_EVERY
         if not answer.cancelled():
-            answer.exception()  # refused: nobody waits for it
+            answer.exception()  # refused: no caller waits for it
 
     async def recall(self, input_id: str) -> WriteResult | None:
-        """What became of an earlier write with this id; None where there was none. Nothing is written."""
+        """Returns the result of an earlier write with this id; None if there was none. Nothing is written."""
         for first in (input_id, f"{input_id}+0"):
             try:
                 return await self._write(b"", first, recall=True)
@@ -217,11 +217,12 @@ class KeeperClient:
         return _int(await self._ask(frames.DISCARD, {}), "discarded")
 
     async def close_input(self) -> None:
-        """End of file on standard input, on pipes only, after what was written before."""
+        """Sends end of file on standard input, on pipes only, after earlier writes."""
         await self._ask(frames.CLOSE_INPUT, {})
 
     async def read(self, start: int, limit: int, *, channel: str | None = None) -> tuple[int, bytes]:
-        """History: up to `limit` bytes from `start` as (offset, data); offset > start where older bytes are gone."""
+        """Returns history: up to `limit` bytes from `start` as (offset, data); offset > start where older bytes are
+        gone."""
         chunks: list[bytes] = []
         begin = at = start
         while limit > 0:
@@ -231,7 +232,7 @@ class KeeperClient:
             if not data:
                 begin = begin if chunks else offset
                 break
-            if offset > at:  # what was collected before a gap is not contiguous with this
+            if offset > at:  # data from before a gap is not contiguous with this
                 chunks.clear()
             if not chunks:
                 begin = offset
@@ -241,20 +242,21 @@ class KeeperClient:
         return begin, b"".join(chunks)
 
     async def ping(self, *, timeout: float = REPLY_TIMEOUT_S) -> Hello:
-        """The facts of the handshake as they are now. Raises KeeperLost where they do not come in `timeout` seconds."""
+        """Returns the facts of the handshake as they are now. Raises KeeperLost if they do not come in `timeout`
+        seconds."""
         return Hello.from_json((await self._ask(frames.PING, {}, timeout=timeout)).header)
 
     async def ping_briefly(self, *, timeout: float = REPLY_TIMEOUT_S) -> None:
-        """Returns when the keeper has answered; keepers of before tell the facts all the same. Raises KeeperLost as
-        `ping` does."""
+        """Returns when the keeper has answered; older keepers send the facts all the same. Raises KeeperLost as `ping`
+        does."""
         await self._ask(frames.PING, {"brief": True}, timeout=timeout)
 
     async def acknowledge_exit(self) -> None:
-        """The exit is recorded; the keeper ends, so that Lost follows. Raises KeeperRefused `running`."""
+        """Confirms that the exit is recorded; the keeper ends, so that Lost follows. Raises KeeperRefused `running`."""
         await self._ask(frames.ACK_EXIT, {"launch_id": self.hello.launch_id})
 
     def pause_output(self) -> None:
-        """The keeper sends no further output until `resume_output`; what is under way still arrives."""
+        """Stops further output until `resume_output`; output on its way still arrives."""
         if not self._paused:
             self._paused = True
             self._link.send(frames.FLOW, {"paused": True})
@@ -349,7 +351,7 @@ class KeeperClient:
         for future in requests.values():
             if not future.done():
                 future.set_exception(KeeperLost(f"the connection to the keeper is gone: {reason}"))
-                future.exception()  # whoever asked may be cancelled already: not a forgotten error
+                future.exception()  # the caller may be cancelled already: not a forgotten error
         self._emit(Lost(reason))
 
 

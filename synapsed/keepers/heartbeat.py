@@ -1,6 +1,5 @@
-"""Whether a keeper answers. One that was stopped (SIGSTOP), or hangs, still has its socket and its program: what is
-shown may be old, what is typed waits, and nothing is lost when it goes on.
-"""
+"""Signs of life of a keeper. One that was stopped (SIGSTOP), or hangs, still has its socket and its program: its screen
+may be old, typed keys wait, and nothing is lost when it goes on."""
 
 import asyncio
 import contextlib
@@ -14,19 +13,20 @@ from synapsed.keepers.launchers import call_keeper
 from synapsed.model.records import LaunchRecord
 
 ANSWER_S = 3.0
-"""It answers within a millisecond, but on a machine that swaps. Who has not twice in a row is silent."""
+"""Seconds for an answer, which takes a millisecond except on a machine that swaps. After two missing answers in a row
+it is silent."""
 
 PATIENT_S = 60.0
-"""The same for one that is silent: its answer comes when it goes on, and questions would only pile up."""
+"""Seconds for a silent one: its answer comes when it goes on, and more questions would only pile up."""
 
 CONNECT_AGAIN_S = 1.0
-"""Between two attempts to reach a keeper that was stopped."""
+"""Seconds between two attempts to reach a keeper that was stopped."""
 
 CALLED_S = 0.05
-"""For one that was asked to bind its socket again."""
+"""Seconds for one that was asked to bind its socket again."""
 
 AT_ONCE = 20
-"""So often it is asked before it counts as silent."""
+"""Number of questions before it counts as silent."""
 
 SILENT = "the process that holds its terminal does not answer"
 
@@ -40,7 +40,7 @@ class Pulse:
         self.silent = False
 
     async def beat(self) -> None:
-        """Ask; one that is silent is asked until it answers, or its connection is gone."""
+        """Asks; a silent one is asked until it answers, or its connection is gone."""
         while not self._lost:
             await self._ask()
             if not self.silent:
@@ -54,7 +54,7 @@ class Pulse:
         given_up: asyncio.Event,
         closing: Callable[[], bool],
     ) -> KeeperClient:
-        """Connected to it. A keeper that lives is waited for, until it is given up: it may be late, or stopped, and one
+        """Connects to it. A living keeper is waited for, until it is given up: it may be late, or stopped, and one
         whose socket was removed is asked to bind it again. Raises KeeperLost."""
         tries = 0
         while True:
@@ -75,7 +75,7 @@ class Pulse:
                 return client
 
     async def answers(self) -> bool:
-        """Whether it does, asked now unless that is known."""
+        """Returns True if it answers; it is asked now unless it is known to be silent."""
         return not self.silent and await self._ask()
 
     async def _ask(self) -> bool:
@@ -84,7 +84,7 @@ class Pulse:
                 await self._keeper().ping_briefly(timeout=patience)
             except KeeperLost:
                 if self._lost:
-                    return False  # that is told otherwise
+                    return False  # reported in another way
             else:
                 self.told(silent=False)
                 return True
@@ -99,17 +99,17 @@ class Pulse:
             return True
 
     def told(self, *, silent: bool) -> None:
-        """It is, or is not."""
+        """Reports that it is silent, or not."""
         if silent != self.silent:
             self.silent = silent
             self._changed(silent)
 
 
 def lives(launch: LaunchRecord) -> bool:
-    """Whether its process is there. Reads /proc."""
+    """Returns True if its process exists. Reads /proc."""
     return start_mark(launch.keeper_pid) == launch.keeper_start
 
 
 def _call(launch: LaunchRecord) -> bool:
-    """Returns True if it is asked for its socket."""
+    """Asks it for its socket. Returns True if it could be asked."""
     return lives(launch) and call_keeper(launch.keeper_pid)

@@ -1,10 +1,10 @@
-"""Messages of a keeper: its greeting, its events, what came of a write, and why it refused (docs/keeper-protocol.md);
-and their transport, which hands frames on in order, some at a time.
+"""Messages of a keeper: its greeting, its events, results of writes, and refusals (docs/keeper-protocol.md); and their
+transport, which hands frames on in order, some at a time.
 
 A program that writes without end leaves the event loop to the others, and so does one whose output costs much: OUTPUT
 is handed on in portions, and where they have taken `TURN_S` the rest waits for the loop's next turn. Nothing is read
-meanwhile, so that no more waits here than was read at once; the answers to requests wait too, because they stand behind
-output in the stream, and whoever asked counts on that output having been seen.
+meanwhile, so that no more than one read waits here; the answers to requests wait too, because they come after output in
+the stream, and their callers rely on that output having been seen.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from synapsed.keeper.frames import Decoder, Frame, ProtocolError
 
 
 class KeeperRefused(SynapsedError):
-    """The keeper understood the request and did not do it; `reason` is its code (docs/keeper-protocol.md).
+    """The keeper understood the request and refused it; `reason` is its code (docs/keeper-protocol.md).
 
-    For a write, `details["written"]` says how many bytes had reached the program, 0 where it is missing.
+    For a write, `details["written"]` says how many bytes had reached the program, 0 if it is missing.
     """
 
     code = "KEEPER_REFUSED"
@@ -42,14 +42,14 @@ class KeeperBusy(KeeperRefused):
 
 @dataclass(frozen=True, slots=True)
 class ExitRecord:
-    """How the program ended. `code` or `signal` is set; neither where the program could not be killed."""
+    """End of the program. `code` or `signal` is set; neither if the program could not be killed."""
 
     launch_id: str
     pid: int
     code: int | None
     signal: int | None
     stopped: bool
-    """A stop had been asked for."""
+    """A stop had been requested."""
     leftover: int
     """Descendants that could not be ended."""
     output_lost: int
@@ -60,7 +60,7 @@ class ExitRecord:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "ExitRecord":
-        """From the record of an EXITED frame or of `exit.json`; unknown fields are ignored. Raises KeyError."""
+        """Reads the record of an EXITED frame or of `exit.json`; unknown fields are ignored. Raises KeyError."""
         return cls(**{name: record[name] for name in cls.__slots__})
 
     @property
@@ -71,7 +71,7 @@ class ExitRecord:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What the keeper said of itself when the connection was made."""
+    """Facts that the keeper sent when the connection was made."""
 
     version: int
     launch_id: str
@@ -92,20 +92,19 @@ class Hello:
     started_at: float
     exit: ExitRecord | None
     unread: int
-    """Bytes of input that the program has not read, as far as that can be told."""
+    """Bytes of input that the program has not read, as far as the system reports them."""
     line_mode: bool | None = None
-    """Whether the terminal gives the program whole lines: then no line editor is up."""
+    """True if the terminal gives the program whole lines: then no line editor is running."""
     echo: bool | None = None
-    """Whether it shows what is typed."""
+    """True if it shows typed text."""
     foreground: int | None = None
     """The process group that reads the terminal."""
     sizes: tuple[tuple[int, int, int], ...] = ()
-    """The last sizes of the window: how much output there was before it, columns, rows. Empty from a keeper of
-    before."""
+    """The last sizes of the window: the output before it, columns, rows. Empty from an older keeper."""
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":
-        """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
+        """Reads the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
         later = ("exit", "unread", "line_mode", "echo", "foreground", "sizes")
         plain = {name: header[name] for name in cls.__slots__ if name not in later}
@@ -128,7 +127,7 @@ class Output:
     data: bytes
     channel: str = "pty"
     continues: bool = False
-    """It came with what came before, and was cut off that here (`keeper_connection`)."""
+    """It arrived together with the output before it, and was only split from it here (`keeper_connection`)."""
 
     @property
     def end(self) -> int:
@@ -146,7 +145,7 @@ class OutputGap:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The program ended; all its output was told before."""
+    """The program ended; all its output came before."""
 
     record: ExitRecord
 
@@ -183,14 +182,14 @@ class WriteResult:
     """Bytes that reached the program: less than `length` only for a duplicate that was cut short by `discard`."""
     length: int
     hidden: bool = False
-    """The terminal took lines and echoed nothing of them: a password was asked for. Not known of a duplicate."""
+    """The terminal was in line mode without echo: it was a password prompt. Not known for a duplicate."""
 
 
 READ_MAX = 64 * 1024
 """Bytes taken from a connection at a time."""
 
 PORTION = 2 * 1024
-"""Bytes of output handed on at a time. They are not drawn here: what they hold hardly changes what they cost."""
+"""Bytes of output handed on at a time. They are not drawn here, so that their content hardly changes their cost."""
 
 TURN_S = 0.002
 """CPU time for which frames are handed on before the loop has its turn; a portion that is begun within it takes a
@@ -214,11 +213,11 @@ class KeeperConnection(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(READ_MAX))
         self._transport: asyncio.Transport | None = None
         self._frames: Iterator[Frame] = iter(())
-        """What was read and is not handed on."""
+        """Frames that were read and are not handed on yet."""
         self._waits = False
         """It waits for the loop's next turn."""
         self._over: str | None = None
-        """The connection is gone, for this reason, which is told behind the last frame."""
+        """The connection is gone, for this reason, which is reported after the last frame."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -251,7 +250,7 @@ class KeeperConnection(asyncio.BufferedProtocol):
             self._transport.write(frame)
 
     def abort(self) -> None:
-        """End it; what is not handed on never is."""
+        """Ends it; the remaining frames are dropped."""
         self._frames = iter(())
         if self._transport is not None:
             self._transport.abort()

@@ -1,8 +1,8 @@
-"""A program as its keeper has it: reached, asked for signs of life, caught up with, and ended; and what a person should
-know of it, in a link's words.
+"""A program in its keeper: connecting to it, asking for signs of life, reading missed output, and ending it; and alerts
+for a person, in a link's words.
 
-Every link has one, whatever its program speaks. What the program writes is the link's; that it ended, or that its
-keeper is gone, is found here, told once, and known from then on.
+Every link has one, whatever its program speaks. The link reads the output of the program; the end of the program, or
+the loss of its keeper, is found here, reported once, and known from then on.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def gap_alert(gap: OutputGap) -> LinkAlert:
 
 
 def disk_alert(message: str, *, full: bool) -> LinkAlert:
-    """Of the keeper's alerts there is one kind."""
+    """Returns the alert for the one kind of alert that keepers have."""
     text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
     return LinkAlert("DISK_FULL", text, "begins" if full else "over")
 
@@ -45,10 +45,10 @@ def silence_alert(*, silent: bool) -> LinkAlert:
 
 
 CATCH_UP_S = 20.0
-"""How long the output that was missed may take to read; then the program is judged as it stands."""
+"""Seconds that reading the missed output may take; then the program is judged by the present state."""
 
 GIVEN_UP_S = 3.0
-"""How long one that was given up may still take to answer."""
+"""Seconds that a program that was given up may still take to answer."""
 
 log = structlog.get_logger(__name__)
 
@@ -61,16 +61,16 @@ class Owner(Protocol):
         ...
 
     async def last_words(self) -> None:
-        """Do what is still to be done before that is told."""
+        """Does its remaining work before the end is reported."""
         ...
 
     def silenced(self, *, silent: bool) -> None:
-        """The keeper does not answer, or answers again: that was told."""
+        """Called when the keeper does not answer, or answers again; the alert is sent already."""
         ...
 
 
 class KeptProgram:
-    """`client` is None until it is reached."""
+    """`client` is None until it is connected."""
 
     def __init__(self, agent_id: str, launch: LaunchRecord, owner: Owner) -> None:
         self._agent_id = agent_id
@@ -83,9 +83,9 @@ class KeptProgram:
         """Done when the program has ended."""
         self.given_up = asyncio.Event()
         self.caught_up = asyncio.Event()
-        """The output that was missed is read, or is not waited for any more."""
+        """The missed output is read, or is not waited for any more."""
         self.missed_to = 0
-        """Where that output ends."""
+        """Offset where that output ends."""
         self.closing = False
         self.finishing = False
         self.silent = False
@@ -98,7 +98,7 @@ class KeptProgram:
         log.error("link task failed", agent_id=self._agent_id, exc_info=error)
 
     def keeper(self) -> KeeperClient:
-        """Raises KeeperLost while it was not reached."""
+        """Returns the client. Raises KeeperLost until it is connected."""
         if self.client is None:
             raise KeeperLost("the link is not open")
         return self.client
@@ -106,10 +106,10 @@ class KeptProgram:
     # --- reaching it ---
 
     async def reach(self, on_event: Callable[[KeeperEvent], None]) -> KeeperClient:
-        """Connected. Raises KeeperLost."""
+        """Connects to the keeper. Raises KeeperLost."""
         connect = functools.partial(KeeperClient.connect, self.launch.socket, on_event=on_event)
         client = await self._pulse.reach(connect, self.launch, self.given_up, lambda: self.closing)
-        if self.closing:  # nobody would close what is begun from here on
+        if self.closing:  # anything begun from here on would stay open
             client.close()
             raise asyncio.CancelledError
         self.client = client
@@ -119,9 +119,9 @@ class KeptProgram:
         return client
 
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> None:
-        """Its output from `offset` on (None: from now on) arrives as events. A keeper that is late is waited for, until
-        it is given up. Raises KeeperLost; KeeperRefused as `KeeperClient.subscribe` does."""
-        self.pulse()  # who waits longer than a moment is told why
+        """Requests its output from `offset` on (None: from now on), which arrives as events. A late keeper is waited
+        for, until it is given up. Raises KeeperLost; KeeperRefused as `KeeperClient.subscribe` does."""
+        self.pulse()  # a long wait is reported
         try:
             async with asyncio.timeout(GIVEN_UP_S if self.given_up.is_set() else None) as self._subscribing:
                 await self.keeper().subscribe(offset, channel=channel)
@@ -131,23 +131,23 @@ class KeptProgram:
             self._subscribing = None
 
     def give_up(self) -> None:
-        """Whoever waits for it does so no longer than it takes by itself."""
+        """Limits every wait for it to a short time."""
         if self._subscribing is not None and not self.given_up.is_set():
             self._subscribing.reschedule(asyncio.get_running_loop().time() + GIVEN_UP_S)
         self.given_up.set()
 
     def leave_unreached(self) -> None:
-        """A keeper that is not reached yet is left to the next daemon, unless it was given up."""
+        """Leaves a keeper that is not connected yet to the next daemon, unless it was given up."""
         if self.client is None and not self.given_up.is_set():
             self.closing = True
 
     def has(self, offset: int) -> None:
-        """Its output is here, or drawn, up to `offset`."""
+        """Notes that its output is here, or drawn, up to `offset`."""
         if not self.caught_up.is_set() and offset >= self.missed_to:
             self.caught_up.set()
 
     async def catch_up(self) -> None:
-        """Returns when it is caught up with, as far as that may be."""
+        """Returns when the missed output is read, as far as that is possible."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.caught_up.wait(), CATCH_UP_S)
         self.caught_up.set()
@@ -164,18 +164,18 @@ class KeptProgram:
         self._owner.silenced(silent=silent)
 
     def pulse(self) -> None:
-        """Ask the keeper whether it is there, if it was not asked already."""
+        """Asks the keeper for a sign of life, if no question is open."""
         if self._beating is None or self._beating.done():
             self._beating = self.tasks.spawn(self._pulse.beat())
 
     def told(self, event: Exited | Alert | Lost) -> None:
-        """What every keeper tells of its program, besides output."""
+        """Handles the events of every keeper besides output."""
         match event:
             case Exited(record):
                 self._finish(record.exit_code, "the program ended")
             case Alert():
                 self.alert(disk_alert(event.message, full=event.active))
-            case Lost(reason) if self.client is not None:  # else it was never reached, which whoever tried is told
+            case Lost(reason) if self.client is not None:  # else it was never reached, and the caller gets the error
                 self._lose(reason)
 
     # --- its end ---
@@ -189,7 +189,7 @@ class KeptProgram:
             self.tasks.spawn(self._keeper_lost(reason))
 
     def _begins_to_end(self) -> bool:
-        """It does so once."""
+        """Returns True for the first call."""
         if self.finishing:
             return False
         self.finishing = True
@@ -212,8 +212,8 @@ class KeptProgram:
         self.emit(event)
 
     async def stop(self, grace: float, *, leave: Callable[[], Any]) -> LinkExited:
-        """End it, `grace` seconds after it was asked to end; before that `leave` is awaited. One whose keeper stands
-        still is ended with its keeper, which would never tell of the end."""
+        """Ends it `grace` seconds after the request to end; before that `leave` is awaited. A program whose keeper
+        stands still is ended with its keeper, which would never report the end."""
         if not self.exited.done() and not await self._pulse.answers():
             self._lose(SILENT)
         elif not self.exited.done():
@@ -227,7 +227,7 @@ class KeptProgram:
         return await asyncio.shield(self.exited)
 
     async def signal(self, signum: int) -> None:
-        """Returns for one whose keeper stands still, and that is to be killed, when it is gone."""
+        """Sends the signal. If the keeper stands still, SIGKILL returns when the program is gone."""
         if signum == signal.SIGKILL and not await self._pulse.answers():
             self._lose(SILENT)
             await asyncio.shield(self.exited)
@@ -235,7 +235,7 @@ class KeptProgram:
             await self.keeper().signal(signum)
 
     async def let_go(self) -> None:
-        """An exit that was told is acknowledged, so that its keeper can end."""
+        """Acknowledges a reported exit, so that the keeper can end."""
         if self.client is not None:
             if self.exited.done():
                 with contextlib.suppress(SynapsedError):

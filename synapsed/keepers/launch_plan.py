@@ -1,4 +1,5 @@
-"""The seam around an agent's launches: what is run, and how it is launched, found again, and cleaned up after."""
+"""Interfaces for an agent's launches: the plan of a launch, launching it, finding it again, and cleaning up after
+it."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -16,65 +17,65 @@ from synapsed.profiles.setting_spec import Rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonSettings:
-    """What the person's own settings of the program ask of a launch."""
+    """Effects of the person's own settings of the program on a launch."""
 
     notes: tuple[str, ...] = ()
-    """What they mean here, in words for people."""
+    """Their meaning here, in words for people."""
     withheld: tuple[tuple[str, ...], ...] = ()
-    """Arguments of the profile's that are not given, as the person has said otherwise."""
+    """Arguments of the profile that are not given, because the person has set something else."""
     documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """The person's, by the name of the launch's file that each is merged into."""
+    """The person's documents, by the name of the launch's file that each is merged into."""
     loses: frozenset[Rules] = frozenset()
-    """What of an approval policy cannot be enforced."""
+    """Rules of an approval policy that cannot be enforced."""
     keys: str = ""
-    """Which keys do something else, in words."""
+    """Keys that have another meaning, in words."""
     instructions: str = ""
-    """Their own for the model, which stand before ours."""
+    """The person's own for the model, which stand before ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
-    """What to run: `program` in place of the profile's command, with exactly `env` but for what the profile's channels
-    add. `conversation` is the id for the profile's resume arguments: of an earlier conversation where `resumed`, else
-    of a new one."""
+    """The program to run: `program` in place of the profile's command, with exactly `env` and the additions of the
+    profile's channels. `conversation` is the id for the profile's resume arguments: an earlier conversation if
+    `resumed`, else a new one."""
 
     program: str
     env: dict[str, str]
     conversation: str | None = None
     resumed: bool = False
     args: tuple[str, ...] = ()
-    """The person's own."""
+    """Arguments of the person's own."""
     chosen: bool = False
-    """These choose the conversation: none of the profile's `resume` is given."""
+    """These arguments choose the conversation: none of the profile's `resume` is given."""
     limits: Limits = field(default_factory=Limits)
     attributes: ProcessAttributes = field(default_factory=ProcessAttributes)
     mcp: bool = True
-    """Whether the program is told of the MCP server."""
+    """True if the program gets the address of the MCP server."""
     instructions: str | None = None
-    """What its model is told."""
+    """Instructions for its model."""
     settings: PersonSettings = PersonSettings()
 
 
 class LaunchPlanner(Protocol):
-    """Says what an agent's next launch runs."""
+    """Plans an agent's next launch."""
 
     def plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
-        """Raises ProgramNotFound, and ConfigError for a file of variables that cannot be read."""
+        """Returns the plan. Raises ProgramNotFound, and ConfigError for a file of variables that cannot be read."""
         ...
 
     def check(self, record: AgentRecord, profile: Profile) -> None:
-        """Raises what `plan` raises, LaunchError for a folder that is not there, and UnknownProfile: before a program
-        that runs is ended for the next one."""
+        """Raises the errors of `plan`, LaunchError for a missing folder, and UnknownProfile. It is called before a
+        running program is ended for the next one."""
         ...
 
     def endpoint(self, record: AgentRecord) -> str:
-        """The agent's base URL."""
+        """Returns the agent's base URL."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramEnd:
-    """How a program ended whose keeper is gone. `taken_down`: not by itself, but by a reboot or by whoever stops
+    """End of a program whose keeper is gone. `taken_down`: it did not end by itself, but by a reboot or a stop of
     services, so that it is to be started again whatever its restart policy says."""
 
     exited: LinkExited
@@ -85,35 +86,36 @@ class LinkFactory(Protocol):
     """Makes links. A link is returned unopened: the agent stores its `launch`, then opens it."""
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
-        """The version of the program that `launch` would run, as it tells it; None where it does not, or the profile
-        does not say how it is asked. Never raises."""
+        """Returns the version that the program of `launch` reports; None if it reports none, or the profile has no way
+        to ask. Never raises."""
         ...
 
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
-        """Start the program in `record.cwd` with the profile's arguments, those of its channels and `launch.args`,
+        """Starts the program in `record.cwd` with the profile's arguments, those of its channels and `launch.args`,
         under a new keeper. Raises LaunchError."""
         ...
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
-        """The link to the launch that `record` tells of, found by pid and start time, or None if its keeper is gone.
+        """Returns the link to the launch in `record`, found by pid and start time, or None if its keeper is gone.
 
-        `record.launch` is None where the daemon was killed between a launch and its recording: the agent's directory
-        says whether there is a keeper. A program that ended while nobody looked is told by LinkExited after `open`.
+        `record.launch` is None if the daemon was killed between a launch and its recording: the agent's directory then
+        says whether there is a keeper. The end of a program while no daemon ran is reported by LinkExited after `open`.
         """
         ...
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
-        """The agents whose programs live, but for those with the ids `known`: the database is another one by now."""
+        """Returns the agents whose programs live, except those with the ids `known`: the database is another one by
+        now."""
         ...
 
     async def ended(self, record: AgentRecord) -> ProgramEnd:
-        """What is known of the end of the launch of `record`, which could not be adopted."""
+        """Returns the known facts about the end of the launch of `record`, which could not be adopted."""
         ...
 
     async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
-        """What the screen shows that was kept, of a program that does not run. Raises SynapsedError."""
+        """Returns the kept screen of a program that does not run. Raises SynapsedError."""
         ...
 
     async def sweep(self, launch: LaunchRecord) -> int:
-        """End what is left of a launch whose keeper is gone; how many processes that were."""
+        """Ends the remaining processes of a launch whose keeper is gone. Returns their number."""
         ...

@@ -1,12 +1,12 @@
 """Launching keepers, finding them again, and clearing up after one that was killed.
 
-A launcher starts the keeper so that it belongs to nobody: it outlives the daemon. `ProcessLauncher` does it with a
-detached process, which works everywhere; `systemd_launcher` with a unit per agent.
+A launcher starts the keeper without a parent that could end it: it outlives the daemon. `ProcessLauncher` does it with
+a detached process, which works everywhere; `systemd_launcher` with a unit per agent.
 
-Launches of many agents at once: a few at a time, the others in turn.
+Of many launches at once a few run at a time, the others in turn.
 
-The keepers' interpreters compete for the same processors until the first launches are late. What waits here is not
-late: its time has not begun.
+Otherwise the keepers' interpreters would compete for the same processors until the first launches are late. The time of
+a launch that waits here has not begun.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 _KEEPER_PROGRAM = os.path.join("keeper", "__main__.py")  # noqa: PTH118 - the end of a word
 
 LAUNCH_TIMEOUT_S = 30.0
-"""From starting Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
+"""Seconds from the start of Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
 
 SWEEP_TIMEOUT_S = 5.0
-"""For processes that were sent KILL to disappear."""
+"""Seconds for processes that were sent KILL to disappear."""
 
 SWEEP_POLL_S = 0.005
-"""Between two looks at them, in a thread of their own."""
+"""Seconds between two looks at them, in a thread of their own."""
 
 # Read into a variable so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")
@@ -56,7 +56,8 @@ _SPAWN_ERRORS = {"program_not_found": ProgramNotFound}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """What to launch. `argv[0]` is looked up on the PATH of `env`, seen from `cwd`. All paths are absolute."""
+    """Specification of a launch. `argv[0]` is looked up on the PATH of `env`, seen from `cwd`. All paths are
+    absolute."""
 
     launch_id: str
     """Unique for ever; the program finds it in SYNAPSE_LAUNCH_ID."""
@@ -64,10 +65,10 @@ class LaunchSpec:
     """The agent's name."""
     argv: Sequence[str]
     env: Mapping[str, str]
-    """The whole environment; nothing is added but SYNAPSE_LAUNCH_ID."""
+    """The whole environment; only SYNAPSE_LAUNCH_ID is added."""
     cwd: str
     state_dir: Path
-    """The agent's: `spool/`, `log`, `exit.json`, `keeper.log`."""
+    """The agent's directory: `spool/`, `log`, `exit.json`, `keeper.log`."""
     socket_path: Path
     cols: int = 80
     rows: int = 24
@@ -76,28 +77,28 @@ class LaunchSpec:
     nice: int | None = None
     """None, here and below: as the keeper has it."""
     oom_score_adj: int | None = None
-    """At least."""
+    """The lowest value."""
     cpus: Sequence[int] | Literal["all"] | None = None
     rlimits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
     """Soft and hard limits of the program by their names without `RLIMIT_`; None is unlimited."""
     spool_at_least: int = 0
-    """Highest spool offset that the daemon knows: no smaller one is given to new output."""
+    """Highest spool offset that the daemon knows: new output gets no smaller one."""
     retention: int = 64 * 1024 * 1024
     """Bytes of output kept at least."""
     sweep_on_exit: bool = True
     """Descendants that outlive the program are ended with it."""
     term_grace_s: int = 5
-    """Seconds between TERM and KILL where a stop names no grace (a service manager's)."""
+    """Seconds between TERM and KILL if a stop names no grace (a service manager's)."""
     linger_s: int = 7 * 86400
     """Seconds that a keeper waits for its exit to be acknowledged."""
     open_files: int = 0
-    """Soft limit of files that the keeper may have open, and the program where `rlimits` says nothing of it; 0: the one
-    that the keeper is started with."""
+    """Soft limit of files for the keeper, and for the program if `rlimits` has none; 0: the limit that the keeper is
+    started with."""
     limits: Limits = field(default_factory=Limits)
-    """Of the program and all that it starts; for launchers that can."""
+    """Limits for the program and all that it starts, if the launcher supports them."""
 
     def to_json(self) -> bytes:
-        """The keeper's launch specification."""
+        """Returns the keeper's launch specification."""
         named = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("limits", "socket_path")}
         spec = {"format": FORMAT, **named, "env": dict(self.env), "socket": self.socket_path}
         return json.dumps(spec, default=str).encode("ascii")
@@ -118,18 +119,18 @@ class LaunchedKeeper(KeeperAddress):
     """A keeper that listens, with a program that runs."""
 
     pid: int
-    """The program's."""
+    """Pid of the program."""
     pid_start: int
     """The program's start mark; 0 when it had ended before it could be read."""
     spool_start: int
     """Offset at which this launch's output begins."""
     started_at: float
     withheld: tuple[str, ...] = ()
-    """Attributes that the program could not have."""
+    """Attributes that the program could not get."""
 
     @classmethod
     def told(cls, spec: LaunchSpec, output: bytes) -> "LaunchedKeeper":
-        """From what the keeper wrote to its standard output."""
+        """Returns the keeper that this output of the keeper describes."""
         facts = json.loads(output)
         return cls(
             launch_id=spec.launch_id,
@@ -145,7 +146,7 @@ class LaunchedKeeper(KeeperAddress):
 
 
 class Launcher(Protocol):
-    """Starts keepers in some way in which they outlive the daemon."""
+    """Starts keepers in a way in which they outlive the daemon."""
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         """Returns when the keeper's socket listens and the program was started. Raises ProgramNotFound, LaunchError;
@@ -159,9 +160,9 @@ class ProcessLauncher:
 
     python: str = sys.executable
     keeper: Path = KEEPER
-    """Its program, which may be that of another version."""
+    """Program of the keeper, which may be that of another version."""
     environ: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath, "LANG": "C.UTF-8"})
-    """The keeper's own environment, in which a program's variables have no business."""
+    """The keeper's own environment, without the variables of a program."""
     open_files: int = 0
     """The soft limit that the daemon was started with: programs that use `select` rely on it."""
 
@@ -189,13 +190,14 @@ class ProcessLauncher:
 
 
 def keeper_command(python: str, *options: str, keeper: Path = KEEPER) -> list[str]:
-    """The command line of a keeper: no site packages, no environment, nothing on the path but the standard library."""
+    """Returns the command line of a keeper: no site packages, no environment, nothing on the path but the standard
+    library."""
     packages = Path(ptyprocess.__file__).parent.parent
     return own_python.alone(str(keeper), "--ptyprocess", str(packages), *options, python=python)
 
 
 def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
-    """The error for what a keeper that did not start wrote to its standard error."""
+    """Returns the error for the standard error output of a keeper that did not start."""
     lines = errors.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
     try:
         report: dict[str, Any] = json.loads(lines[-1])
@@ -207,8 +209,8 @@ def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
 
 
 def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
-    """Returns the keepers that live, by launch id. A zombie, and another process with the same pid, count as dead;
-    one whose socket somebody has removed does not.
+    """Returns the keepers that live, by launch id. A zombie, and another process with the same pid, count as dead; one
+    whose socket was removed does not.
 
     Reads /proc, a few microseconds each; where there is no /proc it runs `ps`: call it in a thread there.
     """
@@ -216,8 +218,8 @@ def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
 
 
 def call_keeper(pid: int) -> bool:
-    """Ask the keeper `pid` to bind its socket again, if somebody has removed it; whether it can. Those before 0.2
-    ignore the signal."""
+    """Asks the keeper `pid` to bind its socket again, if it was removed. Returns True if the keeper can do so; keepers
+    before 0.2 ignore the signal."""
     if _LINUX and not _catches(pid, signal.SIGHUP):
         return False
     try:
@@ -228,7 +230,7 @@ def call_keeper(pid: int) -> bool:
 
 
 def _catches(pid: int, number: int) -> bool:
-    """Returns True if the process does something on the signal, and neither ignores it nor ends."""
+    """Returns True if the process handles the signal, and neither ignores it nor ends."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -238,7 +240,8 @@ def _catches(pid: int, number: int) -> bool:
 
 
 def keeper_of(launch_id: str) -> tuple[int | None, bool]:
-    """The pid of the keeper of that launch, where one lives, and whether anything else of the launch does. Blocks."""
+    """Returns the pid of the living keeper of that launch, or None, and True if any other process of the launch lives.
+    Blocks."""
     keeper, others = None, False
     for process in _processes_of(launch_id):
         try:
@@ -253,21 +256,22 @@ def keeper_of(launch_id: str) -> tuple[int | None, bool]:
 
 
 def before_boot(keeper_start: int) -> bool:
-    """Whether a process with that start mark ran before the machine was started."""
+    """Returns True if a process with that start mark ran before the machine was started."""
     if _LINUX:
         return is_before_boot(keeper_start)
     return keeper_start < psutil.boot_time()
 
 
 def age_of(pid: int, start: int) -> float | None:
-    """Seconds that the process lives, by a clock that nobody sets; None if there is no such clock, or it is gone."""
+    """Returns the age of the process in seconds, by a clock that cannot be set; None if there is no such clock, or it
+    is gone."""
     if not _LINUX or start_mark(pid) != start:
         return None
     return max(0.0, lived_s(start))
 
 
 def environment_of(pid: int) -> dict[str, str] | None:
-    """The environment that the program `pid` was started with, without what synapsed has put there; None where it
+    """Returns the environment that the program `pid` was started with, without synapsed's own variables; None if it
     cannot be read. Blocks."""
     try:
         found = psutil.Process(pid).environ()
@@ -277,8 +281,8 @@ def environment_of(pid: int) -> dict[str, str] | None:
 
 
 async def sweep_launch(launch_id: str) -> int:
-    """Ends what is left of a launch whose keeper was killed: every process of this uid with its SYNAPSE_LAUNCH_ID,
-    a keeper that lives after all included.
+    """Ends the remaining processes of a launch whose keeper was killed: every process of this uid with its
+    SYNAPSE_LAUNCH_ID, a keeper that lives after all included.
 
     Returns how many there were. Raises LaunchError when one cannot be ended.
     """
@@ -303,7 +307,8 @@ def _sweep(launch_id: str) -> int:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Zombies are dead: whoever inherited them may be slow to reap, or never do it."""
+    """Returns True if the process lives. Zombies are dead: their new parent may be slow to reap them, or never do
+    it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -325,12 +330,12 @@ def _processes_of(launch_id: str) -> list[psutil.Process]:
 
 
 AT_ONCE: Final = min(8, max(2, usable_cpus()))
-"""One for each processor: more start no sooner, and keep the daemon from being heard. One that hangs is given up after
+"""One for each processor: more would not start sooner, and would slow down the daemon. One that hangs is given up after
 `LAUNCH_TIMEOUT_S`."""
 
 
 class LaunchQueue:
-    """A launcher: `launcher`, `AT_ONCE` at a time."""
+    """Launches by `launcher`, `AT_ONCE` at a time."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher

@@ -1,10 +1,10 @@
-"""Whose process is that? Three kinds of evidence, each enough by itself: what follows it is the agent's.
+"""Finds the agent that a process belongs to, by three kinds of evidence, each of which is enough.
 
-- Ancestry: it, or an ancestor of it, is the agent's program or keeper. The keeper counts because it adopts what its
-  program's children leave behind. A pid alone is never believed: it is compared together with the start time.
-- Control group: it is in the unit of the agent's keeper (systemd launcher), whoever its parent is by now.
-- Environment: it, or an ancestor of it, was started with the agent's token. That holds before the daemon has written
-  down a launch, and for what left tree and unit and took its environment along.
+- Ancestry: it, or an ancestor of it, is the agent's program or keeper. The keeper counts because it adopts orphans of
+  its program's children. A pid alone is never believed: it is compared together with the start time.
+- Control group: it is in the unit of the agent's keeper (systemd launcher), whatever its parent is by now.
+- Environment: it, or an ancestor of it, was started with the agent's token. That holds before the daemon has recorded a
+  launch, and for a process that left tree and unit with its environment.
 """
 
 import os
@@ -17,7 +17,7 @@ from synapsed.keeper.processes import parent_of, start_mark
 from synapsed.model.records import LaunchRecord
 
 ANCESTORS_MAX = 256
-"""Generations that are looked at."""
+"""Generations that are searched."""
 
 TOKEN_VARIABLE = b"SYNAPSE_AGENT_TOKEN="
 
@@ -36,8 +36,9 @@ class Root(NamedTuple):
 def owner_of(
     pid: int, roots: Iterable[Root], tokens: Mapping[str, str] | None = None, *, proc: Path = Path("/proc")
 ) -> str | None:
-    """The agent to which process `pid` belongs, None for none of them. `tokens` are the agents' tokens with their ids.
-    A few reads of /proc, some microseconds each; where there is no /proc it runs `ps`: call it in a thread there."""
+    """Returns the agent to which process `pid` belongs, None if it belongs to none. `tokens` are the agents' tokens
+    with their ids. A few reads of /proc, some microseconds each; where there is no /proc it runs `ps`: call it in a
+    thread there."""
     known = list(roots)
     family = list(_ancestors(pid))
     return (
@@ -48,7 +49,7 @@ def owner_of(
 
 
 def _ancestors(pid: int) -> Iterator[int]:
-    """`pid`, its parent, and so on."""
+    """Yields `pid`, its parent, and so on."""
     ancestor: int | None = pid
     for _ in range(ANCESTORS_MAX):
         if ancestor is None:
@@ -58,7 +59,7 @@ def _ancestors(pid: int) -> Iterator[int]:
 
 
 def _by_ancestry(family: Iterable[int], roots: Iterable[Root]) -> str | None:
-    """The closest, where several are above each other."""
+    """Returns the closest agent, if several are above each other."""
     generations = {pid: generation for generation, pid in enumerate(family)}
     found: list[tuple[int, str]] = []
     for agent_id, launch in roots:
@@ -69,7 +70,8 @@ def _by_ancestry(family: Iterable[int], roots: Iterable[Root]) -> str | None:
 
 
 def _by_unit(pid: int, roots: Iterable[Root], proc: Path) -> str | None:
-    """A unit counts only as that of a keeper of ours that lives: other daemons' agents have units of the same form."""
+    """Returns the agent of the unit. A unit counts only as that of a living keeper of ours: other daemons' agents have
+    units of the same form."""
     if (unit := _unit_of(pid, proc)) is None:
         return None
     for root in roots:
@@ -92,8 +94,8 @@ def _by_token(pid: int, tokens: Mapping[str, str], proc: Path) -> str | None:
 
 
 def _read(path: str) -> bytes:
-    """Empty where there is no such file, or it is another user's. Plain calls: this is read of every ancestor, for each
-    connection, and half of the time was pathlib's."""
+    """Returns the content; empty if there is no such file, or it is another user's. Plain calls: this is read for every
+    ancestor, for each connection, and half of the time was pathlib's."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,8 +1,8 @@
 """Starts a process without holding up the event loop, and talks with it once.
 
-`subprocess` and `os.posix_spawn` keep the interpreter's lock until the child has become its program: on a machine whose
-processors are all busy nobody is heard meanwhile. Here the C library's `posix_spawn` is called in a thread and without
-the lock, so that only that thread waits.
+`subprocess` and `os.posix_spawn` keep the interpreter's lock until the child has become its program: on a busy machine
+the whole daemon stands still meanwhile. Here the C library's `posix_spawn` is called in a thread and without the lock,
+so that only that thread waits.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from pathlib import Path
 from typing import Final
 
 AT_ONCE: Final = 8
-"""Children that are talked with; a further one begins when one of them has ended."""
+"""Number of children that are served at once; a further one begins when one of them has ended."""
 _THREADS: Final = ThreadPoolExecutor(AT_ONCE, "spawn")
 _LIBC: Final = ctypes.CDLL(None)
 _ACTIONS_SIZE: Final = 1024
 """Bytes for a `posix_spawn_file_actions_t`, which has 80 where it is largest."""
 _STANDARD: Final = range(3)
 _ENDS_S: Final = 0.001
-"""Between two looks at a child that has closed its output and is about to end."""
+"""Seconds between two looks at a child that has closed its output and is about to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildEnd:
-    """How a child ended, and what it wrote."""
+    """End of a child, and its output."""
 
     code: int
     output: bytes
@@ -47,17 +47,17 @@ class Child:
         self._environ = [os.fsencode(f"{name}={value}") for name, value in environ.items()]
         self._lock = threading.Lock()
         self._pid: int | None = None
-        """From its beginning until it is waited for."""
+        """The pid from its beginning until it is waited for."""
         self._unwanted = threading.Event()
 
     async def talk(self, told: bytes = b"") -> ChildEnd:
-        """Start it, tell it `told`, and wait for its end. Raises OSError where it cannot be started. Whoever stops
-        waiting kills it."""
+        """Starts it, writes `told` to its input, and waits for its end. Raises OSError if it cannot be started. A
+        cancelled caller kills it."""
         talking = asyncio.get_running_loop().run_in_executor(_THREADS, self._talk, told)
         try:
             return await asyncio.shield(talking)
         except asyncio.CancelledError:
-            talking.add_done_callback(asyncio.Future.exception)  # nobody asks for it any more
+            talking.add_done_callback(asyncio.Future.exception)  # no caller waits for it any more
             self._give_up()
             raise
 
@@ -89,7 +89,7 @@ class Child:
             return ChildEnd(code, output, errors.read())
 
     def _start(self, files: Sequence[int]) -> None:
-        """Start it with `files` as standard input, output and error."""
+        """Starts it with `files` as standard input, output and error."""
         if self._unwanted.is_set():
             raise ProcessLookupError("it is not wanted any more")
         pid = _spawn(self._command, self._environ, files)
@@ -110,7 +110,7 @@ class Child:
 
 
 def _spawn(command: Sequence[bytes], environ: Sequence[bytes], files: Sequence[int]) -> int:
-    """The pid of the new process."""
+    """Returns the pid of the new process."""
     pid = ctypes.c_int()
     actions = ctypes.create_string_buffer(_ACTIONS_SIZE)
     _check(_LIBC.posix_spawn_file_actions_init(actions), command)
@@ -118,7 +118,7 @@ def _spawn(command: Sequence[bytes], environ: Sequence[bytes], files: Sequence[i
         for number, file in enumerate(files):
             _check(_LIBC.posix_spawn_file_actions_adddup2(actions, file, number), command)
         _close_others(actions, command)
-        with contextlib.suppress(AttributeError):  # of an old C library; a keeper goes there itself
+        with contextlib.suppress(AttributeError):  # missing in an old C library; a keeper changes the directory itself
             _check(_LIBC.posix_spawn_file_actions_addchdir_np(actions, b"/"), command)
         argv = (ctypes.c_char_p * (len(command) + 1))(*command)
         envp = (ctypes.c_char_p * (len(environ) + 1))(*environ)
@@ -129,7 +129,7 @@ def _spawn(command: Sequence[bytes], environ: Sequence[bytes], files: Sequence[i
 
 
 def _close_others(actions: "ctypes.Array[ctypes.c_char]", command: Sequence[bytes]) -> None:
-    """No file but the first three is its own. All that Python opens is closed there anyway."""
+    """Closes all files of the child except the first three. Those that Python opens are closed there anyway."""
     if hasattr(_LIBC, "posix_spawn_file_actions_addclosefrom_np"):
         _check(_LIBC.posix_spawn_file_actions_addclosefrom_np(actions, len(_STANDARD)), command)
         return

@@ -1,6 +1,6 @@
 """A keeper as a transient unit of systemd's user manager, one `synapse-agent-NAME.service` per agent.
 
-The unit is part of `synapse-agents.target`, which `synapsed.service` requires and which stops when nobody needs it: so
+The unit is part of `synapse-agents.target`, which `synapsed.service` requires and which stops when no unit needs it: so
 agents outlive a crash and a restart of the daemon, and end when the service is stopped (docs/service.md). The launch
 specification, with the program's environment, goes through a file that only this user can read and that the keeper
 removes: there is nothing secret on a command line or in a unit.
@@ -31,19 +31,21 @@ from synapsed.process.file_owners import private_directory
 TARGET = "synapse-agents.target"
 
 STOP_MARGIN_S = 10
-"""What a keeper needs beyond its program's grace: killing what is left, the last output, the record, its farewell."""
+"""Seconds that a keeper needs beyond its program's grace: killing the rest, the last output, the record, its
+farewell."""
 
 OOM_SCORE_ADJUST = 300
-"""Where memory runs out an agent goes before the daemon and before what the person works with."""
+"""Makes an agent end before the daemon and the person's programs if memory runs out."""
 
 UNIT_GONE_S = 10.0
-"""For the unit of the agent's last launch to go: its keeper leaves when its exit is acknowledged, within a second."""
+"""Seconds in which the unit of the agent's last launch ends: its keeper leaves when its exit is acknowledged, within a
+second."""
 
 UNIT_POLL_S = 0.02
-"""Between two looks at that."""
+"""Seconds between two looks at that."""
 
 ALREADY_THERE = "already loaded"
-"""In systemd-run's words, for a unit of the same name."""
+"""Error in systemd-run's words, for a unit of the same name."""
 
 
 def unit_name(agent: str) -> str:
@@ -77,7 +79,7 @@ class SystemdLauncher:
         return LaunchedKeeper.told(spec, files.facts.read_bytes())
 
     async def _run(self, command: list[str]) -> tuple[int, bytes]:
-        """Run systemd-run, which returns when the unit has started or failed. Waits for the last launch's unit."""
+        """Runs systemd-run, which returns when the unit has started or failed. Waits for the last launch's unit."""
         deadline = time.monotonic() + UNIT_GONE_S
         while True:
             ended = await Child(command, {**self.environ, "LC_ALL": "C.UTF-8"}).talk()
@@ -116,7 +118,7 @@ class SystemdLauncher:
         ]
 
     async def _abandon(self, spec: LaunchSpec) -> None:
-        """Nothing of a launch that nobody waits for may stay; neither may systemd start it later."""
+        """Ends a cancelled launch completely, so that systemd does not start it later."""
         with contextlib.suppress(OSError):
             stop = [
                 str(Path(self.systemd_run).with_name("systemctl")),
@@ -130,10 +132,10 @@ class SystemdLauncher:
 
 
 def _as_written(command: Sequence[str]) -> list[str]:
-    """`command` in the words of systemd-run.
+    """Returns `command` escaped for systemd-run.
 
-    The manager replaces `${NAME}` (every version does, and not all can be told not to) and takes `$$` for one `$`; but
-    in the program's own path `$$` is two, so that a shell becomes such a program.
+    The manager replaces `${NAME}` (in every version, and not all versions can be kept from it) and takes `$$` for one
+    `$`; but in the program's own path `$$` is two, so that a shell becomes such a program.
     """
     if "$" in command[0]:
         command = ["/bin/sh", "-c", 'exec "$0" "$@"', *command]
@@ -142,11 +144,11 @@ def _as_written(command: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Through which a launch goes, in the agent's directory; all 0600 before anything is in them."""
+    """The files of a launch, in the agent's directory; all get 0600 before anything is in them."""
 
     spec: Path
     facts: Path
-    """The keeper's standard output."""
+    """Standard output of the keeper."""
     log: Path
     """Its standard error, as for every launcher."""
     log_begins: int
@@ -162,7 +164,7 @@ class _Files:
         return cls(*paths, paths[2].stat().st_size)
 
     def complaint(self) -> bytes:
-        """What the keeper wrote to its standard error."""
+        """Returns the keeper's standard error output."""
         return self.log.read_bytes()[self.log_begins :]
 
 

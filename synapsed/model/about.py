@@ -1,7 +1,7 @@
-"""What a tool call is about, by what it was given: the command that it runs, or the edit that it makes. Pure.
+"""The subject of a tool call, read from its input: the command that it runs, or the edit that it makes. Pure.
 
-Which program it is of does not matter: the fields of calls have few names. A text is a command only where the program
-itself calls it so, whole; of an edit the diff is made, as far as the call tells it.
+All programs are read alike, since the fields of calls have few names. A text is a command only if the program itself
+names it so, and it is complete. For an edit a diff is made from what the call contains.
 """
 
 import difflib
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 COMMAND_MAX: Final = 100_000
-"""Characters of a command; one that is longer is told by nobody, as a part of it would be another command."""
+"""Characters of a command. A longer one is not shown at all, because a part of it would be another command."""
 
 DIFF_MAX: Final = 100_000
-"""Characters of a diff; of a longer one the beginning is told, and that more follows."""
+"""Characters of a diff. A longer one is cut, and a line at its end says so."""
 
 COMPARED_MAX: Final = 2_000
-"""Lines of an edit, before and after together, that are compared; of a larger one all that was there is taken away."""
+"""Lines of an edit, before and after together, that are compared; a larger edit is shown as all old lines removed."""
 
 _COMMANDS: Final = ("command", "cmd")
 _PATHS: Final = ("file_path", "filePath", "filepath", "absolute_path", "notebook_path", "path", "filename")
@@ -38,7 +38,8 @@ _PATCH = re.compile(r"\s*(?:\*\*\* Begin Patch\b|diff --git |Index: |--- |@@ )")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """`command` as the program told it, `diff` in the unified format, or the program's own; None for what it is not."""
+    """`command` as the program gave it; `diff` in the unified format, or in the program's own. Each is None if it does
+    not apply."""
 
     command: str | None = None
     diff: str | None = None
@@ -52,18 +53,18 @@ class _Edit:
     path: str
     new: str
     old: str | None = None
-    """None where nothing is told of what is there."""
+    """None if the call does not contain the old text."""
 
 
 def about(given: Mapping[str, Any]) -> About:
-    """What the input of a call says."""
+    """Returns the subject of a call with this input."""
     if (diff := _diff(given)) is not None:
         return About(diff=diff)
     return About(command=next((text for name in _COMMANDS if (text := command_in(given.get(name)))), None))
 
 
 def command_in(value: object) -> str | None:
-    """A command in one piece: several words are quoted, so that they can be told apart."""
+    """Returns a command in one piece; a list of words is quoted, so that the words stay apart."""
     if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
         value = shlex.join(value)
     return value if isinstance(value, str) and value.strip() and len(value) <= COMMAND_MAX else None
@@ -81,8 +82,8 @@ def edits_in_blocks(blocks: Iterable[Mapping[str, Any]]) -> About:
 
 
 def shown_by(dialog: str, told: About) -> bool:
-    """Whether a dialog with these rows shows that: whole rows of it are the command, or the beginning of a long one; or
-    it names the file of the edit and shows a line of it."""
+    """Returns True if the rows of a dialog show this subject: whole rows are the command, or the beginning of a long
+    one; or the dialog names the edited file and shows a line of the edit."""
     rows = [row for row in map(dense, dialog.split("\n")) if row]
     if told.command is not None:
         return _has_rows([row.removeprefix("$") for row in rows], dense(told.command))
@@ -94,12 +95,12 @@ def shown_by(dialog: str, told: About) -> bool:
 
 
 def dense(text: str) -> str:
-    """The text without blanks and what nobody sees: a dialog wraps it."""
+    """Returns the text without blanks and invisible characters, since a dialog wraps it."""
     return "".join(character for character in text if character.isprintable() and not character.isspace())
 
 
 SHOWN: Final = 80
-"""Characters of a command, without white space, that a dialog has to show of it: programs cut what is long."""
+"""Characters of a command, without white space, that a dialog has to show, since programs cut long commands."""
 
 
 def _has_rows(rows: Sequence[str], wanted: str) -> bool:
@@ -147,7 +148,7 @@ def _edits(given: Mapping[str, Any], path: str) -> Iterator[_Edit]:
 
 
 def _changes(value: Any) -> Iterator[str]:
-    """A list of files, each with what is done to it (`path`, `kind`, `diff`)."""
+    """Yields a patch for each file in a list of files with their changes (`path`, `kind`, `diff`)."""
     for change in value if isinstance(value, list) else ():
         if isinstance(change, Mapping) and isinstance(change.get("path"), str):
             kind, text = change.get("kind"), change.get("diff")
@@ -158,7 +159,7 @@ def _changes(value: Any) -> Iterator[str]:
 
 
 def _signed(text: str, done: object) -> str:
-    """Of a file that is added or deleted some tell its lines alone."""
+    """Adds the sign to each line of an added or deleted file; some programs give its lines alone."""
     sign = {"add": "+", "delete": "-"}.get(str(done))
     return text if sign is None or _PATCH.match(text) else "\n".join(f"{sign}{line}" for line in text.splitlines())
 

@@ -47,14 +47,14 @@ class ProcessState(StrEnum):
 
 
 class Activity(StrEnum):
-    """What a running agent is doing."""
+    """Activity of a running agent."""
 
     STARTING = "starting"
     READY = "ready"
     BUSY = "busy"
     WAITING = "waiting"
     LIMITED = "limited"
-    """Its account's usage limit is reached: messages wait."""
+    """The usage limit of its account is reached: messages wait."""
     UNKNOWN = "unknown"
 
 
@@ -80,16 +80,16 @@ _SEED_ACTIVITY: dict[Activity, SeedState] = {
 
 
 def seed_status(state: ProcessState, activity: Activity, *, asks: bool = False) -> SeedState:
-    """The seeds' word for an agent's state, as `/status` and the registry show it; `asks`: a person is needed, also
-    where nobody understands what for."""
+    """Returns the seeds' word for an agent's state, as `/status` and the registry show it. `asks`: a person is needed,
+    even if the question is not understood."""
     if asks and state is ProcessState.RUNNING and activity is Activity.UNKNOWN:
         activity = Activity.WAITING
     return _SEED_ACTIVITY[activity] if state is ProcessState.RUNNING else SEED_STATUS[state]
 
 
 def agent_id(profile: str, port: int | None, name: str) -> str:
-    """`synapse-<type>-<port>`; of an agent without a port `synapse-<type>-<name>`. Raises InvalidRequest where that
-    would be the id of one with a port."""
+    """Returns `synapse-<type>-<port>`, or `synapse-<type>-<name>` for an agent without a port. Raises InvalidRequest if
+    that would be the id of an agent with a port."""
     if port is None and name.isdecimal():
         raise InvalidRequest(f"an agent without a port cannot be called {name!r}: choose a name that is no number")
     return f"synapse-{profile}-{name if port is None else port}"
@@ -116,8 +116,8 @@ FOLDER_MAX = 30
 
 
 def folder_in_name(cwd: PurePath, *, home: PurePath) -> str | None:
-    """What of the folder's name can stand in an agent's name. None where that would say nothing (the home folder, the
-    root), or something else: a number is taken for a port."""
+    """Returns the part of the folder's name that can stand in an agent's name. Returns None if that part says nothing
+    (the home folder, the root) or is a number, which would be taken for a port."""
     if cwd == home:
         return None
     text = re.sub(r"[^A-Za-z0-9_.-]+", "-", cwd.name).strip("-._")[:FOLDER_MAX].rstrip("-._")
@@ -126,7 +126,7 @@ def folder_in_name(cwd: PurePath, *, home: PurePath) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AgentRef:
-    """What is needed to find an agent by an address. `folder`: the name of its working directory."""
+    """The fields by which an address finds an agent. `folder` is the name of its working directory."""
 
     name: str
     id: str
@@ -137,11 +137,11 @@ class AgentRef:
 
 
 def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
-    """The one agent that `address` means: a name, an id, `type-port`, or a `type` with one running instance. Folders
-    are no addresses here (`resolve_folder`).
+    """Returns the one agent that `address` means: a name, an id, `type-port`, or a `type` with one running instance.
+    Folders are no addresses here (`resolve_folder`).
 
-    A leading `@` is allowed. An exact name or id wins over a type. Raises UnknownAgent with what there is, or
-    AmbiguousAddress with the candidates.
+    A leading `@` is allowed. An exact name or id wins over a type. Raises UnknownAgent, which lists the known agents,
+    or AmbiguousAddress, which lists the candidates.
     """
     wanted = address.removeprefix("@")[:ADDRESS_MAX]
     known = list(agents)
@@ -165,8 +165,8 @@ def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
 
 
 def resolve_folder(address: str, agents: Iterable[AgentRef]) -> AgentRef | None:
-    """The one agent in whose folder, by its name, `address` means; None if there is no agent. Of several, the one that
-    runs. Raises AmbiguousAddress with the candidates."""
+    """Returns the one agent whose folder has the name `address`, or None. If there are several, the running one is
+    meant. Raises AmbiguousAddress with the candidates."""
     wanted = address.removeprefix("@")[:ADDRESS_MAX]
     there = [agent for agent in agents if agent.folder == wanted]
     candidates = [agent for agent in there if agent.running] or there
@@ -207,32 +207,32 @@ class AgentView(BaseModel):
     cwd: str
     endpoint: str
     until: str | None = None
-    """When a usage limit ends or is tried out (RFC 3339), while `activity` is `limited`."""
+    """Time at which a usage limit ends or is tried again (RFC 3339), while `activity` is `limited`."""
     version: str | None = None
-    """The program's, as it tells it; None where it does not, or its profile does not say how it is asked."""
+    """Version that the program reports; None if it reports none, or its profile has no way to ask."""
     verified: str | None = None
     """The version that its profile was measured on."""
     drift: str | None = None
-    """What a person should know where these differ."""
+    """Warning for a person if `version` and `verified` differ."""
     withheld: str | None = None
-    """Attributes of the shell that started it which its process could not have: a lower nice value, limits, CPUs."""
+    """Attributes of the shell that started it that its process could not get: a lower nice value, limits, CPUs."""
     settings: list[str] = []
-    """What the person's own settings of its program mean here: no hooks, another mode, other keys."""
+    """Effects of the person's own settings of its program: no hooks, another mode, other keys."""
     background: int = 0
-    """Number of things that go on in its background, as its program tells it: `activity` says whether it takes a
-    message meanwhile."""
+    """Number of tasks in the program's background, as it reports them. `activity` says whether it takes a message
+    meanwhile."""
     background_tasks: list[str] = []
     """The program's words for each; only for those who may see what its screen shows."""
     host: str | None = None
-    """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
-    they are there."""
+    """Host of an agent on another host. Then `name` and `id` are addresses (`name@host`), and `endpoint`, `pid` and
+    `cwd` belong to that host."""
     asks: str | None = None
-    """What it asks a person, in one line; only for those who may see what its screen shows."""
+    """Question to a person, in one line; only for callers that may see its screen."""
     doing: str | None = None
-    """The beginning of the message that it works on, in one line; for the same."""
+    """Beginning of the message that it works on, in one line; only for callers that may see its screen."""
 
     def unseen(self) -> Self:
-        """The same for those who may not see what its screen shows."""
+        """Returns a copy for callers that may not see its screen."""
         return self.model_copy(update={"asks": None, "doing": None, "background_tasks": []})
 
 
@@ -244,8 +244,8 @@ class StartedAgent(AgentView):
 
 
 class Testimony(BaseModel):
-    """What one channel says of an agent (`status --explain`): `since` is RFC 3339, None where it is not known;
-    `decides`: what is believed rests on this one."""
+    """Report of one channel about an agent (`status --explain`). `since` is RFC 3339, None if it is not known;
+    `decides`: the agent's state follows this report."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -256,8 +256,8 @@ class Testimony(BaseModel):
 
 
 class Conversation(BaseModel):
-    """`id` is the program's own, None where nothing was said yet or the program tells none; `resumed`: the program
-    that runs now was started on it. `note` says how it came about where it is not the agent's first."""
+    """`id` is the program's own, None if nothing was said yet or the program reports none; `resumed`: the running
+    program was started in this conversation. `note` says how it began, if it is not the agent's first."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -277,7 +277,7 @@ class ProfileAnswer(BaseModel):
     ports: list[int]
     verified: str | None
     unverified: str = ""
-    """A sentence where nobody has measured it on the program: what was seen of that."""
+    """Sentence for a conversation that was not tested with the program: it says how far it was tested."""
     model: bool = Field(description="A model reads what is typed; to other programs it is a command")
     skills: list[dict[str, Any]]
     source: str
@@ -298,7 +298,7 @@ class AgentDetail(AgentView):
     """`status --json A`."""
 
     alerts: list[str] = []
-    """What is wrong with it and stands until it is mended, for people."""
+    """Problems for people that last until they are solved."""
     attributes: str | None = None
     """Attributes of its process that are not usual: `umask 077, nice 10`."""
     conversation: Conversation | None = None
@@ -306,12 +306,12 @@ class AgentDetail(AgentView):
     screen: str = ""
     error: str | None = None
     gone: list[str] = []
-    """Names of variables that its next program is told, and that lead to what is not there any more."""
+    """Names of variables of its next program that lead to files which do not exist any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryEntry:
-    """What the seeds' registry says of an agent (S9); `status` is a seed's word, `pid` the program's."""
+    """Entry of the seeds' registry for an agent (S9); `status` is a seed's word, `pid` the program's."""
 
     agent_id: str
     agent_type: str

@@ -1,4 +1,4 @@
-"""Tasks whose end was given to somebody who asked for that very task."""
+"""Tasks whose end was delivered to a client that asked for exactly this task."""
 
 from synapsed.model.events import Event, TaskStatusChanged
 from synapsed.model.task import TERMINAL_STATES
@@ -7,12 +7,12 @@ HEARD_MAX = 2000
 
 
 def is_end(event: Event) -> bool:
-    """Whether it tells of a task's end."""
+    """Returns True if the event reports the end of a task."""
     return isinstance(event.data, TaskStatusChanged) and event.data.state in TERMINAL_STATES
 
 
 class HeardEnds:
-    """Of this daemon's time; the oldest of HEARD_MAX are forgotten."""
+    """The tasks since this daemon started; the oldest beyond HEARD_MAX are forgotten."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Which tool calls an agent may make without a person being asked: rules, and the decision they make. Pure.
+"""Rules for the tool calls that an agent may make without asking a person, and the decision that they make. Pure.
 
 A rule names a tool and, in parentheses, what may be called: ``Bash(git status*)``, ``Read``, ``Edit(src/*)``,
 ``mcp__files__*``. Tools are named as the program names them, without regard to case. `*` stands for any text, `?` for
@@ -8,9 +8,9 @@ What makes a rule safe to write:
 
 - **deny wins over allow**, and in each list the first rule that matches is the one that is named;
 - in an *allow* rule for a shell command a wildcard never stands for what begins another command or goes elsewhere
-  (``; & | < > ( ) $ ` `` and line breaks): ``Bash(git status*)`` does not allow ``git status; rm -rf /``. Whoever
-  wants such a command allowed writes it out: ``Bash(git log * | head *)``. Nor does a wildcard lead out of a folder
-  by ``..``;
+  (``; & | < > ( ) $ ` `` and line breaks): ``Bash(git status*)`` does not allow ``git status; rm -rf /``.
+  To allow such a command, write it out: ``Bash(git log * | head *)``. Nor does a wildcard lead out of a folder by
+  ``..``;
 - a *deny* rule matches the whole command and each of its parts, as it is written and in plain words (without quotes,
   assignments, redirections and the program's folder, one blank between words): ``Bash(rm *)`` denies
   ``cd / && /bin/rm  -rf *``. A shell has other ways to say the same; deny rules are a convenience, what is not allowed
@@ -35,7 +35,7 @@ RULE_MAX = 2000
 
 _RULE = re.compile(r"(?P<tool>[\w.*?:/-]+)\s*(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _HARMLESS = r"[^;&|<>()$`\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]"
-"""What a wildcard stands for in a shell command that is to be allowed."""
+"""Characters that a wildcard matches in a shell command that is to be allowed."""
 _PARTS = re.compile(r"[;&|()`{}\n\r]|\$\(|<\(|>\(")
 _ASSIGNMENTS = re.compile(r"^(?:\w+\+?=\S*\s+)+")
 _CONTINUED = re.compile(r"\\\r?\n")
@@ -50,9 +50,9 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """What a program wants to do. `command` is a shell command (None where it does not say one), `subjects` what other
-    tools are about (paths, addresses). `input` is all of it, as the program told it. `folder` and `home` are absolute:
-    what the agent's paths, and those of its rules, are relative to."""
+    """A tool call that a program wants to make. `command` is a shell command (None for other tools), `subjects` are the
+    paths or addresses that other tools act on, `input` is the whole input from the program. `folder` and `home` are
+    absolute; the agent's paths, and those of its rules, are relative to them."""
 
     tool: str
     command: str | None = None
@@ -64,7 +64,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule; `pattern` is None where every call of the tool is meant."""
+    """One rule; `pattern` is None if every call of the tool is meant."""
 
     text: str
     tool: str
@@ -72,7 +72,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> "Rule":
-        """Raises ValueError that says how a rule is written."""
+        """Returns the rule that `text` is. Raises ValueError, which says how a rule is written."""
         match = _RULE.fullmatch(text.strip()) if len(text) <= RULE_MAX else None
         pattern = match["pattern"] if match is not None else None
         if match is None or (pattern is not None and not pattern.strip()):
@@ -80,7 +80,7 @@ class Rule:
         return cls(text.strip(), match["tool"], pattern.strip() if pattern is not None else None)
 
     def allows(self, call: ToolCall) -> bool:
-        """Whether the rule, in a list of allowed calls, means `call`."""
+        """Returns True if the rule, in a list of allowed calls, matches `call`."""
         if not self._of(call):
             return False
         if self.pattern is None:
@@ -97,7 +97,7 @@ class Rule:
         return any(_matches(pattern, place, r"[^\x00-\x1f\x7f]") for place in places if not _UPWARDS.search(place))
 
     def denies(self, call: ToolCall) -> bool:
-        """Whether the rule, in a list of denied calls, means `call` or a part of it."""
+        """Returns True if the rule, in a list of denied calls, matches `call` or a part of it."""
         if not self._of(call):
             return False
         if self.pattern is None:
@@ -117,7 +117,7 @@ class Rule:
         return posixpath.normpath(posixpath.join(call.folder, pattern))
 
     def unclear(self, call: ToolCall) -> bool:
-        """The tool is meant, but the program does not say what it is called with."""
+        """Returns True if the tool matches, but the program does not give the command or the paths of the call."""
         return self.pattern is not None and call.command is None and not call.subjects and self._of(call)
 
     def _of(self, call: ToolCall) -> bool:
@@ -133,14 +133,14 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """For people and models: who decided."""
+        """Explanation for people and models: the rule that decided."""
         how = {"allow": "allowed", "deny": "denied", "escalate": "left to the person"}[self.verdict]
         return f"{how} by the rule {self.rule}" if self.rule is not None else f"{how}: no rule is for it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """An agent's rules; `default` is for what none of them means."""
+    """An agent's rules; `default` decides if no rule matches."""
 
     default: Verdict = "escalate"
     allow: tuple[Rule, ...] = ()
@@ -148,17 +148,17 @@ class Policy:
 
     @classmethod
     def of(cls, default: Verdict, allow: Iterable[str], deny: Iterable[str]) -> "Policy":
-        """Raises ValueError for what is no rule."""
+        """Returns the policy with these rules. Raises ValueError if a text is no rule."""
         return cls(default=default, allow=tuple(map(Rule.parse, allow)), deny=tuple(map(Rule.parse, deny)))
 
     @property
     def silent(self) -> bool:
-        """Everything is asked about: there is nothing to decide."""
+        """True if every call is left to the person, so that there is nothing to decide."""
         return self.default == "escalate" and not self.allow and not self.deny
 
     @property
     def refusing(self) -> frozenset[str]:
-        """What of it may refuse a call."""
+        """Names of the lists or the default that may refuse a call."""
         may = {"deny": bool(self.deny), "default": self.default == "deny"}
         return frozenset(name for name, so in may.items() if so)
 
@@ -210,7 +210,7 @@ def _matches(pattern: str, text: str, wild: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str, wild: str) -> re.Pattern[str]:
-    """Between two stars the first place that fits is taken and not given back: linear in the text."""
+    """Matches with the first place that fits between two stars, and never gives it back: linear in the text."""
     first, *rest = (
         "".join(wild if piece == "?" else re.escape(piece) for piece in re.split(r"(\?)", segment))
         for segment in re.split(r"\*+", pattern)

@@ -1,4 +1,4 @@
-"""What waits for a person, as an inbox shows it."""
+"""Items that wait for a person, as an inbox shows them."""
 
 from enum import StrEnum
 from typing import Final, Literal
@@ -36,7 +36,7 @@ OF_PROMPT: Final[dict[str, AttentionKind]] = {
 
 
 def kind_of(told: str) -> AttentionKind:
-    """The kind by what the log says."""
+    """Returns the kind for the text in the log."""
     return OF_PROMPT.get(told) or told  # type: ignore[return-value]  # it is a kind, where it is no prompt's type
 
 
@@ -71,13 +71,13 @@ class HostState(StrEnum):
     UP = "up"
     """Its daemon answers."""
     SILENT = "silent"
-    """The way to it is there, and nobody answers behind it."""
+    """The connection to it is open, but its daemon does not answer."""
     DOWN = "down"
     """The way to it has ended; it is tried again."""
 
 
 class HostSaid(BaseModel):
-    """What another host said of who waits there."""
+    """State of the inbox of another host."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -88,7 +88,7 @@ class HostSaid(BaseModel):
     error: str | None = Field(default=None, description="Why it has said nothing")
 
 
-# What is answered once a person has put an item away.
+# Answer after a person has put an item away.
 class PutAway(BaseModel):
     model_config = ConfigDict(extra="forbid")
 

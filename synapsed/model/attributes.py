@@ -31,7 +31,7 @@ class ResourceLimit(BaseModel):
 
 
 class ProcessAttributes(BaseModel):
-    """Null, and a limit that is not named: not known, so that the daemon's own counts."""
+    """Attributes of a process. Null, and a limit that is missing, mean "not known": the daemon's own value holds."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -42,21 +42,21 @@ class ProcessAttributes(BaseModel):
         | Literal["all"]
         | None
     ) = None
-    """Those on which it runs."""
+    """CPUs on which it runs."""
     limits: Annotated[
         dict[Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,16}$")], ResourceLimit], Field(max_length=LIMITS_MAX)
     ] = {}
-    """By their names in setrlimit(2), without `RLIMIT_`."""
+    """Limits by their names in setrlimit(2), without `RLIMIT_`."""
     oom_score_adj: Annotated[int, Field(ge=-1000, le=1000)] | None = None
 
     def over(self, own: "ProcessAttributes") -> "ProcessAttributes":
-        """With what is not known here as `own` has it."""
+        """Returns a copy whose unknown attributes are those of `own`."""
         known = {name: value for name, value in self if value is not None}
         return own.model_copy(update={**known, "limits": own.limits | self.limits})
 
     def unusual(self, own: "ProcessAttributes") -> str | None:
-        """Returns what is unusual of it, in one line: a umask or a nice value that is not the usual one, and CPUs and
-        limits that are less than the daemon's own; None where there is nothing."""
+        """Describes the unusual attributes in one line: an uncommon umask or nice value, and fewer CPUs or lower limits
+        than the daemon's own. Returns None if all are usual."""
         told = []
         if self.umask is not None and self.umask not in USUAL_UMASKS:
             told.append(f"umask {self.umask:03o}")
@@ -77,7 +77,7 @@ def _is_less(limit: ResourceLimit, than: ResourceLimit | None) -> bool:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """`0-3,8`"""
+    """Returns the numbers as ranges, as `0-3,8`."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][-1] + 1:

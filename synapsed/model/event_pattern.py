@@ -10,7 +10,7 @@ TEXT_MAX = 65_536
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether the whole of `text` is what the pattern means, without regard to case."""
+    """Returns True if the pattern matches the whole of `text`, without regard to case."""
     return _compiled(pattern.casefold()).fullmatch(text[:TEXT_MAX].casefold()) is not None
 
 

@@ -1,5 +1,5 @@
 """Agents elsewhere: those that a person has added under an alias (S11), those of other hosts of his (`name@host`); and
-how their tasks are told from those of our own."""
+the marks of their tasks."""
 
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
@@ -21,14 +21,14 @@ __all__ = [
 ]
 
 KEY = "external"
-"""Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
+"""Key of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` there."""
 ANSWERS = "answers"
-"""Of that: the types of prompts that may be answered from here, where the others are for a person there."""
+"""Key within that: types of prompts that may be answered from here; the others are for a person there."""
 ANY = "any:"
 
 
 def external_id(alias: str) -> str:
-    """What stands as `agent_id` in a task for the agent of that alias; of one on another host its address."""
+    """Returns the `agent_id` in tasks for the agent of that alias; for an agent on another host its address."""
     return alias if host_of(alias) or is_any(alias) else f"{ALIASED}{alias}"
 
 
@@ -41,19 +41,20 @@ def alias_of(agent: str | Task) -> str | None:
 
 
 def unknown(agent_id: str) -> UnknownAgent:
-    """For whom asks of an agent here what only agents here have; `details["alias"]` for one elsewhere."""
+    """Returns the error for a request that only agents of this host can serve; `details["alias"]` names an agent
+    elsewhere."""
     if (alias := alias_of(agent_id)) is not None:
         return UnknownAgent(f"{alias} is an agent elsewhere: messages can be sent to it, no more", alias=alias)
     return UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
 
 
 def is_any(address: str) -> bool:
-    """Whether `address` means any agent of a class, on whatever host (`any:CLASS`)."""
+    """Returns True if `address` means any agent of a class, on any host (`any:CLASS`)."""
     return address.startswith(ANY)
 
 
 def part_of(address: str) -> str | None:
-    """Returns the part without which nobody reaches `address`; None for a plain name, which may be any part's."""
+    """Returns the part that is needed to reach `address`; None for a plain name, which any part may know."""
     address = address.removeprefix("@")
     if is_any(address):
         return ADDRESSES[ANY]

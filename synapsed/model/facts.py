@@ -1,7 +1,7 @@
-"""Facts that a side channel reports of an agent: past tense, each with the channel that told it.
+"""Facts that a side channel reports of an agent: past tense, each with the channel that reported it.
 
-`at_ns` is the machine's monotonic clock (CLOCK_MONOTONIC, nanoseconds) when the program reported it, which is the same
-clock in every process until the next boot: facts from before a submission are told from facts after it.
+`at_ns` is the machine's monotonic clock (CLOCK_MONOTONIC, nanoseconds) when the program reported it. That clock is the
+same in every process until the next boot, so that facts before a submission can be separated from facts after it.
 """
 
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ class ChannelFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStarted(ChannelFact):
-    """The program told its conversation's id."""
+    """The program reported the id of its conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptAccepted(ChannelFact):
-    """The program took a prompt; `prompt` is its text as the program understood it, where it says so. `key` is what the
-    message was given over the channel as (`Delivering.key`), None for one that came in another way; `own` is False
-    where the channel knows that the message was not given by synapsed."""
+    """The program took a prompt; `prompt` is its text as the program understood it, if known. `key` is the key under
+    which synapsed gave the message over the channel (`Delivering.key`), None for a message that came in another way;
+    `own` is False if the channel knows that synapsed did not give the message."""
 
     prompt: str | None = None
     key: str | None = None
@@ -44,7 +44,7 @@ class AssistantSaid(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantSaying(ChannelFact):
-    """The next piece of a message that is being said; pieces are told from the message's beginning on, in order."""
+    """The next piece of an unfinished message; pieces come in order from its beginning."""
 
     message_id: str = ""
     piece: str = ""
@@ -52,12 +52,12 @@ class AssistantSaying(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnAnswered(ChannelFact):
-    """The model has said its last word, unless one of the program's hooks sends it back to work. When the program rests
+    """The model has finished, unless one of the program's hooks sends it back to work. When the program rests
     (`SideChannel.rests`) TurnEnded follows."""
 
 
 BACKGROUND_MAX = 100
-"""So much is told, and stopped, of what runs in a program's background."""
+"""Number of background tasks of a program that are reported, and that can be stopped."""
 
 BACKGROUND_NAME = 200
 """Characters of a name there: it may be a whole command."""
@@ -112,9 +112,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(ChannelFact):
-    """`event` is the program's own name for it, `told` all that it said with it; `request` is given where the channel
-    can answer it (`SideChannel.reply`). With `options` a person's answer goes that way, too (`Delivering.answer`), and
-    `question` is what they are asked, whole."""
+    """`event` is the program's own name for it, `told` its whole content; `request` is set if the channel can answer it
+    (`SideChannel.reply`). With `options` a person's answer goes that way, too (`Delivering.answer`), and `question` is
+    the whole question."""
 
     tool: str = ""
     input: dict[str, Any] = field(default_factory=dict)
@@ -125,14 +125,14 @@ class PermissionAsked(ChannelFact):
     options: tuple[Choice, ...] = ()
     command: str | None = None
     diff: str | None = None
-    """With a `question`: the command, or the edit, that it is about, whole."""
+    """The whole command or edit that a `question` is about."""
     again: bool = False
-    """It was asked before this link to the program was there to hear of it: it is a person's by now."""
+    """True if it was asked before there was this link to the program: by now it is a person's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionOver(ChannelFact):
-    """What a PermissionAsked of this `request` asked is answered, by whomever, or withdrawn."""
+    """The PermissionAsked with this `request` was answered, by any means, or withdrawn."""
 
     request: str
 
@@ -160,7 +160,7 @@ class ToolOver(ChannelFact):
     error: str | None = None
     denied: bool = False
     duration_ms: int | None = None
-    """As the program measured it."""
+    """Duration that the program measured."""
     exact: bool = True
 
 
@@ -178,8 +178,8 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsShown(ChannelFact):
-    """The tool calls that the screen shows of the turn, which is the task's of that id, from top to bottom. `leg`: what
-    is shown follows the message that was typed then. `whole`: none of them has scrolled away."""
+    """The tool calls of the turn of that task on the screen, from top to bottom. `leg`: they follow the message that
+    was typed then. `whole`: no call has scrolled away."""
 
     calls: tuple[ShownCall, ...] = ()
     leg: int = 0
@@ -188,7 +188,7 @@ class ToolsShown(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUsed(ChannelFact):
-    """What a turn has used, all its requests together; `input_tokens` are those that no cache had."""
+    """Usage of a turn over all its requests; `input_tokens` are those that did not come from a cache."""
 
     model: str | None = None
     input_tokens: int | None = None
@@ -208,7 +208,7 @@ class PlanTold(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffTold(ChannelFact):
-    """What the turn has changed in files so far, in the unified format."""
+    """The changes of the turn in files so far, in the unified format."""
 
     diff: str = ""
 
@@ -225,7 +225,7 @@ class LimitWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsTold(ChannelFact):
-    """How much of the account's limits is used."""
+    """The used share of the account's limits."""
 
     windows: tuple[LimitWindow, ...] = ()
     plan: str | None = None

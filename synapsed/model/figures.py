@@ -1,4 +1,4 @@
-"""Numbers that the rooms keep of themselves, for whoever measures. Pure."""
+"""Figures that the rooms keep of themselves, for the measurements of the daemon. Pure."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -17,14 +17,14 @@ SLOW_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 6
 
 
 class Histogram:
-    """How many values there were up to each bound, and their sum. It only grows, and has a fixed size."""
+    """Count of values up to each bound, and their sum. It only grows, and has a fixed size."""
 
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
         self.counts = [0] * (len(self.bounds) + 1)
-        """By bucket, the last one for what is above every bound."""
+        """One count a bucket; the last bucket is for values above every bound."""
         self.total = 0.0
 
     def observe(self, value: float) -> None:
@@ -48,7 +48,7 @@ class AgentFigures:
     queue: int
     """Tasks that wait."""
     oldest: float | None
-    """When the oldest of them was made."""
+    """Time at which the oldest of them was made."""
     current: TaskState | None
     """State of the task that is worked on."""
     output: int | None
@@ -56,7 +56,7 @@ class AgentFigures:
     terminals: int
     """Terminals that are attached."""
     alerts: int
-    """What is wrong with it, and stands until it is mended."""
+    """Number of problems that last until they are solved."""
 
 
 class StoreFigures(Protocol):

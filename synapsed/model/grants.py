@@ -1,4 +1,4 @@
-"""What somebody may do who is let in by more than a process: words of a person's, and the grant that a request is
+"""Rights of a client that is let in by more than its process: words of a person's, and the grant that a request is
 judged by."""
 
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Final, Literal, get_args
 
 type Right = Literal["look", "send", "answer", "type"]
-"""`look`: read what a person reads. `send`: send messages, and read the tasks whose id one knows. `answer`: answer what
-agents ask, send, cancel and interrupt. `type`: press keys and use terminals, which is to run anything that an agent
-could run."""
+"""`look`: read all that a person reads. `send`: send messages, and read tasks by their id. `answer`: answer the
+questions of agents, send, cancel and interrupt. `type`: press keys and use terminals, which amounts to running anything
+that an agent could run."""
 
 RIGHTS: Final[tuple[Right, ...]] = get_args(Right.__value__)
 
@@ -18,9 +18,9 @@ SENDS: Final[frozenset[Right]] = frozenset({"send", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A person's, for what has not all of the person's rights. `kind`: what people call that, as `token`; `id`: which
-    one it is. `agents`: names of the only agents that it is for; None: all. `expires`: when it is good no more, in
-    seconds since the epoch; None: not by itself."""
+    """A grant by a person, with only a part of the person's rights. `kind`: people's word for it, as `token`; `id`: its
+    id of that kind. `agents`: names of the only agents that it covers; None: all. `expires`: its end, in seconds since
+    the epoch; None: no end."""
 
     kind: str
     id: str
@@ -30,7 +30,7 @@ class Grant:
     expires: float | None = None
 
     def covers(self, agent: str) -> bool:
-        """Whether it is for the agent of that name."""
+        """Returns True if the grant covers the agent of that name."""
         return self.agents is None or agent in self.agents
 
 
@@ -41,13 +41,13 @@ class TokenKind(StrEnum):
     ROUTE = "route"
     """Opens one route, and nothing else."""
     GRANTED = "granted"
-    """Known to a part: a person's, but for some things only."""
+    """Known to a part: a person's, with limited rights."""
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What the request's `Authorization`, or what else it carries, turned out to be."""
+    """Kind of the request's `Authorization`, or of the other credentials that it carries."""
 
     kind: TokenKind = TokenKind.ABSENT
     agent_id: str | None = None

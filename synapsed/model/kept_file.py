@@ -11,12 +11,12 @@ from synapsed.model.task import FilePart, Part
 
 SCHEME: Final = "syn-file:"
 SIZE: Final = "size"
-"""Of such a part's metadata: the file's bytes."""
+"""Key of such a part's metadata: the file's bytes."""
 _ADDRESS: Final = re.compile(r"syn-file:(?:([a-z0-9][a-z0-9-]{0,30})/)?([0-9a-f]{32})")
 
 
 class KeptFile(NamedTuple):
-    """`host` is where it came from; None: it was given here."""
+    """`host` is the host that it came from; None if it was given here."""
 
     host: str | None
     id: str
@@ -32,13 +32,13 @@ class KeptFile(NamedTuple):
 
     @classmethod
     def of(cls, uri: str | None) -> Self | None:
-        """None for what is no such address."""
+        """Returns the file of an address; None if `uri` is no such address."""
         found = _ADDRESS.fullmatch(uri or "")
         return None if found is None else cls(found[1], found[2])
 
 
 def is_kept(part: Part) -> bool:
-    """Whether the part names such a file, or says that it does."""
+    """Returns True if the part names such a file, or seems to."""
     return isinstance(part, FilePart) and (part.file.uri or "").startswith(SCHEME)
 
 

@@ -1,4 +1,4 @@
-"""What a link reports of its program (`interfaces.AgentLink`)."""
+"""Reports of a link about its program (`interfaces.AgentLink`)."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,10 +11,10 @@ from synapsed.model.task import Prompt
 
 @dataclass(frozen=True, slots=True)
 class LinkObserved:
-    """What the agent is doing now, and by which evidence. `can_receive` is true when a message would be delivered at
+    """Activity of the agent now, and the evidence for it. `can_receive` is true if a message would be delivered at
     once; otherwise `held` says why not (`typing`, `dialog`, …), None while it is merely busy or starting. `asking` is
-    another number where the very same prompt is asked again (a password was wrong). `by_hand` is the id of a prompt
-    that has left the screen since a person pressed keys at its terminal."""
+    another number if the very same prompt is asked again (a password was wrong). `by_hand` is the id of a prompt that
+    has left the screen since a person pressed keys at its terminal."""
 
     activity: Activity
     evidence: str
@@ -24,9 +24,9 @@ class LinkObserved:
     asking: int = 0
     by_hand: str | None = field(default=None, compare=False)
     background: tuple[str, ...] = ()
-    """What it runs in its background, in its own words."""
+    """Tasks in its background, in its own words."""
     whole: bool = field(default=False, compare=False)
-    """The program itself asks over a channel: what that has not told of the prompt is not known."""
+    """True if the program itself asks over a channel: details that are missing there are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class LinkTurnProgress:
 
 @dataclass(frozen=True, slots=True)
 class LinkTurnSaid:
-    """A piece of what is being said, approximate. With `append` false it replaces what was told before."""
+    """A piece of an unfinished message, approximate. With `append` false it replaces the former text."""
 
     task_id: str
     text: str
@@ -71,7 +71,7 @@ class LinkTurnEnded:
     evidence: str
     truncated: bool = False
     missing: int | None = None
-    """Lines of the answer's beginning that are gone; None where that cannot be counted."""
+    """Lines of the answer's beginning that are gone; None if they cannot be counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,7 @@ class LinkTurnFailed:
 @dataclass(frozen=True, slots=True)
 class LinkTurnInterrupted:
     """The turn was stopped. `reason`: `interrupted` (asked through the link), `person` (keys in the terminal),
-    `program` (nobody is known to have pressed a key) or `refused` (a permission was refused and the program
-    stopped)."""
+    `program` (no key is known to have been pressed) or `refused` (a permission was refused and the program stopped)."""
 
     task_id: str
     reason: str
@@ -95,7 +94,7 @@ class LinkTurnInterrupted:
 
 @dataclass(frozen=True, slots=True)
 class LinkUndelivered:
-    """The message is not in the program: nothing was submitted. `screen` is what it shows instead."""
+    """The message is not in the program: nothing was submitted. `screen` is the text on the screen."""
 
     task_id: str
     reason: str
@@ -112,7 +111,7 @@ class LinkSession:
 
 @dataclass(frozen=True, slots=True)
 class LinkTold:
-    """What a side channel told, of whichever turn. A PermissionAsked that has a `request` can be answered
+    """Fact that a side channel reported, of any turn. A PermissionAsked with a `request` can be answered
     (`AgentLink.reply`)."""
 
     fact: ChannelFact
@@ -120,18 +119,18 @@ class LinkTold:
 
 @dataclass(frozen=True, slots=True)
 class LinkRefused:
-    """The program took a refusal: what its dialog of a tool call asked."""
+    """The program took a refusal of the tool call that its dialog asked about."""
 
     asked: str
 
 
 @dataclass(frozen=True, slots=True)
 class LinkAlert:
-    """Something is wrong around the program, for a person to mend: it `begins`, is `over`, or `happened` and left
-    nothing to mend. Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was
-    overwritten before it was read; `details` has `from` and `to`), KEEPER_SILENT (its keeper does not answer,
-    because it was stopped, say: nothing is read and nothing arrives), SCREEN_LOST (its output ended the emulator:
-    it is not drawn up to `to`, or not at all where it is `blind`)."""
+    """A problem around the program, for a person to mend: it `begins`, is `over`, or `happened` and needs no action.
+    Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was overwritten before
+    it was read; `details` has `from` and `to`), KEEPER_SILENT (its keeper does not answer, because it was stopped, say:
+    nothing is read and nothing arrives), SCREEN_LOST (its output ended the emulator: it is not drawn up to `to`, or not
+    at all if it is `blind`)."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""Secrets in what passes through: found by the name that they stand under and by their shape, and masked. Pure.
+"""Search for secrets in texts and JSON, by the key that they stand under and by their shape, and their masking. Pure.
 
 The letters that a token begins with, and the names, are searched for as literals, in one pass for all of them, and a
 pattern is tried only where one stands. Every pattern is bounded and the text is searched in pieces: hostile text costs
@@ -34,7 +34,7 @@ __all__ = [
 MASK = "***"
 
 DEPTH_MAX = 32
-"""Levels of lists and objects that are looked into; what lies deeper is masked whole."""
+"""Levels of lists and objects that are searched; deeper levels are masked whole."""
 
 HELD_MAX = 16_384
 """Characters that `unfinished` holds back at most."""
@@ -49,7 +49,7 @@ _ALIKE = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"))
 """Letters that a pattern without regard to case takes for ASCII's, and `str.lower` does not make such."""
 
 _LEFT = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
-"""No letter or digit before it; the letter of an escape in JSON is not one."""
+"""No letter or digit before it, except the letter of an escape in JSON."""
 
 _U = r"[A-Za-z0-9_\-]"
 _X = r"[A-Za-z0-9]"
@@ -58,9 +58,10 @@ _END = r"(?![A-Za-z0-9])"
 
 class _Shape(NamedTuple):
     literals: tuple[str, ...]
-    """One of which begins what the pattern matches, or stands where it is tried; in small letters, if `any_case`."""
+    """Literals, one of which begins each match, or stands where the pattern is tried; in small letters, if
+    `any_case`."""
     pattern: re.Pattern[str]
-    """What its group `quoted` or `bare` matches, or all of it, is the secret."""
+    """The secret is the match of its group `quoted` or `bare`, or the whole match."""
     any_case: bool
 
 
@@ -71,7 +72,7 @@ def _shape(literals: str, rest: str) -> _Shape:
 
 
 def _named(literals: str, pattern: str) -> _Shape:
-    """What stands after a name in letters of any case."""
+    """Returns the shape of a secret that follows a name in letters of any case."""
     return _Shape(tuple(literals.split("|")), re.compile(pattern, re.IGNORECASE), any_case=True)
 
 
@@ -98,7 +99,7 @@ _SHAPES = (
     _shape("dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[A-Za-z0-9.]{20,128}"),
     _shape("dapi", rf"[a-f0-9]{{32}}(?:-\d)?{_END}"),
     _shape("AGE-SECRET-KEY-1", r"[0-9A-Z]{50,64}"),
-    # where code lives
+    # hosts of code
     _shape("ghp_ gho_ ghu_ ghs_ ghr_", rf"{_X}{{20,255}}"),
     _shape("github_pat_", r"[A-Za-z0-9_]{20,255}"),
     _shape("glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glagent- glimt-", r"[A-Za-z0-9_.\-]{16,512}"),
@@ -114,7 +115,7 @@ _SHAPES = (
     _shape("sk-", rf"(?=[A-Za-z_\-]{{0,64}}[0-9]){_U}{{20,512}}"),
     _shape("hf_ gsk_ r8_", rf"{_X}{{30,128}}"),
     _shape("pplx- xai-", rf"{_X}{{30,128}}"),
-    # where people talk
+    # chat services
     _shape("xoxa xoxb xoxc xoxd xoxe xoxo xoxp xoxr xoxs", r"[-.][A-Za-z0-9_.%\-]{10,512}"),
     _shape("xapp-", r"[A-Za-z0-9\-]{10,512}"),
     _shape("hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<bare>[A-Za-z0-9/_\-]{10,256})"),
@@ -207,7 +208,7 @@ _BY_NAME = (
 
 
 class _Finder:
-    """Where the literals of `shapes` stand: one pass over the text for all of them (Aho and Corasick, 1975)."""
+    """Finds the places of the literals of `shapes`: one pass over the text for all of them (Aho and Corasick, 1975)."""
 
     def __init__(self, shapes: Iterable[_Shape]) -> None:
         self._tried = [(literal, shape.pattern) for shape in shapes for literal in shape.literals]
@@ -216,7 +217,7 @@ class _Finder:
         self.prefixes = frozenset(literal[:length] for literal in literals for length in range(1, len(literal)))
 
     def stands_in(self, word: str) -> bool:
-        """Whether a literal does."""
+        """Returns True if a literal stands in `word`."""
         return bool(self._literals.find_matches_as_indexes(word))
 
     def spans(self, text: str, begin: int, piece: str) -> Iterator[tuple[int, int]]:
@@ -269,7 +270,7 @@ _BEFORE_COLON = re.compile(
     r"(?:https?|sql|postgres|redis|rediss|amqps?|mongodb|srv|ftps?|ssh|git|ldaps?|smtps?|imaps?|\d{6})\Z", re.IGNORECASE
 )
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
-"""ASCII without blanks: what the words of tokens are made of."""
+"""ASCII without blanks, the characters of tokens."""
 _LAST_NAME = re.compile(
     rf"(?:{_NAMED}|authorization|cookies?|bearer|basic)[a-z0-9_-]{{0,32}}+\\{{0,3}}['\"]?\s{{0,8}}+(?:=>|:=|[=:])?\s{{0,8}}+"
     r"(?:\\{0,3}[\"'`][^\"'`\n]{0,2048}+|(?:(?:bearer|basic|token)\s{1,8}+)?[!-~]{0,2048}+)\Z|"
@@ -279,7 +280,8 @@ _LAST_NAME = re.compile(
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether what stands under `key` is secret by its name: `password`, `api-key`, `X-Auth-Token`, `clientSecret`."""
+    """Returns True if a value under `key` is secret by that name: `password`, `api-key`, `X-Auth-Token`,
+    `clientSecret`."""
     words = [word.lower() for word in _KEY_WORDS.findall(key)]
     if _MEASURES.intersection(words):
         return False
@@ -290,8 +292,8 @@ def is_secret_key(key: str) -> bool:
 
 
 def mask(value: Any, *, key: str = "") -> Any:
-    """`value` (JSON, nested), which stands under `key`, with all that stands under a telling key, and every secret
-    within its texts and keys, replaced by `***`. A boolean or null tells nothing and stays."""
+    """Returns `value` (JSON, nested) with `***` for everything under a key that names a secret, and for every secret
+    within its texts and keys. `key` is the key of `value`. Booleans and null stay."""
     return _mask(key, value, 0)
 
 
@@ -310,7 +312,7 @@ def _mask(key: str, value: Any, depth: int) -> Any:
 
 
 def mask_text(text: str) -> str:
-    """`text` with every secret in it, as far as its shape or its name tells, replaced by `***`."""
+    """Returns `text` with `***` for every secret that is recognised by its shape or its name."""
     parts, last = [], 0
     for start, end in secret_spans(text):
         parts += [text[last:start], MASK]
@@ -319,7 +321,7 @@ def mask_text(text: str) -> str:
 
 
 def secret_spans(text: str) -> list[tuple[int, int]]:
-    """Where the secrets of `text` stand: begin and end of each, in order, none within another."""
+    """Returns begin and end of each secret of `text`, in order; spans do not overlap."""
     spans: list[tuple[int, int]] = []
     for start, end in sorted(_found(text)):
         if spans and start < spans[-1][1]:
@@ -330,15 +332,16 @@ def secret_spans(text: str) -> list[tuple[int, int]]:
 
 
 def nested_under_key(text: str) -> bool:
-    """Whether in `text`, which is JSON, a list or an object stands under a telling key: `secret_spans` finds texts
-    only."""
+    """Returns True if `text`, which is JSON, has a list or an object under a key that names a secret; `secret_spans`
+    finds texts only."""
     return any(True for begin, piece in _pieces(text) for _ in _NESTED.spans(text, begin, _small(piece)))
 
 
 def unfinished(text: str) -> int:
-    """How many characters at the end of `text`, a piece of a stream, may be of a secret that goes on in the next
-    piece: a word in which one has begun, a telling name whose value has not ended, the first letters of either, armour.
-    Who sends a text in pieces keeps these back until more of it, or its end, is there. At most `HELD_MAX`."""
+    """Returns how many characters at the end of `text`, a piece of a stream, may belong to a secret that goes on in the
+    next piece: a word in which one has begun, a name of secrets whose value has not ended, the first letters of either,
+    armour. A caller that sends a text in pieces holds these back until more of it, or its end, has come. At most
+    `HELD_MAX`."""
     armour = text.rfind("-----BEGIN ", max(0, len(text) - HELD_MAX))
     if armour >= 0 and "-----END " not in text[armour:]:
         return len(text) - armour
@@ -347,7 +350,7 @@ def unfinished(text: str) -> int:
 
 
 def _begun(text: str) -> int:
-    """How long the last word of `text` is, if a secret may have begun in it."""
+    """Returns the length of the last word of `text`, if a secret may have begun in it, else 0."""
     word = text[-HELD_MAX:]
     word = word[len(word.rstrip(_PRINTABLE)) :]
     begun = _EXACT.stands_in(word) or _ANY_CASE.stands_in(word.lower())
@@ -356,7 +359,7 @@ def _begun(text: str) -> int:
 
 
 def _may_begin(word: str, length: int) -> bool:
-    """Whether the last `length` characters of `word` may be the first ones of a literal."""
+    """Returns True if the last `length` characters of `word` may be the first ones of a literal."""
     begins, before = word[-length:], word[:-length][-1:]
     if begins == ":" and not _BEFORE_COLON.search(word[:-1]):
         return False  # the end of a sentence far more often

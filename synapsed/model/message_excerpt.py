@@ -1,14 +1,14 @@
-"""What somebody wrote to an agent, and no more of it than is looked at."""
+"""Excerpt of a message to an agent, no longer than is needed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 END_MAX = 1000
-"""Characters at the beginning, and as many at the end, that are looked at: what stands between is mostly pasted."""
+"""Characters at the beginning, and as many at the end, that are used; the middle is mostly pasted."""
 
 PARTS_MAX = 20
-"""Text parts of a message that are looked at."""
+"""Text parts of a message that are used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Said:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Said":
-        """Of a task as JSON."""
+        """Returns the excerpt of a task as JSON."""
         parts = (part["text"] for part in document["message"]["parts"] if part["type"] == "text")
         return cls(ends(parts), document.get("metadata", {}), document.get("priority", 1))
 

@@ -1,4 +1,4 @@
-"""What the terminal of a person who watches an agent has said of itself."""
+"""Properties that the terminal of a viewer of an agent has reported."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ CELL_MAX = 512
 
 @dataclass(frozen=True, slots=True)
 class OuterTerminal:
-    """None for what it has not said; the program is told the defaults instead."""
+    """None for each property that it has not reported; the program gets a default then."""
 
     foreground: Rgb | None = None
     background: Rgb | None = None
@@ -21,13 +21,13 @@ class OuterTerminal:
 
 
 def is_light(color: Rgb) -> bool:
-    """Whether a background is, by its perceived brightness."""
+    """Returns True if a background is light, by its perceived brightness."""
     red, green, blue = color
     return 299 * red + 587 * green + 114 * blue > 127_500  # in thousandths
 
 
 def read_outer(document: dict[str, object]) -> OuterTerminal:
-    """What a client tells of its terminal. Raises ValueError, which says what cannot be."""
+    """Returns the terminal that a client describes. Raises ValueError, which names the wrong value."""
     return OuterTerminal(
         _color(document.get("foreground"), "foreground"),
         _color(document.get("background"), "background"),

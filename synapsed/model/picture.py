@@ -1,24 +1,24 @@
-"""A screen as it is to be drawn: what stands in each cell or run of cells, in which colours, with the cursor."""
+"""A screen to be drawn: the characters of each cell or run of cells, their colours, and the cursor."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 type ScreenForm = Literal["text", "coloured", "ansi", "json", "picture", "rows"]
-"""In which form a screen is asked for."""
+"""Form in which a screen is requested."""
 
 type KeptForm = ScreenForm | Literal["scrollback"]
-"""The same of a screen that was kept: `scrollback` is text, with the rows above it."""
+"""Form of a kept screen: `scrollback` is text, with the rows above it."""
 
 type Shown = "str | bytes | dict[str, Any] | Picture | Rows"
-"""What it then is, in the same order."""
+"""Value in each of these forms, in the same order."""
 
 type Rgb = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """How characters are drawn. `background` is None where it is the screen's. `underline` is 0 for none, 1 single,
-    2 double, 3 curly, 4 dotted, 5 dashed."""
+    """Style of characters. `background` is None for the screen's own. `underline` is 0 for none, 1 single, 2 double, 3
+    curly, 4 dotted, 5 dashed."""
 
     foreground: Rgb
     background: Rgb | None = None
@@ -58,7 +58,7 @@ class Picture:
 class Rows:
     """A screen as rows of a page. Each of `lines` is JSON, an array of runs from left to right:
 
-    `[columns, text, foreground, background, flags, underline]`, without what is nothing at its end. `text` is a string,
+    `[columns, text, foreground, background, flags, underline]`, without empty elements at its end. `text` is a string,
     or an array of characters (or clusters) that take two columns each. Colours are `#rrggbb`, or `""` for the screen's;
     `flags` is the sum of 1 bold, 2 italic, 4 underlined, 8 struck through, 16 overlined, 32 blinking, 64 doubly, 128
     wavily underlined. Rows end with their last cell that is not blank.

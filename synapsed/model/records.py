@@ -1,4 +1,5 @@
-"""What the store keeps of agents, turns and followers of the log: a daemon that was killed goes on where it was."""
+"""Records that the store keeps of agents, turns and followers of the log, from which the next daemon goes on after a
+kill."""
 
 from typing import Any, Literal
 
@@ -8,8 +9,9 @@ from synapsed.model.attributes import ProcessAttributes
 
 
 class LogProgress(BaseModel):
-    """Events up to `cursor` are seen to. Of a receiver elsewhere also its failures since the last success: `attempt`
-    counts them, `failing_since` and `retry_at` are None while nothing fails, in seconds since the epoch."""
+    """Progress in the log: events up to `cursor` are done. For a receiver elsewhere also its failures since the last
+    success: `attempt` counts them; `failing_since` and `retry_at` are in seconds since the epoch, None while nothing
+    fails."""
 
     cursor: int
     state: Literal["active", "done", "given_up"] = "active"
@@ -19,16 +21,16 @@ class LogProgress(BaseModel):
 
 
 class FollowerState(LogProgress):
-    """As it is in the database."""
+    """State of a follower as the database keeps it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     partly: tuple[str, ...] = ()
-    """Rules that have seen to the event after `cursor`."""
+    """Rules that have handled the event after `cursor`."""
     problem: str = ""
-    """What was wrong the last time that it failed."""
+    """Problem of its last failure."""
     secret: str = ""
-    """What it keeps for itself. By its name it is encrypted in the database."""
+    """Secret value that it keeps for itself. By its name it is encrypted in the database."""
 
 
 class _Record(BaseModel):
@@ -53,25 +55,25 @@ class LaunchRecord(_Record):
     started_at: float
     resumed: bool = False
     version: str | None = None
-    """The program's, where it told it."""
+    """Version that the program reported."""
     session_ns: int = 0
-    """When the program told of the conversation that it is in (CLOCK_MONOTONIC)."""
+    """Time at which the program reported its conversation (CLOCK_MONOTONIC)."""
     withheld: list[str] = []
     """Attributes that the program could not have, in words for people."""
     settings: list[str] = []
-    """What the person's own settings of the program mean here, in words for people."""
+    """Effects of the person's own settings of the program, in words for people."""
     keys: str = ""
-    """Which keys that are pressed here do something else, in words."""
+    """Keys that have another meaning there, in words."""
 
 
 class LimitRecord(_Record):
-    """A usage limit that the program told of. Times are Unix seconds; `until` is None where it did not say; `attempt`
-    counts how often it was met without a turn that ended between; `lifted`: it is being tried out. `attention` is the
-    id under which a person is told of it.
+    """A usage limit that the program reported. Times are Unix seconds; `until` is None if the program did not say;
+    `attempt` counts how often it was met without a successful turn between; `lifted`: it is being tried again.
+    `attention` is the id of its item in the inbox.
 
-    `account`: it is no limit, the account does not work. It is not over by itself: `marks` are those of its files when
-    it was met, `reach` is the address that could not be reached, if it was that, looked for from `resume_at` on;
-    without `attention` a person was told of it by another agent of the account."""
+    `account`: it is no limit; the account does not work. This does not end by itself: `marks` are those of its files
+    when it was met; `reach` is the address that could not be reached, if that was the cause, tried from `resume_at` on;
+    without `attention` another agent of the account has notified the person."""
 
     since: float
     until: float | None = None
@@ -86,8 +88,8 @@ class LimitRecord(_Record):
 
 
 class AgentRecord(_Record):
-    """An agent as it was asked for, plus its launch. `env` is the whole environment of the shell that started it,
-    or None for the daemon's own; it may hold secrets, so the database is 0600 and this is never logged."""
+    """An agent as it was requested, plus its launch. `env` is the whole environment of the shell that started it, or
+    None for the daemon's own; it may hold secrets, so the database is 0600 and this is never logged."""
 
     id: str
     name: str
@@ -97,22 +99,22 @@ class AgentRecord(_Record):
     args: list[str] = []
     env: dict[str, str] | None = None
     connection: dict[str, str] = {}
-    """Variables that later shells brought, over `env`; as secret as that."""
+    """Variables from later shells, which override `env`; as secret as that."""
     extra_env: dict[str, str] = {}
     attributes: ProcessAttributes | None = None
-    """Those of the shell that started it; None for the daemon's own."""
+    """Attributes of the shell that started it; None for the daemon's own."""
     prompt: str | None = None
-    """Its program's prompt, as a person says, where no profile describes that."""
+    """Pattern of its program's prompt, given by a person if no profile describes it."""
     desired: Literal["running", "stopped"] = "running"
     state: str = "stopped"
     """The process state last written (`ProcessState`)."""
     from_config: bool = False
     accept_agents: bool = False
-    """What other agents write is typed although no model reads it."""
+    """Messages of other agents are typed although no model reads them first."""
     without_approval: bool = False
     """It is started, too, where deny rules cannot be enforced."""
     resume_at_reset: bool = False
-    """A task that meets the account's usage limit goes on when that ends, where no configuration says what it does."""
+    """A task that meets the account's usage limit goes on when the limit ends, unless the configuration decides it."""
     restart_pending: bool = False
     """It is to be restarted when it is idle."""
     parking: bool = False
@@ -122,18 +124,18 @@ class AgentRecord(_Record):
     restarts: int = 0
     created_at: float
     generation: str = ""
-    """Tells it from agents that had its id before; empty for one that an older version made."""
+    """Distinguishes it from earlier agents with its id; empty for one that an older version made."""
     changed_at: float = 0.0
     conversation: str | None = None
     """The program's own id of its current conversation, once it can be resumed."""
     said: bool = False
-    """Something was said in the current conversation."""
+    """True if a message was sent in the current conversation."""
     context_id: str | None = None
     """The current conversation's name to clients; None before the first launch."""
     conversation_note: str | None = None
-    """How the conversation came about, where it is not the agent's first, for people."""
+    """Origin of the conversation, for people, if it is not the agent's first."""
     told: str | None = None
-    """Fingerprint of the instructions that it was given last."""
+    """Fingerprint of the instructions that it got last."""
     launch: LaunchRecord | None = None
     limit: LimitRecord | None = None
     failure: str | None = None
@@ -147,12 +149,12 @@ class TurnRecord(_Record):
     launch_id: str
     attempt: int = 1
     continued: str | None = None
-    """The launch that has the message already: this turn only tells it to go on."""
+    """The launch that has the message already: this turn only tells the program to go on."""
     link: dict[str, Any] = {}
 
 
 class ReplyRecord(_Record):
-    """A reply that is awaited (S20), or that has come and of which its agent has not been told. `state` is that of
+    """A reply that is awaited (S20), or that has come but is not yet delivered to its agent. `state` is that of
     `supervisor.replies`; times are Unix seconds."""
 
     task_id: str
@@ -165,11 +167,12 @@ class ReplyRecord(_Record):
     request: str | None = None
     """The task with which it was asked."""
     wait: bool = False
-    """A caller waits for the reply, so that the agent need not be told."""
+    """A caller waits for the reply, so that the agent need not be notified."""
     limit: float
-    """Seconds that the reply may take once somebody is asked."""
+    """Seconds that the reply may take after the question was asked."""
     due: float
-    """When it is too late for the reply; once it is over, when the agent is told unless the caller has it by then."""
+    """Time after which the reply is too late; after the reply, time at which the agent is notified unless the caller
+    has it by then."""
     hops: int = 0
     """Through how many agents the request had gone."""
 
@@ -182,4 +185,5 @@ class Checkpoint(_Record):
     rows: int
     redraw: bytes
     state: dict[str, Any] = {}
-    """What the screen does not say: status records, activity, what stands before the prompt (`TerminalObserver`)."""
+    """State that the screen does not show: status records, activity, the text before the prompt
+    (`TerminalObserver`)."""

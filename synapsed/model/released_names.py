@@ -1,4 +1,4 @@
-"""Names that were released, and the part of each: what is said where that part is not installed.
+"""Names that were released, and the part of each: the error if that part is not installed.
 
 Also for `synapsectl`, so that nothing else is loaded here.
 """
@@ -36,20 +36,20 @@ DAEMON_VERBS: Final[Mapping[str, str]] = MappingProxyType({"broker": "fleet", "f
 """Verbs of `synapsed`."""
 
 DISTRIBUTIONS: Final[Mapping[str, str]] = MappingProxyType({"fleet": "synapsed[fleet]"})
-"""Parts that are distributions of their own, and what is asked of pip for each."""
+"""Parts that are distributions of their own, and the argument of pip that installs each."""
 
 
 NOT_INSTALLED: Final = "is not installed"
 
 
 def installing(part: str) -> str:
-    """Returns the command that installs a part which is a distribution of its own; nothing for one that comes with
-    synapsed."""
+    """Returns the command that installs a part which is a distribution of its own; an empty text for a part that comes
+    with synapsed."""
     return f"pip install '{DISTRIBUTIONS[part]}'" if part in DISTRIBUTIONS else ""
 
 
 def missing(part: str, why: str = NOT_INSTALLED) -> str:
-    """Returns what is said of a part that is not there, as "is not installed", with what installs it."""
+    """Returns the message about a missing part, as "is not installed", with the command that installs it."""
     how = installing(part)
     return f"{why}: {how}" if how else why
 
@@ -58,18 +58,18 @@ METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet"
 """Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""
 
 ALIASED: Final = "external:"
-"""The beginning of what stands as `agent_id` in a task for an agent that has an alias here. No agent's name or id has a
-colon, nor an `@`."""
+"""Beginning of `agent_id` in a task for an agent that has an alias here. No agent's name or id has a colon or an
+`@`."""
 
 CARRIER: Final = "elsewhere"
 """The part that carries a task for an agent elsewhere, if `metadata.external.via` names none."""
 
 ADDRESSES: Final[Mapping[str, str]] = MappingProxyType({"any:": "fleet"})
-"""By the beginning of an address, the part that alone knows whom it means."""
+"""The one part that understands an address, by the beginning of the address."""
 
 AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
-"""What `/control/automation` tells of."""
+"""Kind of automation that `/control/automation` lists."""
 
 type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
-"""What a profile may grant its agents beyond what every agent may: answering other agents' prompts, reading their
-screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""
+"""Rights that a profile may grant its agents beyond those of every agent: answering other agents' prompts, reading
+their screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""

@@ -1,16 +1,15 @@
-"""Who sent a message, and how well that is known (S17).
+"""The sender of a message, and how well it is known (S17).
 
 ::
 
     tier      who                                             in the terminal
     person    a person of this machine, in his own name       the text as it is
     agent     an agent; the daemon has verified that          [A2A:<task8>:<id>] text
-    claimed   somebody says that he is the one                [A2A:<task8>:<id>] text
-    external  somebody on another machine                     [A2A:<task8>:<id>] text
+    claimed   a sender with an unverified name                [A2A:<task8>:<id>] text
+    external  a sender on another machine                     [A2A:<task8>:<id>] text
 
-A person's message has no sender in its metadata, but for one that a part has sent for him (of tier person, under a
-name that says so). What a client writes there is a claim, and what is kept is what became of it
-(`synapsed.tasks.sender_verdict`).
+A person's message has no sender in its metadata, but for one that a part has sent for him (of tier person, under a name
+that says so). A client's sender is only a claim; the task keeps the verdict on it (`synapsed.tasks.sender_verdict`).
 """
 
 from collections.abc import Mapping
@@ -22,19 +21,19 @@ from unicodedata import normalize
 from synapsed.model.task import Task
 
 KEY = "sender"
-"""Where it stands in a task's metadata."""
+"""Key of the sender in a task's metadata."""
 
 SENDER_TASK = "sender_task_id"
 """Key of a request's metadata: the task on the sender's side that its reply completes (S20)."""
 
 SYSTEM = "synapse-system"
-"""What synapsed itself signs with; nobody else may."""
+"""Sender of messages from synapsed itself; nothing else may use it."""
 
 UNKNOWN = "unknown"
-"""The sender of a message that came from some agent or other."""
+"""Sender of a message from an unknown agent."""
 
 PERSON = "person"
-"""The sender of a reply that a person has given in no agent's name."""
+"""Sender of a reply that a person gave, not for an agent."""
 
 SENDER_MAX = 128
 """Characters of a sender's id."""
@@ -51,7 +50,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """A sender that is no person. `id` is an agent's id, or the name that was claimed."""
+    """A sender that is no person. `id` is an agent's id, or the claimed name."""
 
     id: str
     tier: Tier
@@ -59,7 +58,7 @@ class Sender:
     endpoint: str | None = None
 
     def metadata(self) -> dict[str, Any]:
-        """`sender_id`, `sender_type`, `sender_endpoint`, `verified`, `tier`: what a task keeps."""
+        """Returns the fields that a task keeps: `sender_id`, `sender_type`, `sender_endpoint`, `verified`, `tier`."""
         return {
             "sender_id": self.id,
             **({"sender_type": self.type} if self.type is not None else {}),
@@ -94,7 +93,7 @@ def is_system(sender_id: str) -> bool:
 
 
 def sender_of(task: Task) -> Sender | None:
-    """Who sent the task; None for a person."""
+    """Returns the sender of the task; None for a person."""
     return Sender.of(task.metadata)
 
 

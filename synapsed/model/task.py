@@ -1,5 +1,5 @@
-"""The Task and what it is made of, in the seeds' shape (S15): the form in which a task is kept and shown, and
-from which those of protocols are derived."""
+"""The Task and its pieces, in the seeds' shape (S15): tasks are kept and shown in this form, and protocols derive
+theirs from it."""
 
 from collections.abc import Container, Mapping
 from enum import StrEnum
@@ -29,7 +29,7 @@ def new_id() -> str:
 
 
 def open_metadata(metadata: Mapping[str, Any], closed: Container[str]) -> dict[str, Any]:
-    """Returns what a client may set of a task's metadata: what is no part's, and not `closed`."""
+    """Returns the metadata that a client may set: keys of no part, and not in `closed`."""
     return {key: value for key, value in metadata.items() if key not in METADATA and key not in closed}
 
 
@@ -42,7 +42,7 @@ class _Model(BaseModel):
 
 
 class TaskState(StrEnum):
-    """Where a task is; the words are those of the wire."""
+    """State of a task; the words are those of the wire."""
 
     SUBMITTED = "submitted"
     WORKING = "working"
@@ -59,7 +59,7 @@ INTERRUPTED_STATES = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRE
 
 
 def _type_is_required(schema: dict[str, Any]) -> None:
-    """Parts are told apart by it; the default is for those who write one in Python."""
+    """Makes `type` required, which separates the kinds of parts; the default is for code in Python."""
     schema["required"] = ["type", *schema.get("required", [])]
 
 
@@ -118,7 +118,7 @@ class Message(_Model):
 
     @property
     def blank(self) -> bool:
-        """Nothing but white space."""
+        """True if the message has only white space."""
         return all(isinstance(part, TextPart) and (not part.text or part.text.isspace()) for part in self.parts)
 
 
@@ -143,7 +143,8 @@ class Artifact(_Model):
 
     @property
     def is_block(self) -> bool:
-        """Whether it is a block of the answer, which the artifact `answer` has whole: a view of it, nothing new."""
+        """True if it is a block of the answer. The artifact `answer` has the whole of it, so that a block is a view and
+        nothing new."""
         return self.artifact_id.startswith(_BLOCK)
 
     @property
@@ -152,38 +153,39 @@ class Artifact(_Model):
 
 
 class PromptOption(_Model):
-    """One way to answer a prompt: `key` is what `input` takes (and what a person would press), `label` what it says."""
+    """One way to answer a prompt: `key` is the value for `input` (and the key that a person would press), `label` its
+    text."""
 
     key: str
     label: str
 
 
 class Prompt(_Model):
-    """What a program asks a person (S4)."""
+    """Question of a program to a person (S4)."""
 
     prompt_id: str
     """Fingerprint: an answer is typed only while this very prompt is on the screen."""
     type: Literal["confirmation", "selection", "text", "password", "permission", "question", "trust", "login", "screen"]
-    """`screen`: what stands on its screen is not understood, and is told as it is."""
+    """`screen`: the screen is not understood, and is shown as it is."""
     prompt: str
     options: list[PromptOption] = []
     default: str | None = None
     own_words: bool = False
-    """Besides the options, an answer in words of one's own is taken."""
+    """Besides the options, a free text is an answer, too."""
     command: str | None = None
-    """The command that is to be allowed, whole, where a channel of the program told it: never read off the screen."""
+    """The whole command that is to be allowed, if a channel of the program reported it: never read off the screen."""
     diff: str | None = None
-    """The edit that is to be allowed, as a diff, where a channel told it."""
+    """The edit that is to be allowed, as a diff, if a channel reported it."""
 
     def is_same(self, other: "Prompt") -> bool:
-        """Whether the same is asked about the same, as far as that is known."""
+        """Returns True if both ask the same question about the same subject, as far as that is known."""
         return (self.prompt_id, self.command, self.diff) == (other.prompt_id, other.command, other.diff)
 
 
 class WaitsBehind(_Model):
-    """What a task in a mailbox waits for: the `task` that its agent works on (None: a person's own turn, or none), how
-    many are taken before it, and what the agent asks meanwhile. Or `held`, why nothing becomes of one for an agent
-    elsewhere."""
+    """Reason why a task in a mailbox waits: the `task` that its agent works on (None: a person's own turn, or none),
+    how many are before it, and the agent's question meanwhile. Or `held`, the reason why a task for an agent elsewhere
+    stands still."""
 
     task: str | None = None
     ahead: int = 0
@@ -192,7 +194,7 @@ class WaitsBehind(_Model):
 
 
 class TaskError(_Model):
-    """Why a task did not complete; the codes are those of docs/http-api.md."""
+    """Reason why a task did not complete; docs/http-api.md has the codes."""
 
     code: str
     message: str
@@ -200,14 +202,13 @@ class TaskError(_Model):
 
 
 class Task(_Model):
-    """A message to an agent and what became of it.
+    """A message to an agent, and its result.
 
-    `exact` is None until there is an answer, then False where the answer was read off the screen; `truncated`: its
-    beginning was not there any more, or its output too long to be read back, and `missing_lines` of it are gone (None:
-    how many cannot be counted). Times are RFC 3339 in UTC. `priority` is
-    1 to 5, 4 before 1 in the mailbox; 5 interrupts. `exchange` is what was said after `message`: the program's
-    questions and what they were answered with, the last HISTORY_KEPT of it; a password is not in it. `waits_behind` is
-    shown, and not kept.
+    `exact` is None until there is an answer, then False if the answer was read off the screen; `truncated`: its
+    beginning was already gone, or its output too long to be read back, and `missing_lines` of it are gone (None: how
+    many cannot be counted). Times are RFC 3339 in UTC. `priority` is 1 to 5, 4 before 1 in the mailbox; 5 interrupts.
+    `exchange` has the program's questions after `message` and their answers, the last HISTORY_KEPT of them, without
+    passwords. `waits_behind` is shown, and not kept.
     """
 
     id: str = Field(default_factory=new_id)

@@ -1,8 +1,8 @@
-"""W3C trace context of tasks: which trace a task belongs to, and under which ids its spans are known. Pure.
+"""W3C trace context of tasks: the trace of a task, and the ids of its spans. Pure.
 
-Nothing is drawn at random: the ids of a task's trace and spans are made of the task's id, so that every daemon that has
-to do with it, before and after a kill, gives them the same ones. What came from outside stands in the task's metadata,
-as `traceparent` and `tracestate`.
+Nothing is drawn at random: the ids of a task's trace and spans are made of the task's id, so that every daemon on its
+way, before and after a kill, gives them the same ids. A trace context from outside stands in the task's metadata, as
+`traceparent` and `tracestate`.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class Sampling:
     """Sampling of the traces that begin here."""
 
     share: float | None = None
-    """The share of them that is sent, from 0 to 1; None if nobody makes traces."""
+    """Share of the traces that is sent, from 0 to 1; None if no part makes traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class TraceContext:
 
     @classmethod
     def parse(cls, traceparent: object, tracestate: object = None) -> Self | None:
-        """The place that the two values name; None for what is not well-formed, which is to be passed over."""
+        """Returns the place that the two values name; None if they are not well-formed, since the standard says to
+        ignore such values."""
         if not isinstance(traceparent, str):
             return None
         found = _FORM.match(traceparent.strip())
@@ -62,18 +63,18 @@ class TraceContext:
         return f"00-{self.trace_id}-{self.span_id}-{_SAMPLED if self.sampled else 0:02x}"
 
     def metadata(self) -> dict[str, str]:
-        """As it stands in a message's metadata, and in headers."""
+        """Returns the fields for a message's metadata, and for headers."""
         return {TRACEPARENT: self.traceparent} | ({TRACESTATE: self.state} if self.state else {})
 
 
 def parent_of(metadata: Mapping[str, Any]) -> TraceContext | None:
-    """What a task is part of, where its sender said so."""
+    """Returns the span that the task is part of, if its sender named one."""
     return TraceContext.parse(metadata.get(TRACEPARENT), metadata.get(TRACESTATE))
 
 
 def context_of(task_id: str, metadata: Mapping[str, Any], *, share: float) -> TraceContext:
-    """The task's own span: in its sender's trace where there is one, which also says whether it is sampled; else in a
-    trace of its own, of which `share` (0 to 1) are."""
+    """Returns the task's own span. It is in its sender's trace if there is one, which also decides sampling; else in a
+    trace of its own, of which the share `share` (0 to 1) is sampled."""
     parent = parent_of(metadata)
     if parent is not None:
         return TraceContext(parent.trace_id, span_id(task_id), parent.sampled, parent.state)
@@ -82,17 +83,17 @@ def context_of(task_id: str, metadata: Mapping[str, Any], *, share: float) -> Tr
 
 
 def span_id(task_id: str, *what: str) -> str:
-    """The id of a task's span, or of a span within it, which `what` tells from the others."""
+    """Returns the id of a task's span, or of the span within it that `what` names."""
     return _digest(task_id, "/".join(("span", *what)), 8)
 
 
 def is_sampled(trace_id: str, share: float) -> bool:
-    """The same for all who ask about the trace: by its last eight bytes, as samplers of other makers do it."""
+    """Returns the same result for every caller with this trace: by its last eight bytes, as other samplers do it."""
     return int(trace_id[16:], 16) < round(share * (1 << 64))
 
 
 def headers_of(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """What of a message's metadata goes into the headers of the request that carries it."""
+    """Returns the trace headers for the request that carries a message with this metadata."""
     parent = parent_of(metadata)
     return {} if parent is None else parent.metadata()
 

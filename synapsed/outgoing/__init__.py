@@ -1,12 +1,12 @@
-"""`[outgoing]` of the configuration: which way the daemon's own requests take (docs/configuration.md). Pure.
+"""`[outgoing]` of the configuration: the route of the daemon's own requests (docs/configuration.md). Pure.
 
-And what whoever posts to others needs, whichever part it is of:
+And tools of all senders of notifications:
 
-- `screening` *(pure)*: which addresses may be told at all; `poster`: one POST, to an address that was screened;
+- `screening` *(pure)*: the addresses that may be notified at all; `poster`: one POST, to an address that was screened;
 - `retrying` *(pure)*: when to try again, when to give up;
-- `secrets`: where secrets of the configuration are; `signing` *(pure)*: what they sign.
+- `secrets`: the places of secrets of the configuration; `signing` *(pure)*: signatures with them.
 
-Variables such as HTTP_PROXY are not obeyed: they are those of whatever shell started the daemon.
+Variables such as HTTP_PROXY are not obeyed: they belong to the shell that started the daemon.
 """
 
 import re
@@ -19,18 +19,18 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 VARIABLES: Final = ("http_proxy", "https_proxy", "all_proxy")
-"""By which most programs are told of a proxy, in small or capital letters."""
+"""Variables by which most programs get a proxy, in small or capital letters."""
 _NAME: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
 _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 
 
 def proxies_in(environ: Mapping[str, str]) -> list[str]:
-    """The variables of `environ` that name a proxy."""
+    """Returns the variables of `environ` that name a proxy."""
     return [name for name in sorted(environ) if name.lower() in VARIABLES and environ[name]]
 
 
 def address_of(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that stands there, in whatever spelling a look-up takes (`127.1`, `0x7f000001`); None for a name."""
+    """Returns the address, in any spelling that a look-up takes (`127.1`, `0x7f000001`); None for a name."""
     text = host.strip("[]").partition("%")[0].removesuffix(".")
     try:
         found = ip_address(text)
@@ -90,12 +90,13 @@ class OutgoingConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     proxy: Annotated[str, AfterValidator(_proxy)] | None = Field(default=None, repr=False)
-    """Through which requests go out; with its password, if it wants one. None: they go directly."""
+    """Proxy of outgoing requests; with its password, if it wants one. None: they go directly."""
     direct: Annotated[list[str], AfterValidator(_places)] = []
-    """Names, with all below them, and networks that are reached without it."""
+    """Names, with their subdomains, and networks that are reached without it."""
 
     def proxy_for(self, host: str) -> str | None:
-        """The proxy for a request to `host`; None where it goes directly. To this machine none ever goes through it."""
+        """Returns the proxy for a request to `host`; None if it goes directly. Requests to this machine never go
+        through it."""
         name = host.lower().rstrip(".")
         if (address := address_of(name)) is None:
             direct = any(name == place or name.endswith(f".{place}") for place in ("localhost", *self.direct))
@@ -106,7 +107,7 @@ class OutgoingConfig(BaseModel):
 
     @property
     def place(self) -> tuple[str, int] | None:
-        """Host and port of the proxy: all of it that is told to anybody."""
+        """Host and port of the proxy: the only parts of it that are shown."""
         if self.proxy is None:
             return None
         url = urlsplit(self.proxy)
@@ -119,7 +120,7 @@ DIRECTLY: Final = OutgoingConfig()
 
 
 LOOPBACK = "loopback"
-"""In `allow`: 127.0.0.0/8 and ::1."""
+"""Word in `allow`: 127.0.0.0/8 and ::1."""
 
 
 def _networks(value: list[str]) -> list[str]:
@@ -133,14 +134,14 @@ def _networks(value: list[str]) -> list[str]:
 
 
 class PushPolicy(BaseModel):
-    """`[a2a.push]`: which receivers elsewhere may be told, and how they are tried again. Times are seconds."""
+    """`[a2a.push]`: the receivers elsewhere that may be notified, and the retries. Times are seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     allow: Annotated[list[str], AfterValidator(_networks)] = []
     """Networks that may be notified although they are not public ones."""
     timeout: float = Field(default=10.0, gt=0, le=120)
-    """For one attempt, from the look-up of the name to the answer's head."""
+    """Time for one attempt, from the look-up of the name to the answer's head."""
     initial: float = Field(default=1.0, gt=0, le=3600)
     """Pause after the first failure; each further one is `factor` times as long, up to `maximum`."""
     factor: float = Field(default=2.0, ge=1, le=10)
@@ -150,7 +151,7 @@ class PushPolicy(BaseModel):
     attempts: int = Field(default=1000, ge=1, le=1_000_000)
     """Failures in a row after which a receiver is given up."""
     give_up: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
-    """Time without one success after which it is."""
+    """Time without a success after which it is given up."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "PushPolicy":

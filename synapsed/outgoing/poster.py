@@ -1,12 +1,12 @@
 """One notification to one receiver: a POST over a connection whose address was screened.
 
-The screening is in the socket factory, which is given the very address that is connected to next: whatever a name meant
-when the config was made, or a moment ago, nothing is connected to that may not be. Through the proxy of `[outgoing]`,
-if one is named, the host of the URL is screened instead. No redirect is followed, no cookie used, and of the answer
-nothing but the status and `Retry-After` is read.
+The screening is in the socket factory, which gets the very address of the next connection: even if a name had another
+address when the config was made, or a moment ago, no forbidden address is connected to. Through the proxy of
+`[outgoing]`, if one is named, the host of the URL is screened instead. No redirect is followed, no cookie used, and
+only the status and `Retry-After` of the answer are read.
 
-Names to addresses, each look-up in a thread of its own: a name server that does not answer holds up nobody else's
-look-up, and no thread that the daemon needs for something else, nor its end.
+Each look-up of a name has a thread of its own: a name server that does not answer delays no other look-up, no other
+thread of the daemon, and not its end.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 LOOKUPS_MAX = 64
-"""Look-ups at a time; those for the same name are one."""
+"""Number of look-ups at a time; those for the same name are one."""
 
 type _Question = tuple[str, int, int]
 type _Found = list[tuple[Any, ...]]
@@ -89,7 +89,7 @@ class ThreadedResolver(AbstractResolver):
                 answer.set_result(found)
             else:
                 answer.set_exception(error)
-                answer.exception()  # it may be that nobody waits any more
+                answer.exception()  # there may be no waiter any more
 
         def look() -> None:
             found: _Found = []
@@ -107,17 +107,17 @@ class ThreadedResolver(AbstractResolver):
 
 
 def _numeric(address: tuple[Any, ...]) -> str:
-    """With the scope of a link-local address, which it means nothing without."""
+    """Returns the address with the scope of a link-local one, which is needed to use it."""
     if len(address) == 4 and address[3]:
         return f"{str(address[0]).partition('%')[0]}%{address[3]}"
     return str(address[0])
 
 
 CHECK_S = 2.0
-"""For looking up the name of a new config. One that is not known by then may be later."""
+"""Seconds for looking up the name of a new config. One that is unknown by then may be known later."""
 
 GONE = 410
-"""HTTP's word for: do not come again."""
+"""Status by which a receiver asks for no more requests."""
 
 PROXY_AUTH = 407
 _WANTS_PASSWORD = "the proxy wants a name and a password, or others: see 'proxy' under [outgoing] of config.toml"  # noqa: S105
@@ -127,19 +127,20 @@ type _AddressInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of an attempt. `gone`: the receiver wants nothing more. `problem` is for people and has no secret."""
+    """Result of an attempt. `gone`: the receiver wants nothing more. `problem` is for people and has no secret."""
 
     accepted: bool
     gone: bool = False
     retry_after: str | None = None
     problem: str = ""
     status: int | None = None
-    """What it answered; None: nothing that was heard."""
+    """Status of the answer; None without one."""
 
 
 class Poster(Protocol):
     async def check(self, url: str) -> str:
-        """Returns all of the URL that may be told to others. Raises InvalidRequest for one that can never be told."""
+        """Returns the part of the URL that may be shown to others. Raises InvalidRequest for one that can never be
+        notified."""
         ...
 
     async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt: ...
@@ -148,14 +149,14 @@ class Poster(Protocol):
 
 
 async def _pieces(body: Parts) -> AsyncGenerator[bytes]:
-    """Others have the loop between two of them, also where the receiver is fast."""
+    """Yields the pieces; others have the loop between two of them, even if the receiver is fast."""
     for piece in sliced(body):
         yield piece
         await asyncio.sleep(0)
 
 
 class _RefusedAddress(OSError):
-    """The screen does not permit it."""
+    """The screen does not permit the address."""
 
 
 class HttpPoster:
@@ -174,7 +175,7 @@ class HttpPoster:
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._resolver = resolver or ThreadedResolver()
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
-        """By whether their connections are screened."""
+        """Sessions; the key is True if their connections are screened."""
 
     async def check(self, url: str) -> str:
         target = checked_url(url)
@@ -204,7 +205,7 @@ class HttpPoster:
         return await self.send("POST", url, body, headers)
 
     async def send(self, method: str, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
-        """The same by another method."""
+        """Does the same by another method."""
         try:
             size = await encoded_size(body)  # many a receiver takes no body without it
             headers = {**headers, "Content-Length": str(size)}
@@ -237,7 +238,7 @@ class HttpPoster:
         await self._resolver.close()
 
     def _client(self, *, screened: bool) -> aiohttp.ClientSession:
-        """The proxy, which a person has named, may be anywhere."""
+        """Returns the client. The proxy, which a person has named, may be at any address."""
         if screened not in self._sessions:
             self._sessions[screened] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
@@ -253,14 +254,14 @@ class HttpPoster:
         return self._sessions[screened]
 
     def _socket(self, info: _AddressInfo) -> socket.socket:
-        """A socket for a connection to that address, which is made next."""
+        """Returns a socket for a connection to that address, which is made next."""
         family, kind, protocol, _, address = info
         if not self._screen.permits(ip_address(address[0])):
             raise _RefusedAddress("the address is not allowed")
         return socket.socket(family, kind, protocol)
 
     def _words(self, error: Exception) -> str:
-        """Never the library's own, which may quote the URL."""
+        """Returns our own words, never the library's, which may quote the URL."""
         match error:
             case TimeoutError():
                 return f"no answer within {self._timeout.total:g} s"

@@ -15,7 +15,7 @@ class Posting:
     """`rng` gives numbers in [0, 1)."""
 
     poster: Callable[[], HttpPoster]
-    """Makes one, which tells no address but those that `[a2a.push]` allows."""
+    """Makes a client that notifies only addresses that `[a2a.push]` allows."""
     policy: PushPolicy
     secrets: SecretPlaces
     clock: Clock

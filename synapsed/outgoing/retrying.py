@@ -1,10 +1,10 @@
-"""When a receiver that failed is tried again, and when it is given up. Pure: time and chance are arguments.
+"""Times of the next try of a failed receiver, and of giving it up. Pure: time and chance are arguments.
 
 The n-th failure in a row is followed by a pause of `initial * factor**(n-1)` seconds, at most `maximum`, shortened by
-up to `jitter` of itself, so that receivers that went together are not asked together. Where the receiver says
+up to `jitter` of itself, so that receivers that failed together are not tried together. If the receiver sends
 `Retry-After`, the pause is at least that, but never more than RETRY_AFTER_MAX. After `attempts` failures in a row, or
-when the next try would be later than `give_up` seconds after the first of them, it is given up. Time in which nobody
-tried does not count: the machine slept, no daemon ran, or the clock was set, and `failing_since` moves along.
+when the next try would be later than `give_up` seconds after the first of them, it is given up. Time without tries does
+not count: the machine slept, no daemon ran, or the clock was set, and `failing_since` moves along.
 """
 
 from datetime import UTC
@@ -15,14 +15,15 @@ from synapsed.model.records import LogProgress
 from synapsed.outgoing import PushPolicy
 
 RETRY_AFTER_MAX = 3600.0
-"""Seconds: a receiver that names a longer time is asked again after this."""
+"""Most seconds of a `Retry-After`: after a longer one the receiver is tried at this time."""
 
 LATE_S = 300.0
-"""A try that fails so long after its time, or before it, did not take that long."""
+"""Seconds by which a failed try must miss its time to show that it did not run in time."""
 
 
 def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:
-    """The receiver has taken what was told up to the event `cursor`; `last`: it was the task's end."""
+    """Returns the progress after the receiver has taken everything up to the event `cursor`; `last`: it was the task's
+    end."""
     return record.model_copy(
         update={
             "cursor": cursor,
@@ -35,7 +36,8 @@ def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:
 
 
 def failed[P: LogProgress](record: P, policy: PushPolicy, *, now: float, asked: float | None, roll: float) -> P:
-    """After a failure at `now`; `asked` is what `retry_after` gave, `roll` a random number in [0, 1)."""
+    """Returns the progress after a failure at `now`; `asked` is the result of `retry_after`, `roll` a random number in
+    [0, 1)."""
     since = record.failing_since if record.failing_since is not None else now
     if record.retry_at is not None and abs(late := now - record.retry_at) > LATE_S:
         since += late
@@ -54,14 +56,15 @@ def failed[P: LogProgress](record: P, policy: PushPolicy, *, now: float, asked: 
 
 
 def waiting(record: LogProgress, policy: PushPolicy, *, now: float) -> float:
-    """Seconds until the next try. The wall clock may have been set since: it is never longer than a pause can be."""
+    """Returns the seconds until the next try. The wall clock may have been set since: it is never longer than a pause
+    can be."""
     if record.retry_at is None:
         return 0.0
     return min(max(record.retry_at - now, 0.0), max(policy.maximum, RETRY_AFTER_MAX))
 
 
 def retry_after(header: str | None, *, now: float) -> float | None:
-    """Seconds that a `Retry-After` (a number or a date) asks for, bounded; None where it says nothing."""
+    """Returns the seconds of a `Retry-After` (a number or a date), bounded; None if it has none."""
     if header is None:
         return None
     text = header.strip()

@@ -1,10 +1,10 @@
-"""Which URLs and addresses may be notified: whoever may send a message must not be able to have this machine talk to
-what only this machine can reach (server-side request forgery). Pure.
+"""Screens URLs and addresses of notifications: a sender of messages must not be able to make this machine connect to
+services that only this machine can reach (server-side request forgery). Pure.
 
 A URL is judged twice. Its text, when a config is made: scheme, user information, port, an address in place of a name.
 And the very address of each connection, when it is made (`AddressScreen.permits`, called by the poster's socket
-factory): a name may mean another address by then. Where a proxy makes the connection, it alone knows the address: then
-the name is judged (`AddressScreen.permits_host`).
+factory): a name may mean another address by then. If a proxy makes the connection, it alone knows the address: then the
+name is judged (`AddressScreen.permits_host`).
 """
 
 import re
@@ -20,16 +20,17 @@ URL_MAX = 2048
 """Characters of a URL."""
 
 WELL_KNOWN_PORTS = 1024
-"""Below, only the two of HTTP: what else listens there is no webhook, and some of it takes a POST for commands."""
+"""Port below which only the two of HTTP are allowed: other services there are no webhooks, and some of them take a POST
+for commands."""
 
 type Address = IPv4Address | IPv6Address
 
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _NAT64 = ip_network("64:ff9b::/96")
 _TRANSITIONAL = (ip_network("::/96"), ip_network("2002::/16"), ip_network("2001::/32"))
-"""IPv4-compatible, 6to4, Teredo: they lead to an IPv4 address of which nobody knows who takes them there."""
+"""IPv4-compatible, 6to4, Teredo: they lead to an IPv4 address by an unknown relay."""
 _NOBODYS = ("local", "localdomain", "localhost", "lan", "home", "corp", "internal", "intranet", "private", "arpa")
-"""Ends of names that mean something in a local network only, if anything."""
+"""Ends of names that have a meaning in a local network only, if any."""
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 
 
@@ -42,7 +43,7 @@ class AddressScreen:
             self._allowed.extend(_LOOPBACK if text == LOOPBACK else [ip_network(text)])
 
     def permits(self, address: Address) -> bool:
-        """Whether a connection to `address` may be made: public, or allowed."""
+        """Returns True if a connection to `address` may be made: public, or allowed."""
         address = _real(address)
         if any(address in network for network in self._allowed):
             return True
@@ -53,7 +54,7 @@ class AddressScreen:
         return address.is_global and not address.is_multicast and not address.is_reserved
 
     def permits_host(self, host: str) -> bool:
-        """Returns True if a proxy may be asked for `host`: an address as above, or a name of the public DNS."""
+        """Returns True if a proxy may be asked for `host`: an allowed address, or a name of the public DNS."""
         if (address := address_of(host)) is not None:
             return self.permits(address)
         name = host.lower().removesuffix(".")
@@ -61,8 +62,8 @@ class AddressScreen:
 
 
 def checked_url(text: str) -> URL:
-    """The URL as it will be used. Raises InvalidRequest that says why it is refused, without repeating it: there may be
-    a secret in it."""
+    """Returns the URL as it will be used. Raises InvalidRequest that says why it is refused, without repeating it:
+    there may be a secret in it."""
     if not text:
         raise _refused("is required")
     if len(text) > URL_MAX:
@@ -86,7 +87,7 @@ def checked_url(text: str) -> URL:
 
 
 def literal_address(url: URL) -> Address | None:
-    """The address that stands in the URL in place of a name."""
+    """Returns the address that stands in the URL in place of a name."""
     try:
         return ip_address((url.host or "").partition("%")[0])
     except ValueError:
@@ -94,12 +95,12 @@ def literal_address(url: URL) -> Address | None:
 
 
 def origin_of(url: URL) -> str:
-    """Scheme, host and port: all of a URL that is ever told to anyone else."""
+    """Returns scheme, host and port: the only parts of a URL that are shown to others."""
     return str(url.origin())
 
 
 def _real(address: Address) -> Address:
-    """The IPv4 address that the system, or its network's gateway, makes of an IPv6 one."""
+    """Returns the IPv4 address that the system, or its network's gateway, makes of an IPv6 one."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped

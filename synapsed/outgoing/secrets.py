@@ -18,8 +18,8 @@ class SecretPlaces:
     config: Path
 
     def read(self, *, file: str | None, env: str | None = None) -> tuple[str, str]:
-        """Where it was found, and the secret, which is not empty. Raises InvalidRequest that says where it was looked
-        for, and never what was found."""
+        """Returns the place of the secret, and the secret, which is not empty. Raises InvalidRequest that names the
+        place, and never the content."""
         if env is not None:
             where, text = f"the variable {env}", self.environ.get(env)
             if text is None:
@@ -32,7 +32,7 @@ class SecretPlaces:
         return where, text.strip()
 
     def signing_key(self, *, file: str | None, env: str | None = None) -> bytes:
-        """The key of a secret `whsec_…`. Raises InvalidRequest as `read` does."""
+        """Returns the key of a secret `whsec_…`. Raises InvalidRequest as `read` does."""
         where, text = self.read(file=file, env=env)
         try:
             return signing.secret_of(text)

@@ -1,4 +1,4 @@
-"""Standard Webhooks (standardwebhooks.com, 1.0): what is signed, and the headers that say so."""
+"""Standard Webhooks (standardwebhooks.com, 1.0): the signature, and its headers."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ _SHORTEST, _LONGEST = 24, 64
 
 
 def secret_of(text: str) -> bytes:
-    """The key in `whsec_…`. Raises ValueError, which does not repeat it."""
+    """Returns the key in `whsec_…`. Raises ValueError, which does not repeat it."""
     encoded = text.strip().removeprefix(SECRET_PREFIX)
     try:
         key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
@@ -23,7 +23,7 @@ def secret_of(text: str) -> bytes:
 
 
 def headers(key: bytes, *, webhook_id: str, at: int, body: bytes) -> dict[str, str]:
-    """`at` is in seconds since the epoch: when this attempt is made."""
+    """Returns the headers; `at` is the time of this attempt, in seconds since the epoch."""
     signature = hmac.new(key, f"{webhook_id}.{at}.".encode() + body, hashlib.sha256).digest()
     return {
         "webhook-id": webhook_id,

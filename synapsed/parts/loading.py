@@ -17,7 +17,7 @@ from synapsed.parts.config import added_keys, config_with
 from synapsed.parts.list import NAMES
 
 LEFT_OUT: dict[str, str] = {}
-"""Parts of other distributions whose faces cannot be had, and why."""
+"""Parts of other distributions whose faces cannot be loaded, with the reasons."""
 
 _FAULTS: dict[str, Exception] = {}
 """Errors of the parts that were tried."""
@@ -43,7 +43,7 @@ def faces() -> tuple[Face, ...]:
 
 
 def log_left_out() -> None:
-    """Says in the log which parts are left out. Nothing else here does: who reads faces may write JSON to stdout."""
+    """Logs the parts that are left out. Nothing else here does: a program that reads faces may write JSON to stdout."""
     for name, why in LEFT_OUT.items():
         log.error("a part is left out", part=name, why=why, exc_info=_FAULTS.get(name))
 
@@ -72,7 +72,7 @@ def adapters() -> dict[str, Adapter]:
 
 
 def lacking(config: Config, paths: Paths) -> list[str]:
-    """Returns what has to be installed for what is configured, in sentences for people."""
+    """Returns the missing extras of configured features, in sentences for people."""
     told = (importlib.import_module(face.extras_in).missing(config) for face in faces() if face.extras_in)
     left_out = [f"the part {name} is left out: {why}" for name, why in LEFT_OUT.items()]
     return [*left_out, *unread_files(paths), *(sentence for sentence in told if sentence is not None)]

@@ -18,8 +18,8 @@ GROUP: Final = "synapsed.parts"
 
 @cache
 def packages() -> dict[str, str]:
-    """Returns the package of each that is for this version, by its name, in the order of the names. Who takes the name
-    of a part that is here already is left out; of two with one name the first on `sys.path` counts."""
+    """Returns the package of each that is for this version, by its name, in the order of the names. A part with the
+    name of one that is here is left out; of two with one name the first on `sys.path` counts."""
     return {name: package for name, (package, why) in _found().items() if why is None}
 
 
@@ -31,7 +31,7 @@ def unfit() -> dict[str, str]:
 
 
 def missing(part: str) -> str:
-    """Returns what is said of a part that is not there, as `released_names.missing`."""
+    """Returns the message about a missing part, as `released_names.missing`."""
     from synapsed.model import released_names
 
     return released_names.missing(part, unfit().get(part, released_names.NOT_INSTALLED))
@@ -47,7 +47,8 @@ def _found() -> dict[str, tuple[str, str | None]]:
 
 
 def _named_in(folder: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Looks by itself: to load Python's library for that takes ten times as long as the whole look."""
+    """Yields the parts in a folder; reads it directly, because loading Python's library for that takes ten times as
+    long as the whole look."""
     try:
         there = [entry.path for entry in os.scandir(folder) if entry.name.endswith((".dist-info", ".egg-info"))]
     except OSError:
@@ -60,7 +61,7 @@ def _named_in(folder: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
 
 
 def _read(distribution: str, name: str) -> str:
-    """The text of a file, nothing where it cannot be read."""
+    """Returns the text of a file, empty if it cannot be read."""
     try:
         with open(os.path.join(distribution, name), encoding="utf-8") as file:  # noqa: PTH118 - no pathlib
             return file.read()

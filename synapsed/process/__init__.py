@@ -1,1 +1,1 @@
-"""This process, and what it holds of the machine: its lock, its open files, its own files, who runs it."""
+"""This process, and its resources of the machine: its lock, its open files, its own files, its user."""

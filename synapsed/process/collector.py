@@ -1,7 +1,7 @@
-"""When the collector looks for garbage that only it finds: circles of objects.
+"""The times of the garbage collector, which finds circles of objects.
 
-It stops everything while it looks, and a look through all that a daemon with many agents has takes it from 20 to 200
-milliseconds. It looks by itself at what is young, a little and often; at everything when little goes on.
+It stops everything while it runs, and a full collection in a daemon with many agents takes from 20 to 200 milliseconds.
+Young objects are collected automatically, a few at a time and often; all objects only at quiet moments.
 """
 
 import contextlib
@@ -13,21 +13,21 @@ from typing import Final
 from synapsed.aio import Timers
 
 YOUNG: Final = (1000, 2)
-"""Objects that are made until the youngest are looked at; and how many such looks until what they left is looked at.
-That is a few thousand objects at once, about 2 ms."""
+"""Objects that are made until the youngest are collected; and the number of such collections until their survivors are
+collected. That is a few thousand objects at once, about 2 ms."""
 LOOK_EVERY_S: Final = 1.0
 QUIET: Final = 0.05
-"""Of a processor: what the event loop uses in a second in which little goes on."""
+"""Share of a processor that the event loop uses in a quiet second."""
 DUE: Final = 10
-"""Looks at what is younger, after which everything is due to be looked at; Python's own number."""
+"""Collections of younger objects after which a full collection is due; Python's own number."""
 OVERDUE: Final = 200
-"""The same where it is never quiet. By then at most 600,000 objects may be garbage, some 100 MB."""
+"""The same if it is never quiet. By then at most 600,000 objects may be garbage, some 100 MB."""
 _NEVER: Final = 2**31 - 1
 
 
 @contextlib.contextmanager
 def collecting(timers: Timers) -> Iterator[None]:
-    """In a process whose main thread has an event loop."""
+    """Runs a collector, in a process whose main thread has an event loop."""
     before = gc.get_threshold()
     gc.set_threshold(*YOUNG, _NEVER)
     collector = Collector(timers)
@@ -39,8 +39,8 @@ def collecting(timers: Timers) -> Iterator[None]:
 
 
 class Collector:
-    """Looks through everything at quiet moments, until its `end`. `used` are the seconds of a processor that the
-    thread of the event loop has used."""
+    """Collects everything at quiet moments, until its `end`. `used` returns the seconds of a processor that the thread
+    of the event loop has used."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The control token: a file that only its owner can read; who can read it is the person."""
+"""The control token: a file that only its owner can read; a client that knows it is the person."""
 
 import os
 import secrets
@@ -14,11 +14,11 @@ TOKEN_FILE_MAX = 4096
 
 
 def load_or_create(path: Path) -> str:
-    """The token in `path`; a new one is written (0600) if there is no such file.
+    """Returns the token in `path`; a new one is written (0600) if there is no such file.
 
-    Raises ConfigError where the file belongs to somebody else, is readable by others, is a link, or holds no token, and
-    StoreError where a new one cannot be written.
-    The caller holds the daemon's lock, so that no second daemon writes it meanwhile.
+    Raises ConfigError if the file belongs to another user, is readable by others, is a link, or holds no token, and
+    StoreError if a new one cannot be written. The caller holds the daemon's lock, so that no second daemon writes it
+    meanwhile.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -37,7 +37,7 @@ def load_or_create(path: Path) -> str:
 
 
 def put_back(path: Path, token: str) -> None:
-    """Write the token that the daemon goes by into its file, which somebody has removed. Raises StoreError."""
+    """Writes the daemon's token into its file again after the file was removed. Raises StoreError."""
     write_private(path, f"{token}\n".encode())
 
 

@@ -1,4 +1,4 @@
-"""Which extras are installed: `mcp`, for the tools that a program's model has of the other agents; `tui`, for `top`."""
+"""Installed extras: `mcp`, for the tools with which a program's model uses the other agents; `tui`, for `top`."""
 
 from importlib.util import find_spec
 
@@ -10,7 +10,7 @@ MCP_MISSING = (
 
 
 def has_mcp() -> bool:
-    """Nothing of it is imported."""
+    """Returns True if `mcp` is installed; imports nothing of it."""
     return find_spec("mcp") is not None
 
 
@@ -19,5 +19,5 @@ TUI_MISSING = "Textual is not installed: 'synapsectl top' draws with it, 'inbox'
 
 
 def has_tui() -> bool:
-    """Nothing of it is imported."""
+    """Returns True if `tui` is installed; imports nothing of it."""
     return find_spec("textual") is not None

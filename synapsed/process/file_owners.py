@@ -8,13 +8,13 @@ from pathlib import Path
 from synapsed.errors import LaunchError
 
 INVITED = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
-"""Programs by which a person becomes root, who may have brought his own variables along."""
+"""Variables of programs by which a person becomes root, and which may keep the person's other variables."""
 NAMED_MAX = 5
-"""Files of others that are named."""
+"""Files of other users that are named."""
 
 
 def user_name(uid: int) -> str:
-    """The name of a user, or his number where the system knows no name."""
+    """Returns the name of a user, or the number if the system knows no name."""
     import pwd
 
     try:
@@ -24,7 +24,7 @@ def user_name(uid: int) -> str:
 
 
 def why_not_as_root(places: Iterable[Path], environ: Mapping[str, str]) -> str | None:
-    """Why nothing is made at `places` by whoever runs this, in a sentence; None where it may be. A home that is named
+    """Returns a sentence that says why this user should make nothing at `places`; None if it may. A home that is named
     for synapsed (SYNAPSED_HOME) is root's to use, unless a person has become root for a moment."""
     if os.geteuid() != 0:
         return None
@@ -42,7 +42,7 @@ def why_not_as_root(places: Iterable[Path], environ: Mapping[str, str]) -> str |
 
 
 def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
-    """Files below `folders` that are another user's, and whose. What cannot be looked into is passed over."""
+    """Yields files below `folders` that are another user's, with their owners. Unreadable folders are skipped."""
     own = os.geteuid()
     for folder in folders:
         if not folder.exists():
@@ -57,7 +57,8 @@ def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
 
 
 def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
-    """Names what there is of others' below `folders`, and the command that gives it back; None for nothing."""
+    """Returns the names of other users' files below `folders`, and the command that gives them back; None if there are
+    none."""
     found = list(foreign_files(folders))
     if not found:
         return None
@@ -67,7 +68,7 @@ def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
 
 
 def mend(paths: Iterable[Path]) -> str:
-    """The command that makes this user their owner."""
+    """Returns the command that makes this user their owner."""
     import shlex
 
     tops: list[Path] = []
@@ -81,7 +82,7 @@ def mend(paths: Iterable[Path]) -> str:
 def private_directory(path: Path) -> Path:
     """Makes `path` a directory that only this user can enter, or raises LaunchError when it is anything else.
 
-    For sockets in shared places: a link, or a directory that somebody else put there first, is refused.
+    For sockets in shared places: a link, or a directory that another user put there first, is refused.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """The first process of a container (pid 1), which the kernel gives every process whose parent has ended.
 
-Keepers whose daemon has ended are among them, and would stay as zombies. The first process hands on signals, reaps, and
-ends as the daemon does. (`docker run --init` puts
-another program there.)
+Keepers whose daemon has ended are among them, and would stay as zombies. The first process passes signals on, reaps,
+and ends with the daemon's status. (`docker run --init` puts another program there.)
 """
 
 import os
@@ -10,11 +9,11 @@ import signal
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _FROM_THE_KERNEL = 0x80
-"""`SI_KERNEL` of <siginfo.h>: a key of the terminal, whose whole group has got it."""
+"""`SI_KERNEL` of <siginfo.h>: a key of the terminal, whose whole group got the signal."""
 
 
 def leave_to_a_child() -> None:
-    """Returns in a child where this is the first process, which never returns; else at once."""
+    """Forks if this is the first process, and returns in the child only; else returns at once."""
     if os.getpid() != 1:
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, signal.SIGCHLD))  # from here on none is lost

@@ -1,12 +1,13 @@
-"""The table of what never travels from a shell's environment to what outlives it: agents, a daemon that a verb starts.
+"""The table of variables that never go from a shell's environment to processes that outlive it: agents, a daemon that a
+verb starts.
 
 A program that runs another sets variables for this one child: git for a hook, npm for a script, an editor for its
 terminal. An agent that is started in there lives on, and so would they: it would commit to the repository of the hook.
-`inherited` takes them out. What a person activates on purpose stays, and `activated` names what of it decides which
+`inherited` takes them out. Variables that a person sets on purpose stay, and `activated` names those that decide which
 code runs. `[environment] keep` and `drop` overrule the table.
 
-Looks at nothing but what it is given, save for links in the paths of virtual environments. It is shown in
-docs/environment.md.
+It reads nothing but its arguments, except links in the paths of virtual environments. docs/environment.md shows the
+table.
 """
 
 import os
@@ -18,8 +19,8 @@ from typing import NamedTuple
 
 
 class Leftover(NamedTuple):
-    """Variables that match one of `patterns` were set by `by`, and never travel because of `why`: where their value
-    matches one of `values`, and a variable that matches `beside` is there too."""
+    """Variables that match one of `patterns` were set by `by`, and stay behind because of `why`, if their value matches
+    one of `values`, and if a variable that matches `beside` is there too."""
 
     by: str
     patterns: tuple[str, ...]
@@ -50,7 +51,7 @@ GIT_LOCAL = (
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 )
-"""As `git rev-parse --local-env-vars` has them."""
+"""Names from `git rev-parse --local-env-vars`."""
 
 LEFTOVERS = (
     IDENTITY,
@@ -320,15 +321,15 @@ LEFTOVERS = (
     Leftover("shells", ("OLDPWD", "SHLVL", "_"), "where that shell was, and how deep"),
     Leftover("Python", ("__PYVENV_LAUNCHER__",), "which interpreter runs this tool (macOS)"),
 )
-"""In the order in which they are shown."""
+"""Leftovers in the order in which they are shown."""
 
 OWN_VENV = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT")
-"""Never travel where they name the environment that synapsed is installed in, nor does its folder on PATH: whoever ran
-synapsed out of it (`uv run`, an activation) did so for synapsed."""
+"""Variables that stay behind if they name the environment that synapsed is installed in, as does its folder on PATH: it
+was activated (`uv run`, an activation) only to run synapsed."""
 
 
 class Prefixed(NamedTuple):
-    """Folders that match `pattern` were put on PATH by `by`, where a variable that matches `beside` is there."""
+    """Folders that match `pattern` were put on PATH by `by`, if a variable that matches `beside` is there."""
 
     by: str
     pattern: str
@@ -340,7 +341,7 @@ ON_PATH = (
     Prefixed("npm, npx, pnpm, yarn", "*/node-gyp-bin", "npm_execpath"),
     Prefixed("git", "*/git-core", "GIT_EXEC_PATH"),
 )
-"""Folders that are taken from PATH with them."""
+"""Folders that are taken from PATH with the variables."""
 
 ACTIVATED = (
     "BASH_ENV",
@@ -363,7 +364,7 @@ ACTIVATED = (
     "RUBYOPT",
     "VIRTUAL_ENV",
 )
-"""Set on purpose, and said at the start: which code runs depends on it."""
+"""Variables set on purpose, which are named at the start because they decide which code runs."""
 
 CONNECTION = (
     "DBUS_SESSION_BUS_ADDRESS",
@@ -389,12 +390,12 @@ CONNECTION = (
     "XDG_SESSION_*",
     "XDG_VTNR",
 )
-"""How a login is reached: another one has others, which `restart` and `attach` bring (tmux's `update-environment`, and
-what desktops have come to set since). Not PATH: it belongs to what was activated in the shell of the start, which
-stays; one without the other would be a mixture that nobody has chosen."""
+"""Variables that lead to a login: another login has others, which `restart` and `attach` bring (tmux's
+`update-environment`, and those that desktops have added since). Without PATH, which belongs to the activations in the
+shell of the start, and these stay: no person has chosen a mixture of both."""
 
 _OPTION = re.compile(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+')
-"""A word of NODE_OPTIONS; what stands in quotes may have blanks."""
+"""A word of NODE_OPTIONS; quoted parts may have blanks."""
 _DEBUGS = ("--inspect", "--debug-port")
 _TAKES_VALUE = ("--inspect-port", "--debug-port", "--inspect-publish-uid")
 
@@ -402,8 +403,8 @@ _TAKES_VALUE = ("--inspect-port", "--debug-port", "--inspect-publish-uid")
 def inherited(
     environ: Mapping[str, str], *, own: str = "", keep: Iterable[str] = (), drop: Iterable[str] = ()
 ) -> dict[str, str]:
-    """`environ` without what never travels. What matches `keep` stays as it is, whatever else says otherwise; what
-    matches `drop` goes. `own` is the folder of the environment that synapsed is installed in (`sys.prefix`)."""
+    """Returns `environ` without the leftovers. Variables that match `keep` always stay; those that match `drop` go.
+    `own` is the folder of the environment that synapsed is installed in (`sys.prefix`)."""
     kept, dropped = _names(tuple(keep)), _names(tuple(drop))
     left = _left(environ, own)
     found = {
@@ -423,25 +424,25 @@ def inherited(
 
 
 def activated(environ: Mapping[str, str]) -> list[str]:
-    """The names of what decides in `environ` which code runs, sorted."""
+    """Returns the names of variables in `environ` that decide which code runs, sorted."""
     plain = environ.get("CONDA_DEFAULT_ENV") == "base"  # it is so in every shell
     return sorted(name for name in environ if _matches(ACTIVATED, name) and not (plain and name == "CONDA_DEFAULT_ENV"))
 
 
 def select(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """The variables of `environ` that match one of `patterns`."""
+    """Returns the variables of `environ` that match one of `patterns`."""
     matches = _names(tuple(patterns))
     return {name: value for name, value in environ.items() if matches(name)}
 
 
 def without(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """`environ` without the variables that match one of `patterns`."""
+    """Returns `environ` without the variables that match one of `patterns`."""
     matches = _names(tuple(patterns))
     return {name: value for name, value in environ.items() if not matches(name)}
 
 
 def _left(environ: Mapping[str, str], own: str) -> set[str]:
-    """The names of what the table takes out."""
+    """Returns the names that the table takes out."""
     found: set[str] = set()
     for row in LEFTOVERS:
         matches, values = _names(row.patterns), _names(row.values)
@@ -476,6 +477,6 @@ def _matches(patterns: tuple[str, ...], name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _names(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Says of a text whether it matches one of the shell patterns, in the case in which they are written."""
+    """Returns a function that tests if a text matches one of the shell patterns, with regard to case."""
     found = re.compile("|".join(map(translate, patterns)) or r"(?!)").match
     return lambda text: found(text) is not None

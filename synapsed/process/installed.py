@@ -1,20 +1,20 @@
-"""The program's own files: of which commit they are, and whether others have come into their place since it started."""
+"""The program's own files: their commit, and a check if they were replaced since the start."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
 COMMIT_FILE = "_commit"
-"""In the package: written when a wheel is built (`scripts/build_hook.py`)."""
+"""File in the package, written when a wheel is built (`scripts/build_hook.py`)."""
 COMMIT_LENGTH = 10
 WATCHED = ("__init__.py", "daemon.py", "hookclient.py", "keeper/__main__.py")
-"""Some that every installation writes."""
+"""Some files that every installation writes."""
 NEWER = "newer files on disk"
 GONE = "the installed files are gone"
 
 
 def commit(package: Path = PACKAGE) -> str:
-    """The commit that this program was built of, or is run from; empty where nobody can say."""
+    """Returns the commit that this program was built from, or runs from; empty if it is unknown."""
     try:
         return (package / COMMIT_FILE).read_text(encoding="ascii").strip()[:COMMIT_LENGTH]
     except (OSError, ValueError):
@@ -22,7 +22,7 @@ def commit(package: Path = PACKAGE) -> str:
 
 
 def _of_checkout(root: Path) -> str:
-    """By git's own files: git itself would take longer than all else that `version` does."""
+    """Reads git's own files: git itself would take longer than all the rest of `version`."""
     try:
         git = root / ".git"
         if git.is_file():  # a worktree
@@ -42,12 +42,12 @@ def _of_checkout(root: Path) -> str:
 
 
 def with_commit(version: str, commit: str) -> str:
-    """As people read it."""
+    """Returns the version with the commit, for people."""
     return f"{version} ({commit})" if commit else version
 
 
 class InstalledFiles:
-    """Those that were there when it was made."""
+    """The files as they were when this object was made."""
 
     def __init__(self, package: Path = PACKAGE, names: Sequence[str] = WATCHED) -> None:
         self._package = package
@@ -55,7 +55,7 @@ class InstalledFiles:
         self._known = [_identity(path) for path in self._files]
 
     def problem(self) -> str:
-        """Returns what a person is to know of them now; empty for nothing. Blocks for a moment."""
+        """Returns a warning if files were replaced, else an empty text. Blocks for a moment."""
         now = [_identity(path) for path in self._files]
         if now == self._known:
             return ""

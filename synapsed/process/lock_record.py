@@ -1,9 +1,9 @@
-"""Locks on files, as the kernel knows them: who holds one, told without taking it for longer than a look; and the
-record in `daemon.lock`, beside the database: which daemon has this state, on which machine, and where it listens.
+"""Locks on files, as the kernel knows them: a test for a holder, which takes the lock for a moment only; and the record
+in `daemon.lock`, beside the database: the daemon that has this state, its machine, and its socket.
 
 One line each: pid, host, boot id, control socket, PID namespace, when it came up (seconds since the epoch), and the
-machine's id. Empty where the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's
-tool reads it where its own place has no socket.
+machine's id. Empty if the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's tool
+reads it if its own place has no socket.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length,
 
 
 def is_locked(path: str) -> bool:
-    """Returns True if somebody holds an exclusive flock on the file."""
+    """Returns True if a process holds an exclusive flock on the file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -39,8 +39,9 @@ def is_locked(path: str) -> bool:
 
 
 def database_user(database: str) -> int | None:
-    """The pid of a process that has the database open, 0 for one that cannot be seen from here; None for none. Not for
-    a process that has it open itself: to look lets go of its own locks. On Linux only; elsewhere None."""
+    """Returns the pid of a process that has the database open, 0 for one that cannot be seen from here; None if it is
+    not open. A process that has it open itself must not call this: the test would release its own locks. On Linux only;
+    elsewhere None."""
     if not _LINUX:
         return None
     try:
@@ -59,22 +60,22 @@ def database_user(database: str) -> int | None:
 
 LINES = 7
 NEWLINE = "\0"
-"""For one in the path of the socket, which has none of these."""
+"""Stands for a line break in the path of the socket; paths have no NUL."""
 LOCK_MAX = 4096
 """Bytes that are read of it."""
 KEEPER_LOCK = "keeper.lock"
-"""In an agent's directory: flocked while its keeper has a program."""
+"""File in an agent's directory: flocked while its keeper has a program."""
 
 
 class RunningPlace(NamedTuple):
-    """Place in which a process' pids and sockets mean something."""
+    """The place in which a process' pids and sockets are valid."""
 
     host: str
     boot: str
     namespace: str
     """The namespace of pids; empty where the system has none."""
     machine: str = ""
-    """Hosts may have one name; empty where the system has no id of its own."""
+    """Id of the machine, since two hosts may have the same name; empty if the system has no id."""
 
 
 class LockRecord(NamedTuple):
@@ -87,7 +88,7 @@ class LockRecord(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "LockRecord | None":
-        """None for what is empty, or of a daemon that wrote its pid only."""
+        """Returns the record; None for an empty text, or for one of a daemon that wrote its pid only."""
         lines = text.split("\n")
         try:
             pid, host, boot, socket, namespace, since, machine = lines[:LINES]
@@ -111,7 +112,7 @@ class LockRecord(NamedTuple):
         return self.place.host == here.host and len(machines) < 2
 
     def describe(self, here: RunningPlace) -> str:
-        """Names the daemon whose state it is, and since when, for people."""
+        """Returns a description for people of the daemon that has this state, with its start."""
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since))
         beside = here.boot and self.place.boot == here.boot and self.place.namespace != here.namespace
         where = f"host {self.place.host}" + (" (another PID namespace of this machine)" if beside else "")
@@ -142,7 +143,7 @@ def _boot_id() -> str:
 
 
 def _line(path: str) -> str:
-    """The file's; empty where there is no such file."""
+    """Returns the line of the file; empty if there is no such file."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.readline().strip()
@@ -151,7 +152,7 @@ def _line(path: str) -> str:
 
 
 def read_record(path: str) -> LockRecord | None:
-    """Returns the record at `path`, if this user wrote it; None where there is nothing of that kind."""
+    """Returns the record at `path`, if this user wrote it, else None."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -166,14 +167,14 @@ def read_record(path: str) -> LockRecord | None:
 
 
 def recorded_socket(lock: str) -> str | None:
-    """The control socket of the daemon that has the lock; None where none is said, or it is on another host."""
+    """Returns the control socket of the daemon that has the lock; None if it names none, or is on another host."""
     record = read_record(lock)
     return record.socket if record is not None and record.is_at(here()) else None
 
 
 def elsewhere(lock: str) -> LockRecord | None:
-    """The record of a daemon in another place that has this state, or whose agents may live there. None where it is
-    free to be taken."""
+    """Returns the record of a daemon in another place that has this state, or whose agents may live there. None if the
+    state is free."""
     record, place = read_record(lock), here()
     if record is None or record.is_at(place):
         return None
@@ -182,18 +183,18 @@ def elsewhere(lock: str) -> LockRecord | None:
 
 
 def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
-    """Returns True if no program of the other place lives: the kernel knows of each lock that is held on this
-    machine. Of another machine's it may know nothing."""
+    """Returns True if no program of the other place lives: the kernel knows every lock that is held on this machine,
+    but perhaps not those of another machine."""
     return bool(place.boot) and record.place.boot == place.boot and not programs(state)
 
 
 def whose(state: str, record: LockRecord) -> str:
-    """Names the daemon whose state it is, in a sentence."""
+    """Returns a sentence that names the daemon that has this state."""
     return f"the state in {state} is that of {record.describe(here())}"
 
 
 def advice(state: str) -> str:
-    """The ways out of a state that is another place's."""
+    """Returns advice for a state that belongs to another place."""
     return (
         "end that one there ('synapsectl shutdown'), or give this place a state of its own with SYNAPSED_HOME=/dir, "
         f"or, where it will never come back, take over what is in {state}: 'synapsectl up --take-over'"
@@ -201,7 +202,7 @@ def advice(state: str) -> str:
 
 
 def programs(state: str) -> list[str]:
-    """The directories of the agents whose keepers have a program."""
+    """Returns the directories of the agents whose keepers have a program."""
     agents = os.path.join(state, "agents")
     try:
         folders = [os.path.join(agents, name) for name in sorted(os.listdir(agents))]

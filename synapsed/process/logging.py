@@ -1,15 +1,15 @@
 """Logging: one line of JSON per event on standard error or in a rotating file, or the journal's fields; secrets masked.
 
-Everything goes through the standard library's loggers, so that what libraries say comes out in the same form. On a
-terminal the lines are for people.
+Everything goes through the standard library's loggers, so that records of libraries have the same form. On a terminal
+the lines are for people.
 
-Records for systemd's journal, in its own protocol: what is a key of a JSON line elsewhere is a field there.
+Records for systemd's journal use its own protocol: a key of the JSON line is a field there.
 
-    journalctl --user -u synapsed SYNAPSED_AGENT=NAME          what concerns one agent
+    journalctl --user -u synapsed SYNAPSED_AGENT=NAME          records of one agent
     journalctl --user -u synapsed -p warning -o json
 
-One datagram per record, `NAME=value` lines; a value of several lines is told by its length (systemd's "Native Journal
-Protocol"). What the journal does not take goes to standard error as it is.
+One datagram per record, `NAME=value` lines; a value of several lines is preceded by its length (systemd's "Native
+Journal Protocol"). A record that the journal does not take goes to standard error as it is.
 """
 
 import json
@@ -33,7 +33,7 @@ from synapsed.model.masking import MASK
 SOCKET = Path("/run/systemd/journal/socket")
 
 PREFIX = "SYNAPSED_"
-"""Of our fields, so that none is taken for one of the journal's own."""
+"""Prefix of our fields, which keeps them apart from the journal's own."""
 
 VALUE_MAX = 32 * 1024
 """Characters of one field; a datagram has to fit into a socket's buffer."""
@@ -43,11 +43,11 @@ _NO_FIELD_NAME = re.compile(r"[^A-Z0-9_]")
 _NAME_MAX = 64
 
 _PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-"""syslog's, of which the journal's are; what is below is 7."""
+"""Syslog's priorities, which the journal uses; lower levels are 7."""
 
 
 def is_journal(environ: Mapping[str, str], fd: int = 2) -> bool:
-    """Whether what is written to `fd` ends up in the journal: JOURNAL_STREAM names it by device and inode."""
+    """Returns True if `fd` leads to the journal: JOURNAL_STREAM names it by device and inode."""
     try:
         told = os.fstat(fd)
     except OSError:
@@ -56,7 +56,7 @@ def is_journal(environ: Mapping[str, str], fd: int = 2) -> bool:
 
 
 class JournalHandler(logging.Handler):
-    """Its formatter has to make JSON objects."""
+    """Sends records to the journal. Its formatter has to make JSON objects."""
 
     def __init__(self, path: Path = SOCKET) -> None:
         super().__init__()
@@ -111,10 +111,10 @@ FILES = 3
 """Older files kept."""
 
 AGENT_LOG = "agent.log"
-"""In an agent's directory: its lifecycle and its turns."""
+"""Log in an agent's directory, with its lifecycle and its turns."""
 
 AGENT_FILE_BYTES = 1024 * 1024
-"""One older file is kept."""
+"""Bytes at which it is rotated; one older file is kept."""
 
 AGENT_FILES_MAX = 64
 """Open at once."""
@@ -122,18 +122,18 @@ AGENT_FILES_MAX = 64
 _AGENT_ID = re.compile(r"synapse-[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 REPEATED_EVERY_S = 1.0
-"""How often the same warning is told."""
+"""Seconds between two equal warnings in the log."""
 
 REPEATS_KNOWN = 256
 
 _TEXT_MAX = 10_000
-"""Characters of one value; what is longer is cut."""
+"""Characters of one value; a longer one is cut."""
 
 
 def configure(level: str = "info", *, file: Path | None = None, agents: Path | None = None) -> None:
-    """Send all logging to `file` (0600, rotated), or where that is None to standard error, to the journal directly if
-    that is what it is; and what concerns one agent (`agent_id`) also to `agent.log` in its directory below `agents`, if
-    that is there."""
+    """Sends all logging to `file` (0600, rotated), or if that is None to standard error, directly to the journal if it
+    leads there; records about one agent (`agent_id`) go also to `agent.log` in its directory below `agents`, if that
+    exists."""
     handler: logging.Handler
     if file is not None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -196,17 +196,17 @@ def _formatter(
 
 
 def mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Replace secrets, by the keys that they stand under and by their shape, nested ones too; cut what is too long."""
+    """Replaces secrets, by the keys that they stand under and by their shape, nested ones too; cuts long values."""
     return {key: value if key == "exc_info" else _masked(key, value) for key, value in event.items()}
 
 
 def mask_late(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """The same for what was no text yet when the rest was masked: the message's arguments, stacks and tracebacks."""
+    """Masks values that were no text yet when the rest was masked: the message's arguments, stacks and tracebacks."""
     return {**event, **{key: _masked(key, event[key]) for key in ("event", "exception", "stack") if key in event}}
 
 
 def masked(value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` with its secrets masked, and what is too long cut."""
+    """Returns `value` with its secrets masked, and long values cut."""
     return {key: _masked(key, item) for key, item in value.items()}
 
 
@@ -250,7 +250,7 @@ class Repeats(logging.Filter):
 
 
 def _said(record: logging.LogRecord) -> str:
-    """What it says, without the time."""
+    """Returns the text of the record, without the time."""
     told: object = record.msg
     if isinstance(told, dict):
         return repr({key: value for key, value in told.items() if key not in ("timestamp", "_record")})
@@ -266,7 +266,7 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 class _PerAgent(logging.Handler):
-    """What concerns one agent, in its own directory; a directory that is not there is not made."""
+    """Writes records about one agent into its own directory; a missing directory is not made."""
 
     def __init__(self, agents: Path) -> None:
         super().__init__()

@@ -1,8 +1,7 @@
-"""`localhost` is two addresses, 127.0.0.1 and ::1, and which of them a client tries first is not ours to say.
+"""Holds a port at both addresses of `localhost`, 127.0.0.1 and ::1: clients may try either of them first.
 
-Whoever holds a port at one of them leaves the other to any user of this machine. So both are held before the port is
-told to anybody; where the other one is held by another program already, the address that is ours is told in place of
-the name.
+A program that holds a port at only one of them leaves the other to any user of this machine. So both are held before
+the port is published; if another program holds the other one already, our address is published in place of the name.
 """
 
 import errno
@@ -17,17 +16,18 @@ _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
 def other(address: str) -> str | None:
-    """The other address of `localhost`; None for an address that is neither, such as 127.0.0.2."""
+    """Returns the other address of `localhost`; None for an address that is neither, such as 127.0.0.2."""
     return _OTHER.get(address)
 
 
 def hold_other(
     address: str, port: int, bind: Callable[[str, int], socket.socket | None]
 ) -> tuple[socket.socket | None, str]:
-    """Returns what `bind` makes of the other address, and the host under which `port` is told; `address` is held.
+    """Returns the socket that `bind` makes at the other address, and the host to publish for `port`; `address` is held
+    already.
 
-    `bind` returns None for a port that is another program's. A machine without the other address (no IPv6) has nobody
-    who could listen there, and its `localhost` is `address`.
+    `bind` returns None for a port that is another program's. On a machine without the other address (no IPv6) no
+    program could listen there, and its `localhost` is `address`.
     """
     if (twin := other(address)) is None:
         return None, address
@@ -41,7 +41,7 @@ def hold_other(
 
 
 def tcp_socket(address: str) -> socket.socket:
-    """A socket that can be bound to `address`; one of IPv6 is for nothing else."""
+    """Returns a socket that can be bound to `address`; one for IPv6 takes IPv6 only."""
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     if ":" in address:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -49,5 +49,5 @@ def tcp_socket(address: str) -> socket.socket:
 
 
 def host_port(host: str, port: int) -> str:
-    """As a URL has it."""
+    """Returns host and port in the form of a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,7 +1,7 @@
-"""How many files the daemon may have open, and the log that it was started with.
+"""The daemon's limit of open files, and the log that it was started with.
 
-Standard library only. A shell's soft limit, 1,024 as a rule, is there for programs that use `select`; what the daemon
-holds (a connection for each client, two files for each agent) grows with its work.
+Standard library only. A shell's soft limit, 1,024 as a rule, protects programs that use `select`; the daemon's number
+of files (a connection for each client, two files for each agent) grows with its work.
 """
 
 import contextlib
@@ -10,14 +10,14 @@ import resource
 from pathlib import Path
 
 MANY = 65_536
-"""As many as are asked for, where the hard limit allows more: what is above only makes closing them all slower."""
+"""Requested limit, if the hard limit allows it: a higher one would only make closing all files slower."""
 
 LOG_MAX = 4 * 1024 * 1024
-"""Bytes of a log at which it is put aside; one is kept."""
+"""Bytes at which a log is moved aside; one older log is kept."""
 
 
 def raise_limit() -> tuple[int, int]:
-    """Raise this process's soft limit towards its hard one. Gives what it was, for agents, and what it is."""
+    """Raises this process's soft limit towards its hard one. Returns the former limit, for agents, and the new one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MANY if hard == resource.RLIM_INFINITY else min(hard, MANY)
     if soft != resource.RLIM_INFINITY and soft >= wanted:
@@ -32,23 +32,23 @@ def raise_limit() -> tuple[int, int]:
 
 
 def keep_private(logs: Path, fd: int = 2) -> None:
-    """Standard error is its owner's alone where it is a log in `logs`: launchd makes that as the umask says, which is
-    the agents' business."""
+    """Makes standard error its owner's alone if it is a log in `logs`: launchd creates that with the umask of the
+    agents."""
     with contextlib.suppress(OSError):
         if any(os.path.samestat(os.fstat(fd), path.stat()) for path in logs.glob("*.log")):
             os.fchmod(fd, 0o600)
 
 
 class OwnLog:
-    """The log that whoever started the daemon put on its standard error: `path`, if it is that."""
+    """The log at `path`, if the daemon was started with it as its standard error."""
 
     def __init__(self, path: Path, fd: int = 2) -> None:
         self._path = path
         self._fd = fd
 
     def rotate(self) -> bool:
-        """Put the log aside where it has grown too large, and go on in a new one. Whether that was done. Meant to be
-        called every second: without need it is one look at a file."""
+        """Moves a log aside that has grown too large, and goes on in a new one. Returns True if it did. Meant to be
+        called every second: usually it is one look at a file."""
         try:
             found = os.fstat(self._fd)
             if found.st_size <= LOG_MAX or not os.path.samestat(found, self._path.stat()):

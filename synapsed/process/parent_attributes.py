@@ -1,7 +1,7 @@
 """Attributes that a process has from its parent besides the environment: umask, nice value, CPUs, resource limits.
 
-Standard library only: the person's tool measures its shell's with it, the daemon its own before it makes room for
-itself.
+Standard library only: the person's tool measures those of its shell, and the daemon its own before it raises its
+limits.
 """
 
 import contextlib
@@ -13,15 +13,15 @@ ALIASES = frozenset({"OFILE", "VMEM"})
 """Other names of NOFILE and AS."""
 
 HINDERING = ("AS", "CPU", "DATA", "FSIZE", "NPROC", "RSS")
-"""Limits under which a daemon fails sooner or later. Of NOFILE `openfiles` takes care."""
+"""Limits under which a daemon fails sooner or later. `openfiles` handles NOFILE."""
 
 ENOUGH = {"NOFILE": 1024, "NPROC": 1024}
-"""Those of which a daemon wants no more than this."""
+"""Values that are enough for a daemon."""
 
 OOM_SCORE_ADJ = Path("/proc/self/oom_score_adj")
 
 _ALL_CPUS = range(4096)
-"""The kernel leaves out those that are not there, or not for this process."""
+"""The kernel ignores CPUs that do not exist, or that this process may not use."""
 
 
 def usable_cpus() -> int:
@@ -30,8 +30,8 @@ def usable_cpus() -> int:
 
 
 def measured() -> dict[str, object]:
-    """This process's, as `model.attributes.ProcessAttributes` takes them; what the platform lacks is left out. To be
-    called while there are no other threads: the umask can only be read by setting it."""
+    """Returns this process's attributes in the form of `model.attributes.ProcessAttributes`, without those that the
+    platform lacks. Call it while there are no other threads: the umask can only be read by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
     found: dict[str, object] = {
@@ -50,7 +50,7 @@ def measured() -> dict[str, object]:
 
 
 def make_room() -> None:
-    """Raise the soft limits that a daemon would fail under to the hard ones."""
+    """Raises the soft limits that a daemon would fail under to the hard ones."""
     for name in HINDERING:
         with contextlib.suppress(AttributeError, ValueError, OSError):
             number = getattr(resource, f"RLIMIT_{name}")
@@ -59,7 +59,8 @@ def make_room() -> None:
 
 
 def become_ordinary() -> None:
-    """Have ordinary priority and all CPUs, as far as this process may: whoever started it meant another one."""
+    """Sets ordinary priority and all CPUs, as far as this process may: its starter's settings were meant for another
+    program."""
     with contextlib.suppress(OSError):
         if os.getpriority(os.PRIO_PROCESS, 0) > 0:
             os.setpriority(os.PRIO_PROCESS, 0, 0)

@@ -1,9 +1,10 @@
-"""Gives up, for good, what a process does not need that only computes: files, network, other processes, much memory.
+"""Gives up, for good, rights that a process which only computes does not need: files, network, other processes, memory.
 
-For processes that feed hostile bytes to native code. What holds is told, and what the system does not have is left out:
+For processes that feed hostile bytes to native code. It reports the protections that took effect, and leaves out
+those that the system does not have:
 
 =====================  ============  ==================================================================================
-what                   where         keeps the process from
+protection             where         keeps the process from
 =====================  ============  ==================================================================================
 limits                 everywhere    opening a file or a socket, more memory and time than it is given, a core dump,
                                      and (where it is not root's) another process
@@ -14,7 +15,7 @@ seccomp                Linux, on     every call of the system but those that rea
                        x86-64, ARM64 and manage its own memory
 =====================  ============  ==================================================================================
 
-What is open stays open. Modules that are not imported yet cannot be imported any more.
+Open files stay open. Modules that are not imported yet cannot be imported any more.
 """
 
 import ctypes
@@ -81,7 +82,7 @@ _CALLS: Final = {
     "exit": (60, 93),
     "exit_group": (231, 94),
 }
-"""What is allowed, by its numbers on x86-64 and ARM64: reading and writing what is open, own memory, time, the end."""
+"""Allowed calls by their numbers on x86-64 and ARM64: reading and writing open files, own memory, time, the end."""
 
 
 class _Instruction(ctypes.Structure):
@@ -98,9 +99,9 @@ class _Program(ctypes.Structure):
 
 
 def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None, files: int = 0) -> frozenset[str]:
-    """Give them up, and return which of the above hold. The process must have one thread. `cpu_s`: it is ended once it
-    has computed for so many seconds, however long a busy machine takes for them. `files`: those of lower numbers may be
-    opened, which is what `poll` takes that many for."""
+    """Gives up the rights, and returns the names of the protections above that took effect. The process must have one
+    thread. `cpu_s`: it is ended after so many seconds of computing, however long a busy machine takes for them.
+    `files`: descriptors below this number may be opened, since `poll` needs that limit."""
     held = set()
     libc = ctypes.CDLL(None, use_errno=True)
     if _LINUX:
@@ -108,7 +109,7 @@ def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None, files: int
             held.add("undumpable")
         if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:  # without it the filters are not to be had
             held.add("no new privileges")
-            if _deny_files(libc):  # which takes a file
+            if _deny_files(libc):  # this opens a file
                 held.add("landlock")
     if _limit(memory, cpu_s, files):
         held.add("limits")
@@ -138,7 +139,7 @@ def _limit(memory: int, cpu_s: int | None, files: int) -> bool:
 
 
 def _deny_files(libc: ctypes.CDLL) -> bool:
-    """No rule is added to the ruleset: all that it handles is denied."""
+    """Adds no rule to the ruleset, which denies everything that it handles."""
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _RULESET_VERSION)
     if version < 1:
         return False
@@ -157,7 +158,7 @@ def _deny_files(libc: ctypes.CDLL) -> bool:
 
 
 def _deny_calls(libc: ctypes.CDLL) -> bool:
-    """A call that is not allowed fails with EPERM; one in the numbers of another architecture ends the process."""
+    """Makes a call that is not allowed fail with EPERM; one in the numbers of another architecture ends the process."""
     machine = platform.machine()
     if machine not in _ARCHITECTURES or sys.maxsize < 1 << 32:  # a process of 32 bits has numbers of its own
         return False

@@ -1,4 +1,4 @@
-"""The service manager that runs the daemon: what it is told, and the sockets that it hands over.
+"""The service manager that runs the daemon: reports to it, and the sockets that it passes on.
 
 Both protocols are the environment's: `NOTIFY_SOCKET`, `WATCHDOG_USEC` (microseconds) and `LISTEN_*`. Without them
 nothing is sent and nothing is found, so that callers need not know whether there is a service manager.
@@ -17,13 +17,13 @@ FIRST_INHERITED_FD = 3
 """SD_LISTEN_FDS_START."""
 
 BEAT_S = 5.0
-"""Between two reports, unless the watchdog wants them more often."""
+"""Seconds between two reports, unless the watchdog wants them more often."""
 
 WATCHDOG_SHARE = 0.4
-"""Of the watchdog's time between two signs of life."""
+"""Share of the watchdog's time between two signs of life."""
 
 EXTENSION_S = 20.0
-"""How much longer a start or a stop may take than the last report said: a few beats of a busy machine."""
+"""Seconds by which each report extends a start or a stop: a few beats of a busy machine."""
 
 
 class ServiceNotifier:
@@ -42,25 +42,27 @@ class ServiceNotifier:
         self._settled = False
 
     def ready(self, status: Callable[[], str]) -> None:
-        """The daemon serves. `status` is asked for a line about it with every sign of life."""
+        """Reports that the daemon serves. `status` returns a line about it for every sign of life."""
         self._status = status
         self._settled = True
         self._send("READY=1", *self._news())
 
     def stopping(self) -> None:
-        """The daemon ends; it may take longer than the service manager's patience as long as the loop turns."""
+        """Reports that the daemon ends; it may take longer than the service manager's patience as long as the loop
+        turns."""
         self._settled = False
         self._send("STOPPING=1", "STATUS=ending", _extension())
 
     def close(self) -> None:
-        """Nothing more is told."""
+        """Ends the reports."""
         if self._notifier is not None:
             self._notifier.socket.close()
             self._notifier = None
 
     @contextlib.contextmanager
     def reloading(self) -> Iterator[None]:
-        """The configuration is read again; the service counts as ready again afterwards, however that went."""
+        """Reports that the configuration is read again; afterwards the service counts as ready again, even after an
+        error."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             yield
@@ -69,7 +71,7 @@ class ServiceNotifier:
 
     @contextlib.asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
-        """Send signs of life for as long as the block runs."""
+        """Sends signs of life for as long as the block runs."""
         if self._notifier is None:
             yield
             return
@@ -105,8 +107,8 @@ def _extension() -> str:
 
 
 def inherited_sockets(environ: Mapping[str, str]) -> dict[str, list[socket.socket]]:
-    """The sockets that were bound for this very process, by the name that their unit gives them
-    (`FileDescriptorName=`). To be called once; they are the caller's to close, and no child inherits them."""
+    """Returns the sockets that were bound for this very process, by the name in their unit (`FileDescriptorName=`).
+    Call it once; the caller has to close them, and no child inherits them."""
     if _number(environ, "LISTEN_PID") != os.getpid():
         return {}
     names = environ.get("LISTEN_FDNAMES", "").split(":")

@@ -14,7 +14,7 @@ from synapsed.process.lock_record import LOCK_MAX, LockRecord, advice, database_
 
 
 def prepare_directories(paths: Paths) -> None:
-    """Make the directories of state and run time: this user's, 0700, no links. Raises LaunchError."""
+    """Makes the directories of state and run time: this user's, 0700, no links. Raises LaunchError."""
     for directory in (
         paths.state,
         paths.state / "agents",
@@ -27,7 +27,7 @@ def prepare_directories(paths: Paths) -> None:
 
 
 def remove_stand_in(paths: Paths) -> None:
-    """Where the sockets had to go elsewhere (see `Paths.sockets`) nothing of that stays, unless keepers live there."""
+    """Removes the stand-in for the sockets' directory (see `Paths.sockets`), unless keepers live there."""
     if paths.sockets != paths.run:
         for directory in (paths.keeper_sockets, paths.sockets):
             with contextlib.suppress(OSError):
@@ -35,8 +35,8 @@ def remove_stand_in(paths: Paths) -> None:
 
 
 class HomeLock:
-    """The lock of this state, and of the folder of its sockets, which daemons before 0.2 had alone. The kernel lets go
-    of both with the process, however that ends."""
+    """The lock of this state, and of the folder of its sockets, which daemons before 0.2 had alone. The kernel releases
+    both at the end of the process."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
@@ -52,13 +52,14 @@ class HomeLock:
         self._since = time.time()
 
     def write(self, socket: Path | None = None) -> None:
-        """It is this daemon's, which listens at `socket`, if not in its own place."""
+        """Writes this daemon's record; `socket` is set if it does not listen in its own place."""
         record = LockRecord(os.getpid(), self._place, str(socket or self._paths.control_socket), self._since)
         _put(self._state, record.text())
         _put(self._run, f"{os.getpid()}\n")
 
     def make_again(self) -> None:
-        """Somebody has removed the files. Raises AlreadyRunning where another daemon has made them meanwhile."""
+        """Makes the files again after they were removed. Raises AlreadyRunning if another daemon has made them
+        meanwhile."""
         for name, path in (("_state", self._paths.lock), ("_run", self._paths.run_lock)):
             if not _is_at(getattr(self, name), path):
                 lock = _locked(path)
@@ -67,7 +68,7 @@ class HomeLock:
         self.write()
 
     def leave(self) -> None:
-        """The state is free: no agent of it lives, and whoever comes next need not ask where it was."""
+        """Marks the state as free: no agent of it lives, and the next daemon need not check its former place."""
         _put(self._state, "")
 
     def close(self) -> None:
@@ -77,7 +78,7 @@ class HomeLock:
 
 @contextlib.contextmanager
 def lock_home(paths: Paths) -> Iterator[HomeLock]:
-    """Hold the locks of this home. Raises AlreadyRunning with the pid of the daemon that has it, StateElsewhere where
+    """Holds the locks of this home. Raises AlreadyRunning with the pid of the daemon that has it, StateElsewhere if
     programs of another place's daemon may live."""
     lock = HomeLock(paths)
     try:
@@ -102,7 +103,8 @@ def lock_home(paths: Paths) -> Iterator[HomeLock]:
 
 
 def _locked(path: Path) -> int:
-    """A descriptor that holds the lock on the file that is at `path` now. Raises AlreadyRunning, LaunchError."""
+    """Returns a descriptor that holds the lock on the file that is at `path` now. Raises AlreadyRunning,
+    LaunchError."""
     while True:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -119,7 +121,7 @@ def _locked(path: Path) -> int:
             raise
         if _is_at(fd, path):
             return fd
-        os.close(fd)  # whoever had it has removed it meanwhile
+        os.close(fd)  # its last holder has removed it meanwhile
 
 
 def _already(path: Path, told: str) -> AlreadyRunning:
@@ -148,7 +150,8 @@ def _put(fd: int, text: str) -> None:
 
 
 def _is_daemon(pid: int) -> bool:
-    """Returns True if it is a daemon's: others may look into the database. One that cannot be seen may well be."""
+    """Returns True if the pid is a daemon's, since other programs may read the database too. A process that cannot be
+    seen may well be a daemon."""
     if not pid:
         return True
     try:

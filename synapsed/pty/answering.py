@@ -1,8 +1,8 @@
-"""How a prompt on a terminal is answered: what is typed for it, and whether the program took that.
+"""Answers prompts on a terminal: types the answer, and checks if the program took it.
 
-An answer is taken when what was asked has left the screen; or, where the terminal hid what was typed, when the program
-has read it. Only then does `answer` return; and where something else is asked then, when that is told, so that another
-answer is for it. Nothing is typed twice: of an answer that was not taken the caller hears.
+An answer is taken when the question has left the screen; or, if the terminal hid the typed text, when the program has
+read it. Only then does `answer` return; and if something else is asked then, after that is published, so that another
+answer is for it. Nothing is typed twice: the caller learns that an answer was not taken.
 """
 
 import contextlib
@@ -19,27 +19,27 @@ from synapsed.terminal.menu_keys import Move, route
 from synapsed.terminal.prompts import Asked, holds_answer, keys_for, still_asks
 
 HANDS_S = 3.0
-"""How long an answer waits for the program to read, and show, what was typed before it."""
+"""Seconds that an answer waits for the program to read, and show, earlier input."""
 
 EXIT_S = 2.0
-"""Within so many seconds the exit of a program whose screen is gone is told."""
+"""Seconds within which the exit of a program whose screen is gone is reported."""
 
 TAKEN_S = 5.0
-"""How long a program may take to react to an answer; then, if it rests, it has not taken it."""
+"""Seconds within which a program reacts to an answer; if it rests after them, it has not taken the answer."""
 
 TAKEN_ROUNDS = 5
-"""So often it is waited for while the program has not read the answer, or computes: a busy machine leaves it little.
-Together less than the 30 s that clients wait for a response."""
+"""Number of waits while the program has not read the answer, or computes, since a busy machine leaves it little time.
+Together they are less than the 30 s that clients wait for a response."""
 
 NEXT_S = 2.0
-"""How long what is asked next may be drawn until it is told; more than one that is read the same for a while takes."""
+"""Seconds for the next question to be drawn before it is published; more if it changes all the time."""
 
 CURSOR_KEYS = 1
 """The mode (DECCKM) in which a terminal sends other codes for the arrows."""
 
 
 def prompt_id_of(look: Look) -> str | None:
-    """The prompt that is to be read on the screen."""
+    """Returns the id of the prompt that can be read on the screen."""
     return look.verdict.asked.prompt.prompt_id if look.verdict.asked else None
 
 
@@ -60,13 +60,13 @@ class Answering:
         self.asking = session.observations.asking
 
     def answer(self, text: str, prompt_id: str | None, tell: Callable[[bool], None]) -> Steps[bool]:
-        """See `AgentLink.answer`; `tell` hears whether the answer stops what runs, whoever began it."""
-        # What was typed before may have answered it already: another answer would go into what comes next.
+        """See `AgentLink.answer`; `tell` gets True if the answer stops the current work, whoever began it."""
+        # Earlier input may have answered it already: another answer would go into the next question.
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")
         if not (yield from wait_for(lambda _: not self._session.hands_on(self._session.now), HANDS_S)):
             raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
-        # Else nobody was told of one that may be drawn again.
+        # Otherwise the clients did not see one that may be drawn again.
         if self._observations.last is not None and self._observations.last.prompt is not None:
             yield from wait_for(lambda look: look.verdict.asked is not None, GONE_S)
         asked = self._asked((yield from look_now()), prompt_id)
@@ -82,7 +82,7 @@ class Answering:
             hidden = yield from self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
             yield from self._refuse(tell, refuses=False)
-            with contextlib.suppress(KeeperLost):  # what stands there may count as asked again now
+            with contextlib.suppress(KeeperLost):  # the question on the screen may now count as a new one
                 yield from look_now()
             raise
         if refuses and asked.prompt.type == "permission":
@@ -92,7 +92,7 @@ class Answering:
         return hidden
 
     def _asked(self, look: Look, prompt_id: str | None) -> Asked:
-        """The prompt on the screen, if it may be answered now. Raises NotWaiting, PromptChanged."""
+        """Returns the prompt on the screen, if it may be answered now. Raises NotWaiting, PromptChanged."""
         asked = look.verdict.asked
         if asked is None:
             raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
@@ -108,15 +108,15 @@ class Answering:
         return asked
 
     def _refuse(self, tell: Callable[[bool], None], *, refuses: bool) -> Steps[None]:
-        """Tell the turn that the person refuses, or that a refusal of before counts no more: each answer overrules the
-        one before it."""
+        """Reports to the turn that the person refuses, or that a former refusal is void: each answer overrules the one
+        before it."""
         tell(refuses)
         if (turn := self._session.turn) is not None:
             note = marked(turn.task_id, self._profile.prompts.refusal_note)
             yield Work(turn.refuse(note, self._session.now) if refuses else turn.overrule())
 
     def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[bool]:
-        """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""
+        """Types the answer; returns True if the terminal hid it. Raises PromptChanged, NotTaken."""
         answered = shown = asked.prompt.prompt_id
         number, offset = self.asking.number, self._session.offset
         self.asking.begin(answered, None if asked.drawn else offset)
@@ -137,12 +137,13 @@ class Answering:
         return hidden
 
     def _is_told(self, look: Look) -> bool:
-        """Whether what is asked on the screen, if anything is, has been told."""
+        """Returns True if the question on the screen, if there is one, has been published."""
         asked, told = prompt_id_of(look), self._observations.last
         return asked is None or (told is not None and told.prompt is not None and told.prompt.prompt_id == asked)
 
     def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[tuple[bool, str]]:
-        """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""
+        """Presses the keys; returns True if the terminal hid any of them, and the id of the question at the last
+        key."""
         if asked.menu is not None:
             look = yield from look_now()
             moves = route(
@@ -179,9 +180,9 @@ class Answering:
 
 
 def _choose(keyboard: Keyboard, asked: Asked, moves: list[Move]) -> Steps[str]:
-    """Make the `moves` that answer the menu, and return the prompt's id as it was when that was submitted: a list that
-    scrolls has other options then. Raises PromptChanged where the menu is gone, NotTaken where its mark did not go
-    where it was sent: nothing is submitted then."""
+    """Makes the `moves` that answer the menu, and returns the prompt's id at the submission: a list that scrolls has
+    other options then. Raises PromptChanged if the menu is gone, NotTaken if its mark did not move as it should:
+    nothing is submitted then."""
     prompt_id, labels = asked.prompt.prompt_id, _labels(asked)
 
     def marks(seen: Look) -> frozenset[str] | None:
@@ -205,5 +206,5 @@ def _choose(keyboard: Keyboard, asked: Asked, moves: list[Move]) -> Steps[str]:
 
 
 def _labels(asked: Asked) -> list[str]:
-    """What is chosen from: what is said above it may tell of the option that is marked."""
+    """Returns the options to choose from, without the text above, which may depend on the marked option."""
     return [option.label for option in asked.menu.choices] if asked.menu is not None else []

@@ -1,7 +1,7 @@
-"""The I/O of one program's terminal: what its session wants is done here, and what comes of that is told to it.
+"""The I/O of one program's terminal: does the work that its session wants, and reports the results to it.
 
-Looks at the screen are `Looks`', what a turn's machine wants is the `TurnWorker`'s. What the generators of `keyboard`
-yield is done here, step by step.
+`Looks` looks at the screen, the `TurnWorker` does the work that a turn's machine wants. The steps that the generators
+of `keyboard` yield are done here.
 """
 
 import asyncio
@@ -117,13 +117,13 @@ class Driver:
             await channel.rests()
 
     def _read(self) -> None:
-        """What the program had not read is read, and about to be shown."""
+        """Reads the output that the program wrote last, before it is shown."""
         self.do(self._session.read(self._clock.monotonic()))
 
     # --- procedures ---
 
     async def perform[T](self, steps: Steps[T]) -> T:
-        """What the procedure returns. Raises what it raises, and KeeperLost, KeeperRefused."""
+        """Performs the procedure and returns its result. Raises its errors, and KeeperLost, KeeperRefused."""
         go_on: Callable[[], Step] = partial(steps.send, None)
         try:
             while True:
@@ -135,12 +135,12 @@ class Driver:
                 try:
                     go_on = partial(steps.send, await self._step(step))
                 except KeeperLost as error:
-                    go_on = partial(steps.throw, error)  # what was done may have ended the program
+                    go_on = partial(steps.throw, error)  # the step may have ended the program
         finally:
             steps.close()  # one that is not at its end puts in order what it has begun
 
     def undertake(self, steps: Steps[object]) -> None:
-        """Perform a procedure that nobody waits for."""
+        """Performs a procedure without a caller that waits for it."""
         self._program.tasks.spawn(self._undertake(steps))
 
     async def _undertake(self, steps: Steps[object]) -> None:

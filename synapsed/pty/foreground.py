@@ -1,10 +1,10 @@
-"""Asks the operating system whether the processes in the foreground of a terminal read it, rest, or work.
+"""Asks the operating system if the processes in the foreground of a terminal read it, rest, or work.
 
-A terminal in line mode is read by whoever is blocked in `read` on it; who waits for one of several things, or has a
-thread that reads, may read it too (`polls`); everybody else in its foreground works, be it that they sleep or wait for
-a child. Of a terminal that a program has taken into its own hands (a line editor, a full-screen program) all that can
-be told is whether anybody of its foreground computes: such a program waits for many things at once. Linux alone
-tells (proc(5)); elsewhere, and of processes of others, nothing is known.
+A terminal in line mode is read by a process that is blocked in `read` on it; a process that waits for one of several
+things, or has a thread that reads, may read it too (`polls`); all others in its foreground work, even if they sleep or
+wait for a child. For a terminal in another mode (a line editor, a full-screen program) the only known fact is if a
+process of its foreground computes: such a program waits for many things at once. Only Linux has this information
+(proc(5)); elsewhere, and for processes of others, nothing is known.
 """
 
 import contextlib
@@ -22,12 +22,12 @@ MEMBERS_MAX = 64
 """Processes of a foreground group that are looked at."""
 
 RESTING_SHARE = 0.05
-"""Of a processor: what a program uses that waits for keys."""
+"""Share of a processor that a program uses at most while it waits for keys."""
 
 _WAITS: Final = frozenset({"wait_woken", "n_tty_read", "tty_read"})
-"""Where the kernel has those who are blocked reading a terminal; some sockets too."""
+"""Kernel functions in which processes are blocked that read a terminal; some sockets too."""
 _POLLS: Final = ("do_poll", "do_select", "do_sys_poll", "do_epoll_wait", "ep_poll", "poll_schedule_timeout")
-"""Where those are who wait for one of several things."""
+"""Kernel functions in which processes are that wait for one of several things."""
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -36,18 +36,20 @@ class _Process:
     pid: int
     ticks: int
     waits: bool
-    """It is blocked where readers of a terminal are."""
+    """True if it is blocked in a function for readers of a terminal."""
 
 
 class Foreground:
-    """One terminal's. `look` is called again and again, with a monotonic time, in a thread: it reads files."""
+    """Foreground of one terminal. `look` is called again and again, with a monotonic time, in a thread: it reads
+    files."""
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
         self._before: tuple[int, float, int] | None = None
 
     def look(self, group: int | None, *, line_mode: bool | None, now: float) -> Word | None:
-        """What process group `group` does, which has the terminal in the foreground; None where that is not known."""
+        """Returns the activity of process group `group`, which has the terminal in the foreground; None if it is not
+        known."""
         members = self._members(group) if group is not None and line_mode is not None else []
         if not members or group is None:
             self._before = None
@@ -65,22 +67,22 @@ class Foreground:
         return "rests" if share < RESTING_SHARE else "works"
 
     def computes(self, group: int) -> bool:
-        """Whether anybody of the group is on a processor, waits for one, or for a disk: what it has read it may still
-        have before it. False where that is not known. It reads files."""
+        """Returns True if a process of the group is on a processor, waits for one, or for a disk: it may still have to
+        handle its input. False if that is not known. It reads files."""
         return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
 
     def describe(
         self, group: int | None, *, line_mode: bool | None
     ) -> tuple[tuple[str, ...], str | None, Reads | None]:
-        """The names of the leader of `group`, its working directory, and whether anybody of the group reads the
-        terminal, in line mode; None for what is not known. It reads files."""
+        """Returns the names of the leader of `group`, its working directory, and whether a process of the group reads
+        the terminal, in line mode; None for unknown values. It reads files."""
         if group is None:
             return (), None, None
         names, cwd = self._names(group)
         return names, cwd, self._reads(group) if line_mode else None
 
     def _names(self, pid: int) -> tuple[tuple[str, ...], str | None]:
-        """Elsewhere than on Linux psutil knows them."""
+        """Returns names and working directory of a process; psutil knows them on systems other than Linux."""
         home = self._proc / str(pid)
         names: list[str] = []
         cwd = None
@@ -105,7 +107,7 @@ class Foreground:
         return next(word for word in ("yes", None, "maybe", "no") if word in found)
 
     def _thread_reads(self, pid: int) -> set[Reads | None]:
-        """What each thread of `pid` does; None for one that sleeps where the kernel does not say."""
+        """Returns the activity of each thread of `pid`; None for one that sleeps if the kernel does not say where."""
         found: set[Reads | None] = set()
         for task in (self._proc / str(pid) / "task").glob("*"):
             with contextlib.suppress(OSError, IndexError):
@@ -120,7 +122,7 @@ class Foreground:
         return found
 
     def _threads(self, pid: int) -> list[str]:
-        """The letter of each thread's state."""
+        """Returns the letter of each thread's state."""
         states = []
         for stat in (self._proc / str(pid) / "task").glob("*/stat"):
             with contextlib.suppress(OSError, IndexError):
@@ -128,7 +130,7 @@ class Foreground:
         return states
 
     def _members(self, group: int) -> list[_Process]:
-        """The group's leader and those below it that are of the group."""
+        """Returns the group's leader and its descendants in the group."""
         found: list[_Process] = []
         due, seen = [group], {group}
         while due and len(seen) <= MEMBERS_MAX:
@@ -157,11 +159,12 @@ class Foreground:
             return []
 
     def _has_terminal(self, pid: int, task: Path | None = None) -> bool:
-        """Whether what it (or its thread `task`) reads first is a terminal: it may be blocked on a socket."""
+        """Returns True if the process (or its thread `task`) waits to read a terminal: it may be blocked on a
+        socket."""
         try:
             at = ((task or self._proc / str(pid)) / "syscall").read_text().split()
             number = int(at[1], 16) if len(at) > 1 else 0
-        except (OSError, ValueError):  # that is only told to who may trace it
+        except (OSError, ValueError):  # only processes that may trace it can read that
             number = 0
         try:
             return (self._proc / str(pid) / "fd" / str(number)).readlink().parts[:2] == ("/", "dev")

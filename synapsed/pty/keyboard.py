@@ -1,8 +1,8 @@
-"""Keys pressed on a program's behalf: stopping a turn, leaving, emptying a composer of what synapsed typed into it.
+"""Keys pressed on a program's behalf: they stop a turn, leave, and empty a composer of synapsed's own text.
 
-Each procedure is a generator. It yields what is to be done (press, wait until the screen shows something) and is sent
-what came of it, so that it knows no I/O, no clock and no event loop: the `Driver` performs it on a terminal, a
-playbook of a test plays it with the screens that it likes. One procedure uses another with `yield from`.
+Each procedure is a generator. It yields a step (press, wait until the screen shows something) and is sent the result,
+so that it knows no I/O, no clock and no event loop: the `Driver` performs it on a terminal, a playbook of a test plays
+it with any screens. One procedure uses another with `yield from`.
 """
 
 import re
@@ -29,57 +29,59 @@ CLEAR_TRIES = 100
 BACKSPACE = "\x7f"
 
 VAIN_TRIES = 3
-"""Where it changes nothing so many times in a row it does something else there (of vim's keys, Esc), and what stands in
-the composer is left to a person."""
+"""Number of presses in a row without a change after which the key does something else there (of vim's keys, Esc); the
+text in the composer is then left to a person."""
 
 CLEAR_WAIT_S = 3.0
-"""How long a program may take to show what the key did; it is not pressed again before: some programs take it for
-their end when the composer is empty already."""
+"""Seconds within which a program shows the effect of the key; it is not pressed again before, since some programs exit
+at it if the composer is empty already."""
 
 ANSWER_S = 24 * 3600.0
-"""How long a person may take to answer the dialog, or to remove what else hides the composer."""
+"""Seconds for a person to answer the dialog, or to remove anything else that hides the composer."""
 
 OPENED_S = 1.0
-"""How long what keys open may take to be drawn, where they were pressed more than once: what changed after the first
-time may have been the end of a paste, and nothing have been left for the second."""
+"""Seconds within which a dialog that the keys open is drawn, if they were pressed more than once: the change after the
+first time may have been the end of a paste, and nothing left for the second."""
 
 TAKE_BACK_S = 10.0
-"""How long a busy machine's program may take to show what was pasted. Without that it would be left to stand there."""
+"""Seconds within which a program on a busy machine shows pasted text. Without this time the text would stay in the
+composer."""
 
 STOPS_S = 15.0
-"""How long a busy machine's program may take to open its list, and to tell that something in it has ended."""
+"""Seconds within which a program on a busy machine opens its list, and reports that an item has ended."""
 
 CLOSED_S = 60.0
-"""How long a turn may take that the program begins with since something was stopped."""
+"""Seconds for a turn that the program begins because something was stopped."""
 
 CLOSE_TRIES = 3
-"""What was looked at in a list is closed before the list is."""
+"""Number of closing keys: an opened item of a list is closed before the list."""
 
 INTERRUPT_TRIES = 2
 
 AGAIN_S = 1.0
-"""How long a busy machine's program may take to show that it works, and that it wants the keys once more. Pressed again
-before it has read the first, the two may be another key."""
+"""Seconds within which a program on a busy machine shows that it works, and that it wants the keys again. If they are
+pressed again before it has read the first, the two may be another key."""
 
 LOST_PRESSES = 1
-"""So often they are pressed where nothing came of them."""
+"""Number of repeated presses if the keys had no effect."""
 
 SHOWN_S = 3.0
-"""How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
+"""Seconds within which a program on a busy machine shows a step of an answer; the next one follows then all the
+same."""
 
 NAMED_ROUNDS = 6
-"""So often an option's name is waited for while the program has not read it, or computes."""
+"""Number of waits for an option's name while the program has not read it, or computes."""
 
 CTRL_Z = b"\x1a"
 
 CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
-"""The distances of the signals: how long a program takes to suspend itself is not known."""
+"""Seconds between the signals: the time that a program takes to suspend itself is not known."""
 
 RETURNED_WAIT_S = 0.4
-"""How long a program takes to give an interrupted message back into its composer."""
+"""Seconds within which a program puts an interrupted message back into its composer."""
 
 RETURNED_TRIES = 8
-"""So often it is waited for at the most, while a busy machine keeps the program from what it has to do."""
+"""Number of waits at most while a busy machine keeps the program from its work."""
 
 
 # --- what a procedure asks for ---------------------------------------------------------------------------------------
@@ -87,14 +89,14 @@ RETURNED_TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Write the keys; the answer is whether the terminal hid them."""
+    """Writes the keys; the answer is True if the terminal hid them."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class WaitFor:
-    """Look until a look satisfies `wanted`; the answer is whether one did within so many seconds."""
+    """Looks until a look satisfies `wanted`; the answer is True if one did within so many seconds."""
 
     wanted: Callable[[Look], bool]
     within: float
@@ -102,38 +104,38 @@ class WaitFor:
 
 @dataclass(frozen=True, slots=True)
 class LookNow:
-    """The answer is a look at this moment."""
+    """Looks at this moment; the answer is the look."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendSignal:
-    """Send the program a signal."""
+    """Sends the program a signal."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class StopPressed:
-    """The keys that stop a turn were pressed: from now on a screen that stands still is proof."""
+    """Notes that the keys that stop a turn were pressed: from now on a screen that stands still is proof."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForExit:
-    """Wait for the program's end; the answer is whether it came within so many seconds."""
+    """Waits for the program's end; the answer is True if it came within so many seconds."""
 
     within: float
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for so many seconds."""
+    """Waits for so many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """Give the program's window another size."""
+    """Gives the program's window another size."""
 
     cols: int
     rows: int
@@ -141,41 +143,41 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class UntilRead:
-    """Wait until the program has read what was typed; the answer is whether it had within so many seconds, if there is
-    a limit."""
+    """Waits until the program has read its input; the answer is True if it did so within so many seconds, if there is a
+    limit."""
 
     within: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Rests:
-    """The answer is whether the program has nothing to do, as far as that can be told."""
+    """Asks if the program has nothing to do, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntilRecorded:
-    """Wait until what the turn wanted is done and durable, for so many seconds at the most."""
+    """Waits until the work that the turn wanted is done and durable, for so many seconds at most."""
 
     within: float
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Tell the agent."""
+    """Sends the agent an event."""
 
     event: LinkEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell the stage."""
+    """Sends the stage a note."""
 
     note: Note
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Have done what the machine of the present turn wants, in order with what it wanted before."""
+    """Does the work that the machine of the present turn wants, after the work that it wanted before."""
 
     commands: Sequence[turns.Command]
 
@@ -200,7 +202,7 @@ type Steps[T] = Generator[Step, Any, T]
 
 
 def press(keys: str | bytes) -> Steps[bool]:
-    """Whether the terminal hid the keys."""
+    """Presses the keys; returns True if the terminal hid them."""
     return bool((yield Press(keys.encode() if isinstance(keys, str) else keys)))
 
 
@@ -217,27 +219,27 @@ def look_now() -> Steps[Look]:
 
 
 def leaving(look: Look) -> str | None:
-    """The keys that close the dialog on the screen, where it is one that keys of ours may have opened."""
+    """Returns the keys that close the dialog on the screen, if keys of ours may have opened it."""
     asked = look.verdict.asked
     return asked.dialog.leave if asked is not None and asked.dialog is not None else None
 
 
 class Keyboard:
-    """The keys of one program, as its profile tells them."""
+    """The keys of one program, from its profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self.answering = False
-        """Whether an answer is being typed in several steps: what is on the screen meanwhile is half of it."""
+        """True while an answer is typed in several steps: the screen then shows half of it."""
         self.interrupting = False
-        """Whether a turn is being stopped: a dialog that is still shown goes with it, and what was typed for that would
-        be text in the composer."""
+        """True while a turn is being stopped: a dialog that is still shown goes with it, and an answer typed for it
+        would be text in the composer."""
         self.suspended = False
-        """Whether a person has pressed Ctrl-Z, and the program has not read it."""
+        """True if a person has pressed Ctrl-Z, and the program has not read it."""
 
     def interrupt(self, stopped: Callable[[Look], bool], message: str | None = None) -> Steps[bool]:
-        """Stop the running turn; whether `stopped` then holds. `message` is what was typed for it, which the program
-        may have put off: it is then taken back."""
+        """Stops the running turn; returns True if `stopped` then holds. `message` is the turn's typed message, which
+        the program may have put off: it is then taken back."""
         self.interrupting = True
         try:
             return (yield from self._interrupt(stopped, message))
@@ -280,8 +282,8 @@ class Keyboard:
         yield StopPressed()
 
     def _press_while_wanted(self, stopped: Callable[[Look], bool], again: re.Pattern[str]) -> Steps[None]:
-        """Press the keys when the program shows that it works, and once more whenever it says that it wants them
-        `again`, or nothing comes of them: before there is anything to stop they do nothing."""
+        """Presses the keys when the program shows that it works, and once more whenever it says that it wants them
+        `again`, or they have no effect: before there is anything to stop they do nothing."""
         spec, over = self._profile.interrupt, False
 
         def has_stopped(look: Look) -> bool:
@@ -315,16 +317,16 @@ class Keyboard:
         )
 
     def _take_back_put_off(self) -> Steps[None]:
-        """Have the message given back, and remove it. (Should the program begin with it at this very moment, that is a
-        turn to be stopped.)"""
+        """Makes the program put the message back, and removes it. If the program begins with it at this very moment,
+        that is a turn to be stopped."""
         assert self._profile.interrupt.put_off is not None
         yield from press(self._profile.interrupt.put_off.keys)
         if (yield from wait_for(lambda look: look.composer.state == "draft", CLEAR_WAIT_S)):
             yield from self.clear()
 
     def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> Steps[bool | None]:
-        """Answer a dialog, each step when it is shown what came of the one before: whether the terminal hid any of it.
-        None where the dialog was not `still` there for one of them (it may be drawn again meanwhile), or its turn is
+        """Answers a dialog, each step after the effect of the last is shown; returns True if the terminal hid any of
+        it. None if the dialog was not `still` there for one of them (it may be drawn again meanwhile), or its turn is
         being stopped."""
         self.answering, hidden = True, False
         try:
@@ -342,8 +344,8 @@ class Keyboard:
         return hidden
 
     def named(self, steps: Sequence[bytes], holds: Callable[[Look], bool]) -> Steps[bool]:
-        """Name an option, then submit it if the name waits for that: where the line `holds` it, or the terminal hid it.
-        Whether it did."""
+        """Types the name of an option, then submits it if the name waits for that: if the line `holds` it, or the
+        terminal hid it. Returns True if the terminal hid it."""
         self.answering = True
         try:
             name, submit = steps
@@ -361,9 +363,9 @@ class Keyboard:
         return hidden
 
     def choose(self, moves: Sequence[Move], marks: Callable[[Look], frozenset[str] | None]) -> Steps[bool | None]:
-        """Answer a menu, each move when the one before is shown: whether all were made. What comes last, and submits,
-        is pressed only while what was moved to is among the `marks` of the menu; else it is False, or None where the
-        menu has left the screen, or its turn is being stopped."""
+        """Answers a menu, each move after the last is shown; returns True if all were made. The last keys, which
+        submit, are pressed only while the wanted option is among the `marks` of the menu; otherwise it returns False,
+        or None if the menu has left the screen, or its turn is being stopped."""
         self.answering = True
         try:
             for keys, wanted in moves:
@@ -380,11 +382,11 @@ class Keyboard:
         return True
 
     def _pause(self) -> Steps[None]:
-        """What comes in one piece is taken for a paste."""
+        """Pauses between keys: a program takes input in one piece for a paste."""
         yield from wait_for(lambda _: False, self._profile.delivery.settle_ms / 1000)
 
     def take_back(self) -> Steps[bool]:
-        """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""
+        """Empties the composer of text that was just pasted and may not be shown yet; returns True if it is empty."""
         if self._profile.composer.line is None:
             return False
         yield from wait_for(self._has_composer, ANSWER_S)
@@ -392,20 +394,20 @@ class Keyboard:
         return (yield from self.clear())
 
     def take_out(self, *, unless: Callable[[], bool], comes: bool) -> Steps[bool]:
-        """Empty the composer of a message that was not taken, `unless` something has come to be so; whether it is
-        empty. `comes`: it was pasted, and is not shown yet."""
+        """Empties the composer of a message that was not taken, if `unless` does not hold; returns True if it is empty.
+        `comes`: it was pasted, and is not shown yet."""
         if comes:
             yield from wait_for(lambda look: unless() or look.composer.state == "draft", TAKE_BACK_S)
         return (yield from self.clear(unless))
 
     def _has_composer(self, look: Look) -> bool:
-        """Neither a dialog nor anything else stands where the composer is."""
+        """Returns True if neither a dialog nor anything else is in the composer's place."""
         there = look.composer.state != "absent" or not self._profile.composer.needed
         return look.verdict.asked is None and there
 
     def clear(self, unless: Callable[[], bool] = lambda: False) -> Steps[bool]:
-        """Empty the composer, `unless` something has come to be so; whether it is empty. Where the profile's keys
-        change nothing, they may take no more than a line, and Backspace joins that to the one before."""
+        """Empties the composer, if `unless` does not hold; returns True if it is empty. If the profile's keys change
+        nothing, they may take no more than a line, and Backspace joins that to the one before."""
         vain, joins, keys = 0, False, self._profile.delivery.clear
         for tries in range(CLEAR_TRIES):
             before = yield from look_now()
@@ -424,7 +426,7 @@ class Keyboard:
         return (yield from look_now()).composer.state != "draft"
 
     def erase(self) -> Steps[bool]:
-        """Take back what a person has written, a row at a time; whether the composer is empty."""
+        """Takes back a person's text, a row at a time; returns True if the composer is empty."""
         for _ in range(CLEAR_TRIES):
             before = yield from look_now()
             if before.composer.state != "draft":
@@ -433,18 +435,19 @@ class Keyboard:
         return (yield from look_now()).composer.state != "draft"
 
     def _wipe(self, keys: str, shown: tuple[str, ...]) -> Steps[bool]:
-        """Press `keys` where the composer holds `shown`, and wait for what they do to it; whether that is anything."""
+        """Presses `keys` while the composer holds `shown`, and waits for their effect; returns True if there is one."""
         yield from press(keys)
         return (yield from wait_for(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S))
 
     def stop_background(self) -> Steps[bool]:
-        """Stop what runs in the background of a program at rest, at its empty composer; whether nothing does then."""
+        """Stops the work in the background of a program at rest, at its empty composer; returns True if there is no
+        more of it."""
         self.answering = True
         try:
             for _ in range(BACKGROUND_MAX if self._profile.background.command else 0):
                 left = len((yield from look_now()).background)
                 if not left or not (yield from wait_for(_takes_command, CLOSED_S)):
-                    break  # what was stopped may have made it begin with something else
+                    break  # the end of a task may have made the program begin with something else
                 yield from self._stop_some(left)
                 if len((yield from look_now()).background) >= left:
                     break
@@ -475,7 +478,8 @@ class Keyboard:
             yield from wait_for(lambda look: look.composer.state != "absent", CLEAR_WAIT_S)
 
     def leave_opened(self, within: float = 0.0) -> Steps[None]:
-        """Close what these keys opened, or open `within` so many seconds: they found nothing to stop or to clear."""
+        """Closes a dialog that these keys opened, or open `within` so many seconds, because there was nothing to stop
+        or to clear."""
         if within and any(dialog.leave is not None for dialog in self._profile.prompts.dialogs):
             yield from wait_for(lambda look: leaving(look) is not None, within)
         if (keys := leaving((yield from look_now()))) is not None:
@@ -483,8 +487,8 @@ class Keyboard:
             yield from wait_for(lambda look: leaving(look) is None, CLEAR_WAIT_S)
 
     def clear_if(self, holds: Callable[[str], bool]) -> Steps[None]:
-        """Empty the composer if it `holds` a message, which a program may give back after an interruption: soon, if it
-        does, or when it gets the processor. Behind the next message it would be submitted with that."""
+        """Empties the composer if it `holds` a message, which a program may put back after an interruption: soon, if it
+        does, or when it gets the processor. Otherwise it would be submitted together with the next message."""
 
         def given_back(look: Look) -> bool:
             return look.composer.state == "draft" and holds(look.composer.text)
@@ -497,9 +501,9 @@ class Keyboard:
                 return
 
     def resume(self) -> Steps[None]:
-        """Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There is no shell here, so they are
-        sent it once they have read the key. Others pass over it, and the jobs of a shell are not meant: they have
-        groups of their own."""
+        """Continues a suspended program: Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There
+        is no shell here, so it is sent here once they have read the key. Other programs ignore it. Jobs of a shell are
+        not meant: they have groups of their own."""
         self.suspended = True
         try:
             yield UntilRead(None)
@@ -510,7 +514,7 @@ class Keyboard:
             yield SendSignal(signal.SIGCONT)
 
     def leave(self) -> Steps[None]:
-        """Press the program's own exit keys, each if it still runs, and give it its time."""
+        """Presses the program's own exit keys, each if it still runs, and gives it its time."""
         spec = self._profile.exit
         for keys in spec.keys:
             yield from press(keys)
@@ -525,7 +529,8 @@ def _takes_command(look: Look) -> bool:
 
 
 def _holds_command(command: str, look: Look) -> bool:
-    """What was typed stands in the composer of a program at rest: a turn that it has begun would be stopped."""
+    """Returns True if the typed command is in the composer of a program at rest: a turn that it has begun would be
+    stopped."""
     stands = look.composer.state == "draft" and look.composer.text.strip() == command
     return stands and look.verdict.activity is Activity.READY
 
@@ -535,7 +540,7 @@ def _is_list(shown: re.Pattern[str], look: Look) -> bool:
 
 
 def _asks_nothing(look: Look) -> bool:
-    """What stands in the composer's place asks nothing that is understood."""
+    """Returns True if the text in the composer's place is no question that is understood."""
     asked = look.verdict.asked
     return asked is None or asked.prompt.type == "screen"
 
@@ -545,5 +550,5 @@ def _runs_less(than: int, look: Look) -> bool:
 
 
 def _from_composer(look: Look) -> tuple[str, ...]:
-    """The screen from the composer's first row down."""
+    """Returns the screen from the composer's first row down."""
     return look.screen.lines[look.composer.row or 0 :]

@@ -65,15 +65,15 @@ from synapsed.shared.files import write_whole
 log = structlog.get_logger(__name__)
 
 LAUNCH_FILE = "launch.json"
-"""In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or
-whose database is not the one that this agent stood in."""
+"""File in the agent's directory, from before the launch on: the data for a daemon that was killed before it recorded
+the launch, or whose database does not have this agent."""
 
 
 CALLS = 100
-"""So often a keeper whose launch is not on record is asked to listen, or waited for."""
+"""Number of requests to listen, and of waits, for a keeper whose launch is not on record."""
 
 EXIT_FILE = "exit.json"
-"""In the agent's directory, by the keeper."""
+"""File in the agent's directory, from the keeper."""
 
 
 class PipesLinks(Protocol):
@@ -82,7 +82,7 @@ class PipesLinks(Protocol):
     async def link(
         self, record: AgentRecord, profile: Profile, launched: LaunchRecord, *, conversation: str | None
     ) -> AgentLink:
-        """`conversation` is the one that the launch is to go on with."""
+        """Returns a link; `conversation` is the one that the launch is to continue."""
         ...
 
 
@@ -190,7 +190,7 @@ class PtyLinkFactory:
         address = KeeperAddress(launched.launch_id, Path(launched.socket), launched.keeper_pid, launched.keeper_start)
         alive = await asyncio.to_thread(find_keepers, [address])
         if not alive[launched.launch_id]:
-            # Of an older copy of the database that is the launch before.
+            # In an older copy of the database that is the launch before.
             launched = await self._unrecorded(agent_dir, but=launched.launch_id)
         if launched is None:
             return None
@@ -229,7 +229,7 @@ class PtyLinkFactory:
         return ProgramEnd(LinkExited(None, "it was gone when the daemon came back"), taken_down=False)
 
     def _dated(self, launched: LaunchRecord) -> LaunchRecord:
-        """With a start that counts back from now: the wall clock may have been set since it was recorded."""
+        """Returns it with a start that counts back from now: the wall clock may have been set since it was recorded."""
         age = age_of(launched.keeper_pid, launched.keeper_start)
         return launched if age is None else launched.model_copy(update={"started_at": self.clock.wall() - age})
 
@@ -288,11 +288,10 @@ class PtyLinkFactory:
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:
-        """The launch, if it is not `but`, that was under way when the last daemon was killed, if its program runs.
-        What is left without a keeper is ended, and so is a keeper that has come to start no program: it would keep the
-        place of the next for ever. So is one whose program has ended: it may be the launch before, whose end is on
-        record, where the last daemon did not come to note its own.
-        """
+        """Returns the launch, if it is not `but`, that was under way when the last daemon was killed, if its program
+        runs. Processes without a keeper are ended, and so is a keeper that would start no program: it would keep the
+        place of the next for ever. A keeper whose program has ended is ended too: it may be the launch before, whose
+        end is on record, if the last daemon did not come to note its own."""
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
             launch_id, socket = noted["launch_id"], noted["socket"]
@@ -335,14 +334,15 @@ class PtyLinkFactory:
 
 
 def _given(attributes: ProcessAttributes) -> dict[str, Any]:
-    """The fields of a launch specification for them."""
+    """Returns the fields of a launch specification for them."""
     limits = {name: (limit.soft, limit.hard) for name, limit in attributes.limits.items()}
     given = attributes.model_dump(exclude={"limits"}, exclude_none=True)
     return {**given, "rlimits": limits}
 
 
 async def _connected(launch_id: str, socket: str) -> KeeperClient:
-    """The keeper of that launch, which may be about to listen, or is asked to do so again. Raises KeeperLost."""
+    """Returns the keeper of that launch, which may be about to listen, or is asked to do so again. Raises
+    KeeperLost."""
     for _ in range(CALLS):
         with contextlib.suppress(OSError, KeeperLost):
             return await KeeperClient.connect(socket)
@@ -355,7 +355,7 @@ async def _connected(launch_id: str, socket: str) -> KeeperClient:
 
 
 def _launched(noted: Mapping[str, Any]) -> LaunchRecord | None:
-    """The launch as it is noted once it is done."""
+    """Returns the launch as it is noted after it is done."""
     try:
         return LaunchRecord.model_validate(noted["launch"])
     except (KeyError, ValueError):
@@ -363,7 +363,7 @@ def _launched(noted: Mapping[str, Any]) -> LaunchRecord | None:
 
 
 def _noted_agents(agents_dir: Path) -> list[AgentRecord]:
-    """The agents of which a launch is noted, in order of their making."""
+    """Returns the agents with a noted launch, oldest first."""
     found = []
     for path in agents_dir.glob(f"*/{LAUNCH_FILE}"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # ValidationError is a ValueError
@@ -374,7 +374,7 @@ def _noted_agents(agents_dir: Path) -> list[AgentRecord]:
 
 
 def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
-    """What the keeper of that launch left behind, if it came to that."""
+    """Returns the exit record of that launch's keeper, if it wrote one."""
     try:
         record = ExitRecord.from_json(json.loads((agent_dir / EXIT_FILE).read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
@@ -385,7 +385,7 @@ def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
 def _note(
     agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord, launched: LaunchRecord | None = None
 ) -> None:
-    """The agent's environment, which holds secrets, stays out of it: the program that runs has it."""
+    """Writes the launch, without the agent's environment, which holds secrets: the running program has it."""
     agent = record.model_dump(mode="json", exclude={"launch", "env", "connection", "extra_env"})
     content: dict[str, Any] = {"launch_id": launch_id, "socket": str(socket), "agent": agent}
     if launched is not None:

@@ -1,6 +1,5 @@
-"""A program that its keeper holds, as every link has it: its life, and who looks on, whichever way messages go to it;
-and a program in its terminal, as all parts of its link know it: who decides, draws, holds and keeps it.
-"""
+"""A program that its keeper holds, as every link has it: its life and its viewers, with any channel for messages; and a
+program in its terminal, as all parts of its link know it: its session, stage, keeper and channels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from synapsed.terminal.screen_messages import Stage
 
 
 class ProgramLink(Owner, Visited):
-    """`stage` draws what is shown of the program."""
+    """Link of a program; `stage` draws its display."""
 
     _viewers: Viewers
 
@@ -58,7 +57,7 @@ class ProgramLink(Owner, Visited):
         self._program.give_up()
 
     async def stop_background(self) -> bool:
-        """False: it is not known how that is done."""
+        """Returns False: the way to do it is not known."""
         return False
 
     def leave_unreached(self) -> None:
@@ -77,7 +76,7 @@ class ProgramLink(Owner, Visited):
         return self._viewers.watch()
 
     async def close(self) -> None:
-        """Let go of the program, which lives on."""
+        """Lets go of the program, which lives on."""
         self._program.closing = True
         self._rounds.leave(self)
         self._viewers.end()
@@ -87,23 +86,23 @@ class ProgramLink(Owner, Visited):
         await self._stage.close()
 
     async def leave_off(self) -> None:
-        """Put in order what the next daemon finds, while the keeper can be asked."""
+        """Puts in order the data for the next daemon, while the keeper can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedTerminal:
-    """Made once for each link; its parts share it."""
+    """A terminal with its parts. Made once for each link; its parts share it."""
 
     agent_id: str
     profile: Profile
     session: Session
-    """Decides."""
+    """Decides about the program."""
     stage: Stage
-    """Draws what the program writes."""
+    """Draws the program's output."""
     program: KeptProgram
     """The program, as its keeper has it."""
     channels: Sequence[SideChannel]
-    """Where the program reports beside its terminal."""
+    """Channels by which the program reports beside its terminal."""
     store: Store
     clock: Clock
     kept_prompts: KeptPrompts | None = None

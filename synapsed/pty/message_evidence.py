@@ -1,8 +1,8 @@
-"""Evidence of what became of a turn's message: where it stands, in the composer or elsewhere, and whose what a channel
-reports is. Pure.
+"""Evidence of the fate of a turn's message: its place, in the composer or elsewhere, and the turn of a channel's
+report. Pure.
 
 A composer that was seen without the message says little: a program that has come to the end of its start-up draws it
-again, empty for a moment, and then with what stood in it. So what is in it, and was not proved to be taken, is ours.
+again, empty for a moment, and then with its former text. So a text in it that was not proved to be taken is ours.
 
 ==========================  ================  =============================
 the message                 it was taken      it was not proved to be taken
@@ -33,30 +33,31 @@ HIDDEN_S = 1.0
 """A composer that is out of sight for so long is not only being drawn."""
 
 ROW_KNOWN_BY = 30
-"""Characters but for blanks of a wrapped message's first row by which it is known again."""
+"""Number of characters, without blanks, of a wrapped message's first row by which it is recognised."""
 
 FOUND_BY = range(12, 20)
-"""Of so many characters but for blanks, of a message's first line, it is found behind other text."""
+"""Numbers of characters, without blanks, of a message's first line by which it is found behind other text."""
 
 _WORD = re.compile(r"\w")
 
 
 class MessageInComposer:
-    """`text` is what was typed; `told`: a side channel tells of each prompt that the program takes."""
+    """The message in the composer. `text` is the typed text; `told`: a side channel reports each prompt that the
+    program takes."""
 
     def __init__(self, profile: Profile, text: str, *, told: bool) -> None:
         self._line_oriented = is_line_oriented(profile)
         self._text = text
         self._told = told
         self._stood_at: float | None = None
-        """When the message was last seen in the composer; None once it was seen without it."""
+        """Time when the message was last seen in the composer; None after it was seen without it."""
 
     def submitted(self, now: float) -> None:
-        """The submit key is about to be pressed: it stands there."""
+        """Notes that the submit key is about to be pressed: the message is there."""
         self._stood_at = now
 
     def note(self, seen: Seen, state: TurnState) -> None:
-        """Keep in `state` whether the composer was seen without it, and the program at work meanwhile."""
+        """Keeps in `state` that the composer was seen without it, and the program at work meanwhile."""
         if seen.composer == "draft" and self.holds(seen.text, state):
             self._stood_at = seen.now
         elif seen.composer != "absent":
@@ -64,16 +65,17 @@ class MessageInComposer:
             state.worked_without = state.worked_without or (seen.composer == "empty" and works(seen))
 
     def is_taken(self, seen: Seen, state: TurnState) -> bool:
-        """Whether it is proved that the program took it: it has told so or, where nothing tells, has shown the message
-        elsewhere. Where a person is there, who may have stopped it at once, work without it will do, too."""
+        """Returns True if it is proved that the program took it: it has reported that or, without such reports, has
+        shown the message elsewhere. If a person is there, who may have stopped it at once, work without it is proof,
+        too."""
         if state.taken or not state.left:
             return state.taken
         elsewhere = state.located and (seen.person or not self._told)
         return elsewhere or (state.worked_without and seen.person)
 
     def is_untaken(self, seen: Seen, state: TurnState) -> bool:
-        """Whether it stands where it stood when the submit key was pressed: it never left, or was not proved to have
-        been taken from there."""
+        """Returns True if it is where it was when the submit key was pressed: it never left, or there is no proof that
+        it was taken from there."""
         if not state.shown or (state.left and self.is_taken(seen, state)):
             return False
         if seen.composer == "draft":
@@ -82,21 +84,23 @@ class MessageInComposer:
         return hidden and seen.now < (self._stood_at or 0.0) + HIDDEN_S
 
     def is_given_back(self, seen: Seen, state: TurnState) -> bool:
-        """Whether the program took the message, rests, and that stands in its composer again: it does so where it is
-        stopped before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
+        """Returns True if the program took the message, rests, and has the message in its composer again: it puts it
+        back if it is stopped before its first words. The message is not a person's draft, and would delay the next
+        ones."""
         rests = state.busy_seen and seen.verdict.settled and seen.composer == "draft"
         stands = rests and state.left and bool(state.shown) and self.holds(seen.text, state)
         return stands and self.is_taken(seen, state)
 
     def is_returned(self, seen: Seen, state: TurnState) -> bool:
-        """Returns True if a side channel alone holds the turn open, it told that the program took the message, and that
-        stands in the composer again: some versions tell nobody of a turn that was stopped before they said anything."""
+        """Returns True if a side channel alone holds the turn open, it reported that the program took the message, and
+        the message is in the composer again: some versions send no report of a turn that was stopped before its first
+        words."""
         alone = seen.verdict.activity is Activity.BUSY and seen.verdict.source not in OWN_SOURCES
         return alone and state.taken and seen.composer == "draft" and self.holds(seen.text, state)
 
     def stands_behind_other(self, composer: str) -> bool:
-        """Whether that row of a composer has other text, and then the message: a program that was stopped may give back
-        what it had at that very moment. Submitted, both would be one message."""
+        """Returns True if that row of a composer has other text, and then the message: a program that was stopped may
+        put back an earlier message at that very moment. If submitted, both would be one message."""
         first, row = squeezed(self._text.strip().split("\n")[0])[: FOUND_BY.stop], squeezed(composer)
         before, found, _ = row.partition(first)
         if self._line_oriented or len(first) < FOUND_BY.start or not found or _WORD.search(before) is None:
@@ -104,30 +108,32 @@ class MessageInComposer:
         return row not in squeezed(self._text)  # a later line of it may quote the first
 
     def stands_twice(self, composer: str) -> bool:
-        """Whether that row of a composer has it two times: what was pasted first has come after all."""
+        """Returns True if that row of a composer has it two times: the first paste has come after all."""
         row = masked(squeezed(composer))
         half, odd = divmod(len(row), 2)
         return half >= FOUND_BY.start and not odd and row[:half] == row[half:]
 
     def holds(self, composer: str, state: TurnState) -> bool:
-        """Whether a composer with this text in its row holds the message, and nothing else. What was shown as a
-        placeholder may be given back in full."""
+        """Returns True if a composer with this text in its row holds the message, and nothing else. A message shown as
+        a placeholder may be put back in full."""
         return is_text_of(self._text, composer, shown=state.shown)
 
 
 def is_line_oriented(profile: Profile) -> bool:
-    """Whether the next prompt at the cursor shows that the program took the last line; a full-screen program's composer
-    is empty as soon as it has been sent."""
+    """Returns True if the next prompt at the cursor shows that the program took the last line; a full-screen program's
+    composer is empty as soon as it has been sent."""
     return profile.composer.at_cursor and profile.answer.mode == "lines"
 
 
 def masked(text: str) -> str:
-    """A long paste is shown as a placeholder with a number, which differs when it comes back."""
+    """Returns the text with its numbers masked: a long paste is shown as a placeholder with a number, which differs
+    when it comes back."""
     return re.sub(r"\d+", "#", text)
 
 
 def is_text_of(text: str, composer: str, *, shown: str) -> bool:
-    """Whether a composer with that in its row holds `text`, which it showed as `shown` (masked), and nothing else."""
+    """Returns True if a composer with that in its row holds `text`, which it showed as `shown` (masked), and nothing
+    else."""
     if shown and masked(composer) == shown:
         return True
     first, row = squeezed(text.strip().split("\n")[0]), squeezed(composer)
@@ -136,22 +142,23 @@ def is_text_of(text: str, composer: str, *, shown: str) -> bool:
 
 
 class TurnReports:
-    """A program that was given several prompts tells of all of them, by ids of its own where it has such."""
+    """Assigns reports to turns: a program that was given several prompts reports all of them, by ids of its own if it
+    has such."""
 
     def __init__(self) -> None:
         self._others: set[str] = set()
         """Ids of other prompts' turns."""
 
     def is_younger(self, fact: ChannelFact, state: TurnState) -> bool:
-        """Whether the fact is from after the submission: it may be of this turn."""
-        if state.typings > 0 and state.phase in (Phase.PREPARED, Phase.SETTLING):  # of it as it was typed before
+        """Returns True if the fact is from after the submission: it may be of this turn."""
+        if state.typings > 0 and state.phase in (Phase.PREPARED, Phase.SETTLING):  # of this message, typed before
             submitted = state.submit_ns > 0 and isinstance(fact, PromptAccepted)
         else:
             submitted = state.submitted and state.phase not in BEFORE_SUBMISSION
         return submitted and fact.at_ns >= state.submit_ns
 
     def is_prompt_of(self, fact: PromptAccepted, typed: Typed, state: TurnState) -> bool:
-        """Whether the prompt that was accepted is what was `typed`; its turn's id is kept in `state` then."""
+        """Returns True if the accepted prompt is the one that was `typed`; its turn's id is kept in `state` then."""
         if typed.may_be(fact.prompt):
             state.turn = state.turn or fact.turn
             return True
@@ -160,7 +167,7 @@ class TurnReports:
         return False
 
     def is_mine(self, fact: ChannelFact, typed: Typed, state: TurnState) -> bool:
-        """Whether it is of this turn; every prompt that was accepted may be."""
+        """Returns True if it is of this turn; every accepted prompt may be."""
         if isinstance(fact, TurnEnded) and not typed.may_be(fact.prompt):
             return False
         known = None not in (fact.turn, state.turn)
@@ -169,36 +176,37 @@ class TurnReports:
 
 
 WRAPPED_FROM = 12
-"""A row with so many letters and digits is also found where the program has wrapped it in another way."""
+"""Number of letters and digits in a row from which on it is also found if the program has wrapped it in another way."""
 
 
 class Misreading:
-    """Evidence, in one launch, of a profile that looks for its program's composer in the wrong place: it seems to be
-    empty after a paste, and something has come to stand elsewhere. `kept` is what the daemon before has kept of `left`.
+    """Evidence, in one launch, of a profile that looks for its program's composer in the wrong place: the composer
+    seems to be empty after a paste, and new text is elsewhere. `kept` is the value of `left` that the last daemon has
+    kept.
 
-    A place that has shown what was typed is proven for the launch: then only the message's own words count. Before that
-    any new row with words may be the message, in whatever form the program shows it. It is not pasted again, nor is
-    anything behind it while it stands there (`readiness`).
+    A place that has shown typed text is proven for the launch: then only the message's own words count. Before that any
+    new row with words may be the message, in whatever form the program shows it. It is not pasted again, nor is
+    anything after it while it is there (`readiness`).
     """
 
     def __init__(self, spec: Composer, kept: Any = None) -> None:
         self._is_searched = spec.line is not None and not spec.at_cursor
         self._proven = False
         self.left = [row for row in kept if isinstance(row, str)] if isinstance(kept, list) else []
-        """The words of rows that came with a paste: of those that show how it begins; if no row shows that, of all that
-        are known to be new."""
+        """The words of rows that came with a paste: those that show how it begins; if no row shows that, all that are
+        known to be new."""
 
     def before(self, look: Look) -> list[int]:
         """Returns the rows of `look`, into which a message is about to be pasted, each as a number."""
         return [zlib.crc32(words.encode()) for words, _ in _rows(look)] if self._is_searched else []
 
     def proven(self) -> None:
-        """The composer has shown what was typed."""
+        """Notes that the composer has shown typed text."""
         self._proven, self.left = True, []
 
     def found(self, look: Look, message: str, before: Sequence[int] | None) -> bool:
-        """Returns True if `message`, which was pasted into the rows `before` (None if they are not known), may stand
-        elsewhere than in the composer; what is known of it is `left` then."""
+        """Returns True if `message`, which was pasted into the rows `before` (None if they are not known), may be
+        elsewhere than in the composer; its known rows are then in `left`."""
         if not self._is_searched or look.composer.state != "empty":
             return False
         old, first = Counter(before), anchor_of(message)
@@ -219,7 +227,7 @@ class Misreading:
 
 
 def _rows(look: Look) -> Iterator[tuple[str, str]]:
-    """The words of each row that has any, numbers masked as they count, and the row."""
+    """Yields the words of each row that has any, with masked numbers, and the row."""
     for line in look.screen.lines:
         if words := masked("".join(filter(str.isalnum, line))):
             yield words, line

@@ -1,8 +1,8 @@
-"""Tells an agent of its program, look by look, what has changed since it was told last, and what becomes of the answers
-to what that asks: whether one is still being typed, and whether the very same is asked again. Pure.
+"""Reports changes of a program to its agent, look by look, and follows the answers to its questions: if one is still
+being typed, and if the same is asked again. Pure.
 
-What is asked is known by what it says. Where the same is asked once more after it was given an answer, that is another
-prompt, with an id of its own: an answer to the one before does not answer it.
+A question is known by its words. If the same is asked once more after an answer, that is another prompt, with an id of
+its own: an answer to the one before does not answer it.
 """
 
 from collections import Counter
@@ -20,13 +20,13 @@ from synapsed.pty.turn_types import MISREAD
 from synapsed.terminal.look import Look
 
 WORDS_MAX = 64
-"""Prompts whose counts are kept; the ones that came last."""
+"""Number of prompts whose counts are kept; the latest ones."""
 
 
 class Asking:
-    """`number` is another one where a prompt that was given an answer is asked again (a password was wrong).
+    """The questions of one program. `number` changes if a prompt is asked again after an answer (a password was wrong).
 
-    `kept` is what the daemon before has `kept`.
+    `kept` is the value that the last daemon has `kept`.
     """
 
     def __init__(self, kept: Any = None) -> None:
@@ -36,39 +36,40 @@ class Asking:
         self._given: dict[str, int] = {}
         """Prompts that were given an answer, with the offset at which the output ended before that."""
         self._at_once: set[str] = set()
-        """Those of line-oriented programs: whatever is printed after the answer is said after it."""
+        """Prompts of line-oriented programs among them: all output after the answer is newer than the answer."""
         self._times: Counter[str] = Counter(
             {str(words): times for words, times in kept.items() if isinstance(times, int)}
             if isinstance(kept, Mapping)
             else ()
         )
-        """How often what says the same was asked again, by the id of its words."""
+        """Number of times that the same words were asked again, by their id."""
         self._here: str | None = None
-        """What was asked when the screen counted last."""
+        """The question when the screen counted last."""
 
     @property
     def kept(self) -> dict[str, int]:
-        """Returns what the next daemon must know: by its words, how often something was asked again."""
+        """Returns the state for the next daemon: by its words, how often a question was asked again."""
         return dict(list(self._times.items())[-WORDS_MAX:])
 
     def begin(self, prompt_id: str, offset: int | None) -> None:
-        """The prompt is being answered. `offset` is where the output ends by now; None for a dialog, which may also be
-        drawn again while it waits."""
+        """Notes that the prompt is being answered. `offset` is the present end of the output; None for a dialog, which
+        may also be drawn again while it waits."""
         self.answering.add(prompt_id)
         if offset is not None:
             self._at_once.add(prompt_id)
             self.given(prompt_id, offset)
 
     def given(self, prompt_id: str, offset: int) -> None:
-        """An answer was submitted to it, after the output up to `offset`; or may have been, by a person's keys."""
+        """Notes that an answer was submitted to it, after the output up to `offset`; or may have been, by a person's
+        keys."""
         self._given[prompt_id] = offset
 
     def end(self, *prompt_ids: str) -> None:
         self.answering.difference_update(prompt_ids)
 
     def shown(self, offset: int, prompt_id: str | None) -> bool:
-        """What is on the screen counts, up to `offset`, and what it asks. Returns True if it is asked again: `named`
-        knows it by another id from now on."""
+        """Takes the prompt on the screen, drawn up to `offset`. Returns True if it is asked again: `named` gives it
+        another id from now on."""
         before, self._here = self._here, prompt_id
         if prompt_id is None or (given := self._given.get(prompt_id)) is None:
             return False
@@ -84,7 +85,7 @@ class Asking:
         return True
 
     def named(self, look: Look) -> Look:
-        """The look, with what it asks under the id of this time."""
+        """Returns the look, with its question under the id of this time."""
         asked = look.verdict.asked
         if asked is None or (now := self._id(asked.prompt.prompt_id.partition("-")[0])) == asked.prompt.prompt_id:
             return look
@@ -102,26 +103,26 @@ LEARNED = "; where that is its prompt, a line that you type there teaches it, or
 
 
 class Observations:
-    """Tells of one program. `asked` is what the daemon before has kept of what was `asking`."""
+    """Observations of one program. `asked` is the state of `asking` that the last daemon has kept."""
 
     def __init__(self, profile: Profile, asked: Any) -> None:
         self._ways = LEARNED if profile.composer.usual else ""
         self._misread = MISREAD.format(profile.name)
         self.asking = Asking(asked)
         self.last: LinkObserved | None = None
-        """The last observation, which was told if it told anything."""
+        """The last observation, which was sent if it had any news."""
         self._alerted: Obstacle | None = None
-        """A person was told of it, and it stands."""
+        """The present obstacle, if a person was alerted to it."""
         self.touched: str | None = None
-        """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
+        """The prompt on the screen, if a person has pressed keys there: its selection is theirs."""
 
     def touch(self) -> None:
-        """A person has been at what is asked."""
+        """Notes that a person has pressed keys at the question."""
         if self.last is not None and self.last.prompt is not None:
             self.touched = self.last.prompt.prompt_id
 
     def tell(self, look: Look, found: Obstacle | None, *, in_turn: bool) -> list[SessionCommand]:
-        """Returns what is to be told of `look`; `found` keeps a message from being typed, `in_turn` says that one was
+        """Returns the reports about `look`; `found` keeps a message from being typed, `in_turn` says that one was
         given."""
         asked = look.verdict.asked
         prompt_id = asked.prompt.prompt_id if asked is not None else None
@@ -145,7 +146,7 @@ class Observations:
             return []  # that its message came, or that it moves: the agent asks again before it gives another one
         commands: list[SessionCommand] = []
         if in_turn and before is not None and observed.activity is not before.activity:
-            commands.append(Poll())  # what a transcript says of it is not poked for
+            commands.append(Poll())  # a transcript does not announce its news about it
         commands.append(Emit(observed))
         alerted, self._alerted = self._alerted, found if found in (UNKNOWN_SCREEN, MISREAD_COMPOSER) else None
         if alerted is not self._alerted:
@@ -154,14 +155,14 @@ class Observations:
         return commands
 
     def unseen(self) -> LinkObserved:
-        """Returns what is known while nobody draws the screen: the last that was observed, and that nothing can be
-        typed. The next look tells what it sees."""
+        """Returns the known state while no process draws the screen: the last observation, and that nothing can be
+        typed. The next look reports the screen itself."""
         known = self.last or LinkObserved(Activity.UNKNOWN, UNDRAWN, None, can_receive=False)
         self.last = replace(known, can_receive=False)
         return self.last
 
     def _alert(self, found: Obstacle | None, seen: LinkObserved, *, begins: bool) -> list[SessionCommand]:
-        """Tells a person of a screen that is not understood: when that begins, and when it is over."""
+        """Alerts a person to a screen that is not understood: at the beginning, and at the end."""
         if found is None:
             return []
         misread = found is MISREAD_COMPOSER

@@ -1,7 +1,8 @@
-"""When output came: a file of marks beside the spool, which itself is nothing but output.
+"""Times of the output: a file of marks beside the spool, which itself is nothing but output.
 
 A mark is written for output that comes `MARK_EVERY_S` or more after the one before, so that a busy program costs ten
-small writes a second and a quiet one none. What came while no daemon ran has the time at which the next one read it.
+small writes a second and a quiet one none. Output from a time without a daemon has the time at which the next one read
+it.
 """
 
 import os
@@ -11,18 +12,18 @@ from pathlib import Path
 from synapsed.shared.files import write_whole
 
 TIMES_FILE = "times"
-"""In the agent's directory."""
+"""File in the agent's directory."""
 
 MARK_EVERY_S = 0.1
 
 MARKS_MAX = 65_536
-"""Kept at most, 1 MiB; when there are more the older half is dropped."""
+"""Number of marks that are kept at most, 1 MiB; when there are more the older half is dropped."""
 
 _MARK = struct.Struct("<Qd")
 
 
 class OutputTimes:
-    """Of one agent. Losing marks loses nothing but their times: every error of the file is passed over."""
+    """Times of one agent's output. Losing marks loses nothing but their times: every error of the file is ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -30,7 +31,8 @@ class OutputTimes:
         self._last_offset, self._last_at = -1, float("-inf")
 
     def note(self, offset: int, at: float) -> None:
-        """Output from `offset` on came at `at`, Unix seconds. What is read again after a restart is known already."""
+        """Notes that output from `offset` on came at `at`, Unix seconds. Output that is read again after a restart is
+        known already."""
         if self._count is None:
             self._count, self._last_offset, self._last_at = self._known()
         if offset <= self._last_offset or 0 <= at - self._last_at < MARK_EVERY_S:
@@ -45,7 +47,7 @@ class OutputTimes:
             return
 
     def read(self) -> list[tuple[int, float]]:
-        """Every mark: offset and time."""
+        """Returns every mark: offset and time."""
         try:
             raw = self._path.read_bytes()
         except OSError:
@@ -54,7 +56,7 @@ class OutputTimes:
         return list(_MARK.iter_unpack(raw[:whole]))
 
     def _known(self) -> tuple[int, int, float]:
-        """How many marks there are, and the last one: all of them are too much to read where output is waited for."""
+        """Returns the number of marks, and the last one: reading all would take too long while output waits."""
         try:
             with self._path.open("rb") as file:
                 count = file.seek(0, os.SEEK_END) // _MARK.size

@@ -1,6 +1,6 @@
 """A person's keys on their way to the program: typed at a viewer, or pressed by name.
 
-They wait while a message or an answer is being typed, which is a moment: nothing is ever mixed.
+They wait for the moment in which a message or an answer is being typed: nothing is ever mixed.
 """
 
 import asyncio
@@ -18,20 +18,21 @@ from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import KeysTyped, StopAsked
 
 ECHO_S = 5.0
-"""How long a program may take to show what a person typed: only a line addressed to another agent waits for it."""
+"""Seconds within which a program shows a person's text: only a line addressed to another agent waits for it."""
 
 DECCKM = 1
 """The private mode in which the keys of the cursor are sent in another form."""
 
 PRESS_GAP_S = 0.05
-"""Between two keys: what comes in one piece is taken for a paste, and Esc for the beginning of another key."""
+"""Seconds between two keys: a program takes input in one piece for a paste, and Esc for the beginning of another
+key."""
 
 PRESS_WAIT_S = 3.0
-"""How long keys wait for a message that is being typed."""
+"""Seconds that keys wait for a message that is being typed."""
 
 
 class PersonKeys:
-    """All that types raises KeeperLost while the link is not open."""
+    """A person's keys at one program. All methods that type raise KeeperLost while the link is not open."""
 
     def __init__(self, terminal: LinkedTerminal, driver: Driver, stopping: Stopping) -> None:
         spec = terminal.profile.delivery
@@ -45,15 +46,15 @@ class PersonKeys:
         self._clock = terminal.clock
 
     async def composes(self) -> bool:
-        """Whether a person is writing in the program's own input."""
+        """Returns True if a person is writing in the program's own input."""
         return (
             self._session.hands_on(self._clock.monotonic())
             or (await self._driver.looks.look()).composer.state != "empty"
         )
 
     async def take_line(self, line: str) -> bool:
-        """Take a line out of the program's input again; whether it stood there alone. What was typed may not be on the
-        screen yet; a line that never comes to stand there is another one."""
+        """Takes a line out of the program's input again; returns True if it was there alone. Typed text may not be on
+        the screen yet; a line that never appears there is another one."""
         if not await self._driver.looks.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
             return False
         self._session.pressed(self._clock.monotonic())
@@ -68,7 +69,7 @@ class PersonKeys:
         self._typed(data)
 
     def type_now(self, data: bytes) -> bool:
-        """The same for a few keys that nothing has to be waited for with; whether they were typed."""
+        """Types a few keys that need no wait; returns True if they were typed."""
         try:
             keeper = self._keeper()
         except KeeperLost:
@@ -81,7 +82,7 @@ class PersonKeys:
         return True
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Raises NotReady where something else is being typed for `PRESS_WAIT_S`."""
+        """Presses the keys by name. Raises NotReady if something else is being typed for `PRESS_WAIT_S`."""
         modes = (await self._driver.looks.look()).screen.modes
         for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
             if number:
@@ -92,15 +93,15 @@ class PersonKeys:
             await self.type(data)
 
     def busy(self) -> bool:
-        """Something else may be on its way; only a look tells."""
+        """Returns True if other keys may be on their way; only a look can tell."""
         return self._session.half_typed or self._keyboard.answering
 
     def _free(self, look: Look) -> bool:
-        """Nothing is being typed just now."""
+        """Returns True if nothing is being typed just now."""
         return not (self._session.typing(look) or self._keyboard.answering)
 
     def _touched(self, data: bytes) -> None:
-        """A person is about to have typed that."""
+        """Notes that a person is about to type that."""
         now = self._clock.monotonic()
         if not are_reports(data):
             self._session.pressed(now)

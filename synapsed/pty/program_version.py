@@ -1,8 +1,9 @@
-"""Which version of a program is about to run: as its package says; else asked of the program, once for each file.
+"""Reads the version of a program that is about to run, from its package, or else from the program itself, once for each
+file.
 
 The answer is kept by the program's resolved path, with the file's time and size, so that a later start waits for
-nothing. A program is run only where its profile says how, with the very environment that it will be started with. That
-it does not answer is no failure of anything: the version is then not known, and asked for again by the next start.
+nothing. A program is run only if its profile says how, with the very environment that it will be started with. A
+program without an answer is no failure: the version is then not known, and asked for again by the next start.
 """
 
 import asyncio
@@ -22,16 +23,16 @@ from synapsed.profiles.variants import VersionCheck
 from synapsed.shared.files import write_whole
 
 ANSWER_S = 10.0
-"""For the program's answer: some start a runtime of their own, on a busy machine."""
+"""Seconds for the program's answer: some start a runtime of their own, on a busy machine."""
 
 ENDED_S = 1.0
-"""For what was killed to be gone."""
+"""Seconds for killed processes to be gone."""
 
 PRINTED_MAX = 4096
 """Bytes of the answer that are read."""
 
 KNOWN_MAX = 256
-"""Programs whose versions are kept."""
+"""Number of programs whose versions are kept."""
 
 VERSION_MAX = 64
 
@@ -57,7 +58,7 @@ class _Identity:
 
 
 class VersionReader:
-    """`file` keeps what was told, for the next daemon; whatever is wrong with it only costs asking again."""
+    """Reads versions. `file` keeps the answers, for the next daemon; an error in it only costs asking again."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -66,7 +67,7 @@ class VersionReader:
         self._asking: dict[_Identity, asyncio.Task[str | None]] = {}
 
     async def read(self, check: VersionCheck, program: str, *, env: Mapping[str, str], cwd: str) -> str | None:
-        """The version of `program`; None where it does not tell one in time."""
+        """Returns the version of `program`; None if it reports none in time."""
         identity = await asyncio.to_thread(_Identity.of, program)
         if identity is None:
             return None
@@ -115,8 +116,8 @@ def _load(file: Path) -> dict[_Identity, str | None]:
 
 
 async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str | None:
-    """What the program prints, on either of its outputs, within `ANSWER_S`, None where it takes longer; it and what it
-    started are then ended."""
+    """Returns the program's output, of both streams, within `ANSWER_S`, or None if it takes longer; it and its
+    descendants are then ended."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -141,6 +142,6 @@ async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str | N
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(TimeoutError):  # what has left its session may hold the pipe
+        with contextlib.suppress(TimeoutError):  # processes that have left its session may hold the pipe
             await asyncio.wait_for(process.communicate(), ENDED_S)
     return printed.decode(errors="replace")

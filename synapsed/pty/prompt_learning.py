@@ -1,8 +1,8 @@
-"""How the prompt of a program that no profile describes comes to be known, from a message of ours or a person's line,
-and how it is kept for the agent's restarts and the next daemon.
+"""Learns the prompt of a program that no profile describes, from a message of ours or a person's line, and keeps it for
+the agent's restarts and the next daemon.
 
-A message teaches the prompt that it was typed at, once it is shown behind it. A person's line teaches what stood before
-it, once that stands there again: a question does not come back. All of that is pure; `KeptPrompts` has the file.
+A message teaches the prompt that it was typed at, once it is shown behind it. A person's line teaches the text before
+it, once that is there again: a question does not come back. All of that is pure; `KeptPrompts` has the file.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ from synapsed.terminal.look import Look
 __all__ = ["PROMPTS_FILE", "KeptPrompts", "PromptLearning"]
 
 PROMPTS_FILE = "prompts.json"
-"""In the agent's directory."""
+"""File in the agent's directory."""
 
 
 class KeptPrompts:
-    """Of one agent. What was learned of another command does not count; every error of the file is passed over: it is
-    learned again. `told` is what a person said, and is not in the file."""
+    """Kept prompts of one agent. Prompts of another command do not count; every error of the file is ignored: they are
+    learned again. `told` comes from a person, and is not in the file."""
 
     def __init__(self, path: Path, command: Sequence[str], *, told: str | None = None, cwd: str | None = None) -> None:
         self._path = path
@@ -56,35 +56,35 @@ class KeptPrompts:
 
 
 GROUPS_MAX = 64
-"""Of so many process groups it is known since when they have been there."""
+"""Number of process groups of which the first sight is kept."""
 
 
 class PromptLearning:
-    """Of one program. `known` are the prompts that are kept."""
+    """Learns the prompts of one program. `known` are the prompts that are kept."""
 
     def __init__(self, spec: Composer, known: tuple[LearnedPrompt, ...] = ()) -> None:
         self._spec = spec
         self.known = known
         self._since: dict[int, int] = {}
-        """The groups that were seen in the foreground, and up to which offset they had not been there."""
+        """The groups that were seen in the foreground, each with the offset up to which it was not there."""
         self.facts: TerminalFacts | None = None
-        """Who reads the terminal, when that was asked last."""
+        """Readers of the terminal, at the last check."""
         self._offered: LearnedPrompt | None = None
-        """What stood there as one to which nothing was sent yet."""
+        """Text at the cursor that may be a prompt, while nothing was sent to it."""
         self._stood: str | None = None
-        """What stood before the cursor when no person had typed anything behind it."""
+        """Text before the cursor while no person had typed anything behind it."""
         self._begun = False
-        """A person has typed since."""
+        """True if a person has typed since."""
         self._entered: tuple[LearnedPrompt, int] | None = None
-        """What stood before a person's line, and how much had been put out when that was ended."""
+        """Text before a person's line, and the end of the output when the line was submitted."""
 
     @property
     def edited(self) -> bool:
-        """The turn's program is known to read keys itself, as line editors do."""
+        """Returns True if the turn's program is known to read keys itself, as line editors do."""
         return self.facts is not None and self.facts.line_mode is False and not self.facts.foreign
 
     def inform(self, facts: TerminalFacts, *, own: bool) -> None:
-        """That is how the terminal is now; `own`: the group in its foreground is that of the program that was launched,
+        """Takes the present state of the terminal; `own`: the group in its foreground is that of the launched program,
         and has been there from the beginning."""
         last = self.facts.offset if self.facts is not None else 0
         if facts.group is not None and facts.group not in self._since:
@@ -94,18 +94,18 @@ class PromptLearning:
         self.facts = facts._replace(since=self._since.get(facts.group or 0, last))
 
     def is_due(self, look: Look) -> bool:
-        """Whether who reads the terminal is to be asked for what `look` shows."""
+        """Returns True if `look` makes a check of the terminal's readers necessary."""
         return self._spec.usual and (self.facts is None or self.facts.offset < look.offset)
 
     def with_offered(self, prompt: str | None) -> tuple[LearnedPrompt, ...]:
-        """All that a look is to know: also the `prompt` at which a message is being typed."""
+        """Returns all prompts for a look: also the `prompt` at which a message is being typed."""
         if not self._spec.usual or self.facts is None:
             return self.known
         offered = self._offered if prompt is None else learn(prompt, self.facts, confirmed=False)
         return (*self.known, *([offered] if offered is not None else []))
 
     def looked(self, look: Look) -> bool:
-        """That was a look; whether it taught a prompt."""
+        """Takes a look; returns True if it taught a prompt."""
         if not self._spec.usual or self.facts is None or look.verdict.evidence == SILENT:
             return False
         composer = look.composer
@@ -116,14 +116,14 @@ class PromptLearning:
         return self._came_back(look)
 
     def confirm(self, prompt: str, message: str, look: Look) -> bool:
-        """Whether `message` is shown behind `prompt`, which is then known."""
+        """Returns True if `message` is shown behind `prompt`, which is then known."""
         if self.facts is None or not echoes(look.screen, prompt, message):
             return False
         self.known = add(self.known, learn(prompt, self.facts))
         return True
 
     def typed(self, data: bytes, look: Look | None) -> None:
-        """A person typed that into what `look` shows."""
+        """Notes that a person typed that into the screen of `look`."""
         facts, stood = self.facts, self._stood
         head, ends, _ = data.partition(b"\r")
         begun, self._begun = self._begun, not ends
@@ -138,7 +138,7 @@ class PromptLearning:
             self._entered = learn(stood, facts), look.offset
 
     def _came_back(self, look: Look) -> bool:
-        """Whether what stood before a person's line stands there again, and is waited at."""
+        """Returns True if the text before a person's line is there again, and the program waits at it."""
         if self._entered is None or self.facts is None or self._begun:
             return False
         prompt, offset = self._entered

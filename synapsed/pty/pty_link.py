@@ -1,7 +1,7 @@
 """The link to a program in a terminal: the shell around its session, which decides.
 
-Output, facts and keys come in through callbacks and are told to the `Session`; what it then wants is done by the
-`Driver`. Output also goes to the stage, which draws the screen.
+Output, facts and keys come in through callbacks and go to the `Session`; the `Driver` does the work that it then wants.
+Output also goes to the stage, which draws the screen.
 """
 
 import asyncio
@@ -43,42 +43,42 @@ from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, StageEvent
 
 LAST_WORDS_S = 5.0
-"""How long the work that a program's end finds under way may take."""
+"""Seconds for work that is unfinished at a program's end."""
 
 LAST_WORDS_TAKEN_S = 1.0
-"""The same where somebody stops or kills it, and waits for that."""
+"""The same if a request stops or kills it, and waits for that."""
 
 SETTLE_AFTER_S = 30.0
-"""Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
+"""Seconds for which reports are kept that no turn wanted: the turn of an adopted program may be about to be taken
+up."""
 
 SHOWN_S = 2.0
-"""The time for which somebody who asks for the screen waits for the output that is not drawn yet."""
+"""Seconds that a request for the screen waits for output that is not drawn yet."""
 
 LEAVE_S = 30.0
-"""The time that the keys may take by which a program ends itself, before it is ended."""
+"""Seconds for the keys by which a program ends itself, before it is ended."""
 
 LEAVE_LOOK_S = 1.5
-"""The time that the look may take that says whether those keys may be pressed."""
+"""Seconds for the look that decides if those keys may be pressed."""
 
 OBSERVE_S = 2.0
-"""How long the look may take that an agent waits for: its screen may have no process that draws it."""
+"""Seconds for a look that an agent waits for: its screen may have no process that draws it."""
 
 INTERRUPT_LOOK_S = 2.0
-"""The same before a turn is stopped: keys are not pressed at a screen that nobody sees, nor would anything prove that
+"""The same before a turn is stopped: keys are not pressed at a screen that is not seen, nor would anything prove that
 they stopped it."""
 
 RETURN_S = 10.0
-"""The time that terminals which were attached to the last daemon may take to come back."""
+"""Seconds for terminals that were attached to the last daemon to come back."""
 
 SAVE_S = 10.0
-"""How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
+"""Seconds for saving a screen when its link lets go: it may have no process that draws it."""
 
 FRESH_LOOK_S = 10.0
-"""The time for which the first look at a program that was just launched is waited for: its screen may have no process
-that draws it."""
+"""Seconds for the first look at a program that was just launched: its screen may have no process that draws it."""
 
 FIRST_LOOK_S = 30.0
-"""How long the first look may still take once the link is given up: it may have no process that draws it."""
+"""Seconds that the first look may still take after the link is given up: it may have no process that draws it."""
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ class PtyLink(ProgramLink):
     """`interfaces.AgentLink` over a keeper."""
 
     _is_taken_down = False
-    """Somebody stops or kills the program."""
+    """True while a request stops or kills the program."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class PtyLink(ProgramLink):
         prompts: tuple[LearnedPrompt, ...] = (),
         **program: Any,
     ) -> None:
-        """`own_size` is that of its window while nobody is attached who types; `prompts` are those that were kept;
-        `program`: as of `ProgramLink`."""
+        """Makes a link. `own_size` is the window's size while no viewer that types is attached; `prompts` are the kept
+        ones; `program`: as of `ProgramLink`."""
         super().__init__(**program)
         agent_id, profile, stage, clock = self._agent_id, self._profile, self._stage, self._clock
         self._channels = channels
@@ -110,7 +110,7 @@ class PtyLink(ProgramLink):
         self._keyboard = self._session.keyboard
         self._sweeping: asyncio.Task[None] | None = None
         self._first_look: asyncio.Timeout | None = None
-        """While it is waited for."""
+        """Limit of the first look, while it is awaited."""
         terminal = LinkedTerminal(
             agent_id, profile, self._session, stage, self._program, channels, self._store, clock, kept_prompts
         )
@@ -186,7 +186,7 @@ class PtyLink(ProgramLink):
             self._redraw()  # while a turn runs too: it may wait for that
 
     async def _begin_fresh(self) -> None:
-        """Look for the first time at a program that was just launched: it may write faster than it is drawn."""
+        """Looks for the first time at a program that was just launched: it may write faster than it is drawn."""
         async with self._undrawn.passed_over():
             beginning = self._program.tasks.spawn(self._first_looks())
             await asyncio.wait({beginning}, timeout=FRESH_LOOK_S)
@@ -197,7 +197,8 @@ class PtyLink(ProgramLink):
             await self._driver.looks.begin()
 
     async def _begin(self) -> None:
-        """Look for the first time. Raises KeeperLost if that does not come, and nobody waits for it any more."""
+        """Looks for the first time. Raises KeeperLost if the look does not come, and no caller waits for it any
+        more."""
         try:
             async with asyncio.timeout(FIRST_LOOK_S if self._program.given_up.is_set() else None) as self._first_look:
                 await self._driver.looks.begin()
@@ -233,7 +234,7 @@ class PtyLink(ProgramLink):
                 self._program.told(event)
 
     def _lost_screen(self, harm: Harm) -> None:
-        """It stands for as long as the launch does."""
+        """Notes the harm, which lasts as long as the launch does."""
         told = {"to": harm.skip_to, "blind": harm.blind}
         self._program.alert(LinkAlert("SCREEN_LOST", harm.message, "begins", told))
 
@@ -250,7 +251,7 @@ class PtyLink(ProgramLink):
         self._undrawn.came(output.end)
 
     def _passed_over(self, offset: int) -> None:
-        """Output up to there will not come."""
+        """Notes that output up to there will not come."""
         self._driver.do(self._session.missed(offset))
         self._viewers.missed()
         self._program.has(offset)
@@ -271,13 +272,13 @@ class PtyLink(ProgramLink):
         self._driver.do(self._session.told(fact, self._clock.monotonic()))
 
     def visit(self) -> None:
-        """Begin what is due, if what was begun before is over (`Rounds`)."""
+        """Begins due work, if earlier work is over (`Rounds`)."""
         self._undrawn.visit()
         if (self._sweeping is None or self._sweeping.done()) and self._has_due():
             self._sweeping = self._program.tasks.spawn(self._sweep())
 
     def _has_due(self) -> bool:
-        """Whether `_sweep` would do anything."""
+        """Returns True if `_sweep` would do anything."""
         return (
             self._session.turn is not None
             or self._unsettled is not None
@@ -298,7 +299,7 @@ class PtyLink(ProgramLink):
             self.settled()
 
     def _may_redraw(self, now: float) -> bool:
-        """Whether a look is worth it that may find the screen defaced."""
+        """Returns True if a look is worthwhile that may find the screen defaced."""
         session = self._session
         return (
             (session.turn is None or session.half_typed or session.turn.state.interrupting)
@@ -318,7 +319,7 @@ class PtyLink(ProgramLink):
             self._redraw()
 
     async def _keep_size(self) -> None:
-        """The next daemon, should this one be killed, finds the window's own size in it."""
+        """Saves the window's own size, so that the next daemon finds it, even if this one is killed."""
         with contextlib.suppress(StoreError, TimeoutError):
             await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
 
@@ -339,7 +340,7 @@ class PtyLink(ProgramLink):
         self._session.finishing = True
 
     async def last_words(self) -> None:
-        """A turn that ended just before the program did has ended: its channel is asked once more."""
+        """Asks the channel once more: a turn that ended just before the program did has ended."""
         if self._session.turn is not None:
             await self._driver.rests()
             await self.poke()
@@ -389,8 +390,8 @@ class PtyLink(ProgramLink):
     # --- what is asked ---
 
     async def observe(self) -> LinkObserved:
-        """Whoever asks does nothing else meanwhile: where no look comes in time, what was told last stands, and nothing
-        can be typed."""
+        """Returns an observation. The caller does nothing else meanwhile: if no look comes in time, the last
+        observation holds, and nothing can be typed."""
         if self._undrawn.far_behind:
             return self._session.observations.unseen()
         try:
@@ -417,7 +418,7 @@ class PtyLink(ProgramLink):
         return await self._driver.perform(self._answering.answer(text, prompt_id, self._on_refusal))
 
     def _on_refusal(self, refuses: bool) -> None:
-        """A person's answer stops the turn, or overrules one that would."""
+        """Stops the turn at a person's answer, or overrules one that would."""
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
@@ -429,7 +430,7 @@ class PtyLink(ProgramLink):
             return await self._program.stop(grace, leave=self._leave)
 
     async def _leave(self) -> None:
-        """Press the keys by which the program ends itself, if it stands at an empty composer."""
+        """Presses the keys by which the program ends itself, if it is at an empty composer."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_LOOK_S):
                 look = await self._driver.looks.look()
@@ -461,7 +462,7 @@ class PtyLink(ProgramLink):
         return text if limit is None else text[-limit:]
 
     async def screen_as(self, fmt: ScreenForm) -> Shown:
-        if fmt == "rows":  # whoever follows a screen is told when it changes, and asks for all of it then
+        if fmt == "rows":  # a viewer that follows a screen is notified of changes, and asks for all of it then
             return await self._stage.shown(fmt)
         return await _within_reason(partial(self._stage.shown, fmt))
 
@@ -479,7 +480,8 @@ class PtyLink(ProgramLink):
         self._driver.looks.soon()
 
     async def _give_back_window(self) -> None:
-        """Those who were attached to an earlier daemon come back, or the window stays as they left it."""
+        """Waits for those who were attached to an earlier daemon; the window stays as they left it if they do not
+        come."""
         await asyncio.sleep(RETURN_S)
         self._driver.undertake(self._window.give_back())
 
@@ -497,7 +499,7 @@ class _Asked[T](Protocol):
 
 
 async def _within_reason[T](ask: _Asked[T]) -> T:
-    """Returns the answer, with all output that has come; where drawing that takes long, as far as it is drawn."""
+    """Returns the answer, with all output that has come; if drawing takes long, as far as it is drawn."""
     try:
         async with asyncio.timeout(SHOWN_S):
             return await ask(as_drawn=False)

@@ -1,13 +1,13 @@
-"""May a message be typed now, and if not, why not? One table, and the one function that asks it. And: does the program
-rest after its model has answered, or may a hook of the person's still send that back to work? Pure.
+"""Decides if a message may be typed now, and the reason if not, by one table; and if the program rests after its model
+has answered, or a hook of the person's may still send it back to work. Pure.
 
-Whoever asks says what he knows (`Moment`): the link of its terminal, at every look; the agent of its queue, and of what
-its link said. The rows stand in order, and the first that applies is the reason. Where what the agent does says enough
-(it works, it starts), the reason has no word for people (`held`).
+The caller gives its knowledge (`Moment`): the link of its terminal, at every look; the agent of its queue, and of the
+reports of its link. The rows are in order, and the first that applies is the reason. If the agent's activity says
+enough (it works, it starts), the reason has no word for people (`held`).
 
-A program shows that it works as long as its hooks run. So it rests when its screen has come to rest, and sooner where
-it says so itself: by its status record, or by a title for which the profile has a pattern. That counts if it was seen
-at work since it took the prompt; else what is seen may be from before.
+A program shows that it works as long as its hooks run. So it rests when its screen has come to rest, and sooner if it
+says so itself: by its status record, or by a title for which the profile has a pattern. That counts if it was seen at
+work since it took the prompt; otherwise the signs may be from before.
 """
 
 from collections.abc import Callable
@@ -24,42 +24,42 @@ from synapsed.terminal.verdict import title_sign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a message may have to wait for."""
+    """Facts for which a message may have to wait."""
 
-    # What an agent knows.
+    # Facts that an agent knows.
     runs: bool = True
-    """Its program runs, and its link is open."""
+    """True if its program runs, and its link is open."""
     limited: bool = False
-    """Its usage limit is reached."""
+    """True if its usage limit is reached."""
     account: bool = False
-    """Its account does not work."""
+    """True if its account does not work."""
     restarting: bool = False
-    """It is to be restarted before its next message."""
+    """True if it is to be restarted before its next message."""
     interrupting: bool = False
-    """What ran is being stopped."""
+    """True while its work is being stopped."""
     link: LinkObserved | None = None
-    """What its link observed."""
+    """Observation of its link."""
 
-    # What a link knows.
+    # Facts that a link knows.
     look: Look | None = None
     silent: bool = False
-    """The keeper does not answer: the screen may be an old one, and what is typed would wait there."""
+    """True if the keeper does not answer: the screen may be an old one, and typed text would wait there."""
     unread: bool = False
-    """The program has not read all that was typed before."""
+    """True if the program has not read all its input."""
     hands: bool = False
-    """A person pressed a key just now: what that writes may not be on the screen yet."""
+    """True if a person pressed a key just now: its effect may not be on the screen yet."""
     pasted: bool = False
-    """What stands in the composer may be the message that is being typed."""
+    """True if the text in the composer may be the message that is being typed."""
     misread: bool = False
-    """The text that was pasted stands elsewhere than in the composer, as its profile finds that."""
+    """True if the pasted text is elsewhere than in the composer, as its profile finds that."""
 
     in_turn: bool = False
-    """It has a message, whose turn is not over."""
+    """True if it has a message whose turn is not over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why no message can be typed; `held` is the word for it that people are shown, if there is one."""
+    """Reason why no message can be typed; `held` is the word for it that people see, if there is one."""
 
     what: str
     held: str | None = None
@@ -84,7 +84,7 @@ def _is_ready(look: Look) -> bool:
 
 
 def _is_written(look: Look) -> bool:
-    """Something stands in the composer that is not wiped before a message is typed."""
+    """Returns True if the composer has text that is not wiped before a message is typed."""
     return look.composer.state == "draft" and not are_answers(look.composer.text)
 
 
@@ -120,36 +120,36 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
 
 
 def obstacle(now: Moment) -> Obstacle | None:
-    """Why no message can be typed; None where one can."""
+    """Returns the reason why no message can be typed; None if one can."""
     found = next((found for found, applies in TABLE if applies(now)), None)
     return replace(found, held=now.link.held) if found is BY_LINK and now.link is not None else found
 
 
 class RestAfterHooks:
-    """Follows one program, whoever gave it the prompt."""
+    """Follows one program, with prompts from any source."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._since = 0
-        """Where the output ended when it took the last prompt."""
+        """End of the output when it took the last prompt."""
         self._worked = False
-        """It was seen at work since."""
+        """True if it was seen at work since."""
         self._answered = False
 
     def worked_on(self, offset: int) -> None:
-        """It took a prompt, of the person's or of a hook's."""
+        """Notes that it took a prompt, of the person's or of a hook's."""
         self._since, self._worked, self._answered = offset, False, False
 
     def answered(self) -> None:
-        """Its model has said what may be the turn's last word."""
+        """Notes that its model has sent an answer that may be the turn's last word."""
         self._answered = True
 
     def over(self) -> None:
-        """The turn's end is told."""
+        """Notes that the turn's end is published."""
         self._answered = False
 
     def seen(self, look: Look) -> bool:
-        """Whether it rests, which is told once for each answer."""
+        """Returns True if it rests, once for each answer."""
         verdict = look.verdict
         if look.offset > self._since and verdict.activity is Activity.BUSY and verdict.source in SIGNS:
             self._worked = True

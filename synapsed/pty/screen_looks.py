@@ -1,15 +1,15 @@
-"""Looks at a program: when its screen is looked at, and who waits for what that shows; and what the keeper and the
-kernel say: who reads its terminal, whether what is typed is read, and whether it is at work.
+"""Looks at a program: plans when to look at its screen, for all that wait for a look; and asks the keeper and the
+kernel who reads its terminal, if its input is read, and if it is at work.
 
-Whatever changes only says so, and a look follows, at most once per `EVALUATE_EVERY_S`; one follows too when time alone
+Every change is only announced, and a look follows, at most once per `EVALUATE_EVERY_S`; one follows too when time alone
 changes a verdict. A look is asked for and comes when all output before it is drawn.
 
-Where a prompt is learned that is asked for each screen that comes to rest; of a line-oriented program that shows no
-prompt, and is quiet, again and again.
+Where a prompt is learned, the keeper and the kernel are asked for each screen that comes to rest; for a line-oriented
+program that shows no prompt, and is quiet, again and again.
 
-The terminal keeps what is typed until the program reads it. One that is stopped, hangs or is swapped out shows nothing
-of it then, and all of it whenever it goes on. So nothing is typed for a message while anything is unread, nor in the
-moment in which what was read is not shown yet.
+The terminal keeps typed text until the program reads it. A program that is stopped, hangs or is swapped out shows
+nothing of it then, and all of it whenever it goes on. So nothing is typed for a message while anything is unread, nor
+in the moment in which the text is read but not shown yet.
 """
 
 import asyncio
@@ -34,45 +34,46 @@ from synapsed.terminal.look import Look
 ASK_AGAIN_S = 0.25
 
 AHEAD_S = 0.2
-"""How old an answer may be that was asked for ahead: as old as a commit takes. What the daemon itself or a person typed
-meanwhile is known without asking."""
+"""Seconds after which an answer that was asked for ahead is too old: as long as a commit takes. Keys of the daemon
+itself or of a person meanwhile are known without asking."""
 
 
 class Unread:
-    """`read` is called when the program has read what it had not."""
+    """Input that the program has not read. `read` is called when it has read that."""
 
     def __init__(self, keeper: Callable[[], KeeperClient], read: Callable[[], None]) -> None:
         self._keeper = keeper
         self._read = read
         self.now = False
-        """Something was unread when the keeper was last asked."""
+        """True if there was unread input when the keeper was last asked."""
         self.line_mode: bool | None = None
-        """Whether the terminal gave the program whole lines then: it has no line editor up. None: unknown."""
+        """True if the terminal gave the program whole lines then: it has no line editor up. None: unknown."""
         self.echo: bool | None = None
-        """Whether it showed what was typed."""
+        """True if it showed the typed text."""
         self.foreground: int | None = None
         """The process group that read the terminal then."""
         self._ahead: tuple[float, asyncio.Task[int]] | None = None
 
     def ahead(self) -> None:
-        """Ask now for who is about to: the answer comes while something else is waited for."""
+        """Asks now for a later caller: the answer comes during another wait."""
         asked = aio.at_once(self.amount(), name="asked ahead")
-        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may have no waiter
         self._ahead = asyncio.get_running_loop().time(), asked
 
     async def asked_ahead(self) -> bool:
-        """The same as `ask`, by what was asked `ahead` where that is not too old. Raises KeeperLost."""
+        """Returns the same as `ask`, from the question that was asked `ahead` if that is not too old. Raises
+        KeeperLost."""
         ahead, self._ahead = self._ahead, None
         if ahead is None or asyncio.get_running_loop().time() - ahead[0] > AHEAD_S:
             return await self.ask()
         return await ahead[1] > 0
 
     async def ask(self) -> bool:
-        """Whether anything is unread. Raises KeeperLost."""
+        """Returns True if anything is unread. Raises KeeperLost."""
         return await self.amount() > 0
 
     async def amount(self) -> int:
-        """Bytes that are unread, also those that the keeper could not write yet. Raises KeeperLost."""
+        """Returns the number of unread bytes, also those that the keeper could not write yet. Raises KeeperLost."""
         keeper = await self._keeper().ping()
         before, self.now = self.now, keeper.unread > 0
         self.line_mode, self.echo, self.foreground = keeper.line_mode, keeper.echo, keeper.foreground
@@ -81,12 +82,12 @@ class Unread:
         return keeper.unread
 
     async def until_read(self) -> None:
-        """Raises KeeperLost."""
+        """Waits until all is read. Raises KeeperLost."""
         while await self.ask():  # noqa: ASYNC110 - the kernel tells nobody: it is asked
             await asyncio.sleep(ASK_AGAIN_S)
 
     async def read_within(self, seconds: float) -> None:
-        """Raises NotReady where it is not, KeeperLost."""
+        """Waits until all is read. Raises NotReady if it is not, KeeperLost."""
         try:
             await asyncio.wait_for(self.until_read(), seconds)
         except TimeoutError:
@@ -94,16 +95,16 @@ class Unread:
 
 
 ASK_AFTER_S = 2.0
-"""What moves on the screen needs no other witness."""
+"""Seconds of a still screen before the kernel is asked: motion on the screen needs no other witness."""
 
 ASK_LEARNING_S = 0.5
-"""The same where a prompt counts only with somebody who reads: it may be printed a moment before that."""
+"""The same if a prompt counts only with a reader: it may be printed a moment before that."""
 
 ASK_EVERY_S = 1.0
 
 
 class FactsOfTerminal:
-    """`ask` tells the session what it finds."""
+    """Facts about the terminal. `ask` passes them to the session."""
 
     def __init__(self, session: Session, unread: Unread, *, leader: int) -> None:
         """`leader` is the process that was launched."""
@@ -113,7 +114,7 @@ class FactsOfTerminal:
         self._foreground = Foreground()
 
     async def ask(self) -> bool:
-        """Whether anything is unread, as `Unread.ask`. Raises KeeperLost."""
+        """Returns True if anything is unread, as `Unread.ask`. Raises KeeperLost."""
         offset = self._session.offset
         unread = await self._unread.ask()
         group, line_mode = self._unread.foreground, self._unread.line_mode
@@ -134,7 +135,7 @@ class FactsOfTerminal:
 
 
 class KernelWitness:
-    """Asks the kernel about a line-oriented program that shows no prompt and is quiet, and tells the observer."""
+    """Asks the kernel about a line-oriented program that shows no prompt and is quiet, and reports to the observer."""
 
     def __init__(
         self,
@@ -160,11 +161,11 @@ class KernelWitness:
         return self._session.last.changed_at if self._session.last is not None else 0.0
 
     def _needless(self, told: LinkObserved, now: float) -> bool:
-        """The screen itself says what the program does."""
+        """Returns True if the screen itself shows the program's activity."""
         return told.activity is Activity.READY or now - self._changed_at < self._after
 
     def is_due(self, told: LinkObserved | None) -> bool:
-        """Whether `ask` would do anything. Called twice a second."""
+        """Returns True if `ask` would do anything. Called twice a second."""
         if not self._wanted or told is None:
             return False
         now = self._clock.monotonic()
@@ -173,7 +174,7 @@ class KernelWitness:
         return now - self._asked_at >= ASK_EVERY_S
 
     async def ask(self, told: LinkObserved | None) -> None:
-        """Raises KeeperLost."""
+        """Asks the kernel, if it is time to. Raises KeeperLost."""
         if told is None or not self.is_due(told):
             return
         now = self._clock.monotonic()
@@ -192,11 +193,12 @@ class KernelWitness:
 
 
 EVALUATE_EVERY_S = 0.015
-"""The screen is judged at most so often: a look costs about a millisecond, a program draws in bursts."""
+"""Seconds between two judgements of the screen at least: a look costs about a millisecond, a program draws in
+bursts."""
 
 
 class Looks:
-    """`do` performs what the session wants, `looked` is called with every look."""
+    """Plans looks. `do` performs the session's commands, `looked` is called with every look."""
 
     def __init__(
         self,
@@ -222,17 +224,17 @@ class Looks:
         self._looked_at = 0.0
 
     async def begin(self) -> None:
-        """From now on changes are followed by looks; the first is now."""
+        """Begins: from now on changes are followed by looks; the first is now."""
         self._open = True
         await self.judge()
 
     def end(self) -> None:
-        """Nothing is looked at any more unless it is asked for."""
+        """Ends looks, except those that are asked for."""
         self._closed = True
         self._cancel()
 
     def soon(self, *, at_once: bool = False) -> None:
-        """Something changed."""
+        """Plans a look after a change."""
         if self._judging:
             self._again = True
         elif self._open and not self._closed:
@@ -240,7 +242,7 @@ class Looks:
             self._wake_at(now if at_once else max(self._looked_at + EVALUATE_EVERY_S, now))
 
     async def judge(self) -> None:
-        """Look now, unless the program is drawing: then as soon as it has drawn."""
+        """Looks now, unless the program is drawing: then as soon as it has drawn."""
         self._cancel()
         if self._judging or self._closed:
             self._again = True
@@ -256,7 +258,7 @@ class Looks:
             self._wake_at(when)
 
     async def _judge(self, now: float) -> float | None:
-        """When it is to be judged again at the latest."""
+        """Looks and judges; returns the time of the next judgement at the latest."""
         turn, phase = self._session.turn, self._session.phase
         look = await self._look(whole=True)
         if look is None:
@@ -271,13 +273,13 @@ class Looks:
         return self._session.wake_at(look, now)
 
     async def _inform(self) -> None:
-        """The next look knows who reads the terminal."""
+        """Asks for the readers of the terminal, so that the next look knows them."""
         with contextlib.suppress(KeeperLost):
             await self.facts.ask()
             self._again = True
 
     async def look(self) -> Look:
-        """The terminal as it is at this moment."""
+        """Returns the terminal as it is at this moment."""
         look = await self._look()
         assert look is not None, "one in the middle of a frame is wanted too"
         return look
@@ -298,7 +300,8 @@ class Looks:
         return look
 
     async def until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
-        """Whether a look that satisfies `wanted` comes within `timeout` seconds, and before the program ends."""
+        """Returns True if a look that satisfies `wanted` comes within `timeout` seconds, and before the program
+        ends."""
         if wanted(await self.look()):
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -317,7 +320,7 @@ class Looks:
             self._timer = None
 
     def _wake_at(self, when: float) -> None:
-        """Look at `when`, or earlier if that is planned."""
+        """Looks at `when`, or earlier if that is planned."""
         loop = asyncio.get_running_loop()
         at = loop.time() + max(0.0, when - self._clock.monotonic())
         if self._timer is not None and self._timer.when() <= at:
@@ -331,13 +334,13 @@ class Looks:
 
 
 RESTS_LOOKS = 5
-"""A program rests that is found resting so many times in a row."""
+"""Number of checks in a row that must find a program at rest."""
 
 REST_AGAIN_S = 0.2
 
 
 class KernelChecks:
-    """All that ask may raise KeeperLost."""
+    """Checks with the kernel. All methods that ask may raise KeeperLost."""
 
     def __init__(self, terminal: LinkedTerminal, looks: Looks) -> None:
         self._clock = terminal.clock
@@ -348,11 +351,11 @@ class KernelChecks:
 
     @property
     def asks_again(self) -> bool:
-        """Whether the kernel's last word may not be true any more."""
+        """Returns True if the kernel's last answer may be out of date."""
         return self._unread.now or self._session.half_typed or self._session.given_back is not None
 
     async def ask_again(self) -> None:
-        """Ask the kernel where that is so. Raises KeeperLost."""
+        """Asks the kernel if that is so. Raises KeeperLost."""
         if self._unread.now or self._session.half_typed:
             await self._unread.ask()
             if self._session.half_typed:
@@ -361,25 +364,25 @@ class KernelChecks:
             await self.works()
 
     async def works(self) -> bool:
-        """Whether the terminal is another's, or its line editor gone, since the message was typed: then the program
-        works, and what looks like its prompt was printed. So it does while lines of the message are unread. Raises
-        KeeperLost."""
+        """Returns True if the terminal is another's, or its line editor gone, since the message was typed: then the
+        program works, and the text that looks like its prompt was printed. It also works while lines of the message are
+        unread. Raises KeeperLost."""
         unread = await (self._looks.facts.ask() if self._looks.learns else self._unread.ask())
         self._session.asked_kernel(line_mode=self._unread.line_mode, reader=self._unread.foreground)
         self._looks.soon()
         return unread or (await self._looks.look()).verdict.activity is not Activity.READY
 
     async def rests_with_keys_read(self) -> bool:
-        """Whether the program has nothing to do, with all that was typed read: one that gets little of a busy machine's
-        time reads a key long before it acts on it, and would act on two at once. Raises KeeperLost."""
+        """Returns True if the program has nothing to do, with all its input read: on a busy machine it reads a key long
+        before it acts on it, and would act on two at once. Raises KeeperLost."""
         if await self._unread.ask():
             return False
         return not await self._computes()
 
     async def comes_to_rest(self, within: float, *, unless: Callable[[], bool]) -> bool:
-        """Whether the program comes to rest within so many seconds, and stays so while it is asked RESTS_LOOKS times
-        (a single look may find it between two parts of its work); False too when something else is so meanwhile.
-        Raises KeeperLost."""
+        """Returns True if the program comes to rest within so many seconds, and stays so for RESTS_LOOKS checks (a
+        single look may find it between two parts of its work); False also if `unless` holds meanwhile. Raises
+        KeeperLost."""
         until, rests = self._clock.monotonic() + within, 0
         while not unless():
             rests = rests + 1 if await self.rests_with_keys_read() else 0
@@ -389,6 +392,6 @@ class KernelChecks:
         return False
 
     async def _computes(self) -> bool:
-        """As of `unread`, which was asked just now."""
+        """Returns True if the process group in the foreground computes, as of `unread`, which was asked just now."""
         group = self._unread.foreground
         return group is not None and await asyncio.to_thread(self._foreground.computes, group)

@@ -1,11 +1,11 @@
-"""Who looks on without a terminal: told that the screen may have changed, never what."""
+"""Viewers without a terminal: they are notified that the screen may have changed, not of the change itself."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class Watch:
-    """`interfaces.ScreenWatch`. Changes that come while nobody waits are one change."""
+    """`interfaces.ScreenWatch`. Changes between two waits are one change."""
 
     def __init__(self, leave: Callable[["Watch"], None]) -> None:
         self._leave = leave
@@ -24,13 +24,13 @@ class Watch:
         self._news.set()
 
     def end(self) -> None:
-        """The program is gone, or let go of."""
+        """Ends the watch: the program is gone, or let go of."""
         self._over = True
         self._news.set()
 
 
 class Watches:
-    """All who look on at one agent."""
+    """All viewers of one agent."""
 
     def __init__(self) -> None:
         self._watches: set[Watch] = set()

@@ -1,9 +1,9 @@
-"""One program in a terminal, decided purely: what is told of it, and what is done.
+"""One program in a terminal, decided purely: reports about it come in, commands for it go out.
 
 The session takes events (output came, a channel reported, a person typed, the screen was looked at, …) and returns
 commands; the `Driver` performs them. It knows no I/O and no clock: times are passed in, monotonic seconds. Looks come
-to it from the stage that draws the screen; within it `PtyTurn` knows the message that is being worked on, `readiness`
-whether one may be typed.
+to it from the stage that draws the screen; within it `PtyTurn` knows the message of the present turn, `readiness` if
+one may be typed.
 """
 
 import functools
@@ -75,43 +75,45 @@ CHECKPOINT_EVERY = 256 * 1024
 """Bytes of output between checkpoints."""
 
 RECENT_FACTS = 256
-"""Channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""
+"""Number of channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""
 
 HANDS_OFF_S = 1.0
-"""Nothing is typed for a message so soon after a person's key: what they write may not be on the screen yet."""
+"""Seconds after a person's key in which nothing is typed for a message: the person's text may not be on the screen
+yet."""
 
 HALF_TYPED = frozenset(
     {turns.Phase.PASTING, turns.Phase.SETTLING, turns.Phase.SUBMITTING, turns.Phase.SUBMITTED, turns.Phase.OVER}
 )
-"""Until the program took the message: a second submit key must not find a person's words. A turn that is over and still
-here is being cleared away: the keys that empty the composer must not find them either."""
+"""Phases until the program took the message: a second submit key must not find a person's words. A turn that is over
+and still here is being cleared away: the keys that empty the composer must not find them either."""
 
 RUNS = frozenset({turns.Phase.SUBMITTED, turns.Phase.WORKING, turns.Phase.READING})
-"""What the program prints now may be a question of this turn's."""
+"""Phases in which the program's output may be a question of this turn."""
 
 BEFORE_PASTE = frozenset({turns.Phase.PREPARED, turns.Phase.PASTING, turns.Phase.OVER})
-"""Nothing of the message stands anywhere."""
+"""Phases in which nothing of the message is anywhere."""
 
 COMPUTES_S = 2.0
-"""How long that counts: it is asked for twice a second, on a busy machine less often."""
+"""Seconds for which a finding that the program computes counts: the question is asked twice a second, on a busy machine
+less often."""
 
 MOMENT_S = 0.001
-"""How much later than a time that has passed already a look is wanted: time goes on between two of them."""
+"""Seconds by which a look for a past time is delayed: time goes on between two looks."""
 
 
 class Session:
-    """`channels_tell`: a side channel of the program's is open."""
+    """Session of one program. `channels_tell`: a side channel of the program's is open."""
 
     finishing = False
-    """Its program has ended, or its keeper is gone."""
+    """True if its program has ended, or its keeper is gone."""
     silent = False
-    """Its keeper does not answer."""
+    """True if its keeper does not answer."""
     unread = False
-    """The program had not read all that was typed when that was asked last."""
+    """True if the program had not read all its input at the last question."""
     writing = False
-    """Keys of the turn are on their way."""
+    """True while keys of the turn are on their way."""
     _saving = False
-    """Its screen is being made durable."""
+    """True while its screen is being made durable."""
 
     def __init__(
         self, profile: Profile, start: Start, *, channels_tell: bool, prompts: tuple[LearnedPrompt, ...] = ()
@@ -120,14 +122,14 @@ class Session:
         self.prompts = PromptLearning(profile.composer, prompts)
         self._channels_tell = channels_tell
         self.offset = start.offset
-        """Where the output ends that has come; what is drawn may end before."""
+        """End of the output that has come; less of it may be drawn."""
         self.now = 0.0
-        """When the terminal was looked at last."""
+        """Time of the last look at the terminal."""
         self.last: Look | None = None
-        """What it looked like then."""
+        """The last look."""
         self.keyboard = Keyboard(profile)
         self.given_back: Literal["program", "command"] | None = None
-        """As of `Ask`; so is the next."""
+        """See `Ask`, also for the next one."""
         self.kernel: Word | None = None
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
@@ -135,26 +137,26 @@ class Session:
         self.speech = Speech(profile, self._said)
         self._tools = ToolScreen(profile, lambda fact: self._out.append(Emit(LinkTold(fact))))
         self._stood: list[str] = []
-        """What stood above the composer when the submit key was pressed."""
+        """Text above the composer when the submit key was pressed."""
         self.observations = Observations(profile, start.asked)
         self.misreading = Misreading(profile.composer, start.misread)
         self._rest = RestAfterHooks(profile)
         self.hands_at = -HANDS_OFF_S
-        """When a person last pressed a key, or the program read what it had not."""
+        """Time when a person last pressed a key, or the program read its waiting input."""
         self.person_at: float | None = None
-        """When a person last pressed a key, as far as this daemon knows."""
+        """Time when a person last pressed a key, as far as this daemon knows."""
         self._computed_at = -COMPUTES_S
-        """When the program was last seen at work on what it was given, or waiting for a processor to be."""
+        """Time when the program was last seen at work on its input, or waiting for a processor for it."""
         self._computes = False
-        """It was when that was asked last: where the daemon gets little of the machine too, that is long ago."""
+        """True if it was so at the last question: on a machine that also slows the daemon, that is long ago."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._conversation_at = 0
-        """`at_ns` of the fact that told it."""
+        """`at_ns` of the fact that named it."""
         self._started = start.started
-        """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
+        """True if a checkpoint says that the program has started: it is not taken for starting after a restart."""
         self._saved_at = start.offset
-        """Where the output ends of which the screen is durable."""
+        """End of the output whose screen is durable."""
 
     def _drain(self) -> list[SessionCommand]:
         commands, self._out = self._out, []
@@ -163,7 +165,7 @@ class Session:
     # --- what comes in ---
 
     def output(self, offset: int, data: bytes) -> list[SessionCommand]:
-        """The program wrote `data` at `offset`."""
+        """Takes the program's output `data` at `offset`."""
         self.offset = offset + len(data)
         self.speech.printed(offset, data)
         if self.offset - self._saved_at >= CHECKPOINT_EVERY and not self._saving:
@@ -171,16 +173,16 @@ class Session:
         return self._drain()
 
     def drawn(self, drawn: Drawn) -> list[SessionCommand]:
-        """More of the output is on the screen."""
+        """Notes that more of the output is on the screen."""
         return [*(AnswerQuery(reply.offset, reply.data) for reply in drawn.replies), LookSoon()]
 
     def missed(self, offset: int) -> list[SessionCommand]:
-        """The output before `offset` is gone."""
+        """Notes that the output before `offset` is gone."""
         self.offset = offset
         return [Tell(Skipped(offset))]
 
     def told(self, fact: ChannelFact, now: float) -> list[SessionCommand]:
-        """A side channel reported."""
+        """Takes a report of a side channel."""
         if isinstance(fact, AssistantSaying):
             self.speech.told(fact)
         elif isinstance(fact, BackgroundTold):
@@ -206,8 +208,8 @@ class Session:
         return self._drain()
 
     def _follow_conversation(self, fact: ChannelFact) -> None:
-        """Another one is begun, or gone back to, by a start or a prompt in it; whatever else names one may be late news
-        of what was done in the last."""
+        """Follows the program to another conversation, which begins, or is gone back to, by a start or a prompt in it;
+        other facts that name one may be late news of the last."""
         if fact.session is None or fact.session == self._conversation:
             return
         moves = isinstance(fact, SessionStarted | PromptAccepted) and fact.at_ns >= self._conversation_at
@@ -216,11 +218,11 @@ class Session:
             self._out.append(Emit(LinkSession(fact.session, fact.at_ns)))
 
     def pressed(self, now: float) -> None:
-        """A person pressed a key."""
+        """Notes that a person pressed a key."""
         self.hands_at = self.person_at = now
 
     def read(self, now: float) -> list[SessionCommand]:
-        """What the program had not read is read, and about to be shown."""
+        """Notes that the program has read its waiting input, which is about to be shown."""
         self.hands_at = now
         return [Tell(KeysTyped(now)), LookSoon()]
 
@@ -229,22 +231,22 @@ class Session:
         self._out.append(SaveScreen())
 
     def saving(self, offset: int) -> None:
-        """The screen is being made durable as of `offset`."""
+        """Notes that the screen is being made durable as of `offset`."""
         self._saving, self._saved_at = True, offset
 
     def saved(self) -> None:
-        """It is, or could not be."""
+        """Notes that the saving is over, with or without success."""
         self._saving = False
 
     @property
     def is_saved(self) -> bool:
-        """Whether all that was drawn is durable, or about to be."""
+        """Returns True if all that was drawn is durable, or about to be."""
         return self.offset <= self._saved_at
 
     # --- looks ---
 
     def ask(self, now: float, *, whole: bool = False) -> Ask:
-        """What a look at this moment is to know."""
+        """Returns the data for a look at this moment."""
         turn = self.turn if self._runs else None
         return Ask(
             now=now,
@@ -266,28 +268,28 @@ class Session:
 
     @property
     def _typed_at(self) -> str | None:
-        """The prompt at which the turn's message was typed, or is about to be."""
+        """Returns the prompt at which the turn's message was typed, or is about to be."""
         if self.turn is None or not self.turn.state.at_prompt or self.turn.state.phase is turns.Phase.PREPARED:
             return None
         return self.turn.state.prompt
 
     def wants_facts(self, look: Look, now: float) -> bool:
-        """Who reads the terminal is to be asked: its screen has come to rest."""
+        """Returns True if the terminal's readers are to be asked for: its screen has come to rest."""
         return self.prompts.is_due(look) and now - look.changed_at >= self._profile.ready.quiet_ms / 1000
 
     @property
     def _runs(self) -> bool:
-        """A message was submitted, and its turn is neither over nor being stopped."""
+        """Returns True if a message was submitted, and its turn is neither over nor being stopped."""
         return self.turn is not None and self.turn.state.phase in RUNS and not self.turn.state.interrupting
 
     def believed(self, look: Look) -> Look:
-        """What of a look is believed."""
+        """Returns the look without the parts that are not to be believed."""
         if self.silent:  # the screen may be an old one
             look = replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
         return self.observations.asking.named(look)
 
     def looked(self, look: Look, now: float) -> list[SessionCommand]:
-        """That was a look."""
+        """Takes a look."""
         self.last, self.now = look, now
         if look.composer.state == "draft" and (self.pasted or self.hands_on(now)):
             self.misreading.proven()
@@ -303,7 +305,7 @@ class Session:
         return self._drain()
 
     def judge(self, look: Look, now: float) -> list[SessionCommand]:
-        """That look followed a change, or time that passed: how does it go with the turn?"""
+        """Judges the turn by a look that followed a change, or the passing of time."""
         turn = self.turn
         if turn is not None and not self.finishing:
             if turn.state.phase is turns.Phase.SETTLING and turn.state.at_prompt and not turn.state.shown_there:
@@ -314,7 +316,7 @@ class Session:
         return self._drain()
 
     def wake_at(self, look: Look, now: float) -> float | None:
-        """When the terminal is to be judged again at the latest, though nothing changes."""
+        """Returns the time at which the terminal is to be judged again at the latest, even without a change."""
         times = [look.steady_at, look.unreadable_at, self.hands_at + HANDS_OFF_S]
         times += [self.speech.due or 0.0, self._tools.due or 0.0]
         if self.turn is not None and self.turn.deadline is not None:
@@ -328,11 +330,12 @@ class Session:
         return min(coming) + MOMENT_S if coming else None
 
     def hands_on(self, now: float) -> bool:
-        """A person pressed a key just now."""
+        """Returns True if a person pressed a key just now."""
         return now - self.hands_at < HANDS_OFF_S
 
     def obstacle(self, look: Look, now: float, *, for_another: bool = False) -> Obstacle | None:
-        """Why nothing can be typed for a message at the moment of `look`; `for_another`: than that of the turn."""
+        """Returns the reason why nothing can be typed for a message at the moment of `look`; `for_another`: for another
+        message than that of the turn."""
         return obstacle(
             Moment(
                 look=look,
@@ -348,7 +351,7 @@ class Session:
     def _tell(self, look: Look, now: float) -> None:
         asked, told = look.verdict.asked, self.observations
         if told.asking.shown(look.offset, asked.prompt.prompt_id if asked is not None else None):
-            self._out.append(LookSoon())  # who waits for that was asked before it was known
+            self._out.append(LookSoon())  # a caller may have begun to wait for that before it was known
             if not self._saving:
                 self._save_screen()  # the next daemon must know it by the same id
             self.last = look = told.asking.named(look)
@@ -358,7 +361,7 @@ class Session:
     # --- the turn ---
 
     def input_id(self, part: str) -> str:
-        """By which the keeper knows that part of the turn's keys."""
+        """Returns the id by which the keeper knows that part of the turn's keys."""
         assert self.turn is not None
         state = self.turn.state
         leg = f".{state.leg}" if state.leg else ""
@@ -366,13 +369,13 @@ class Session:
         return f"{self.turn.task_id}.{self.turn.attempt}.{part}{leg}{again}"
 
     def _takes_pastes(self, look: Look) -> bool:
-        """Bracketed paste is on, and not left on by a program that was killed: a terminal that gives whole lines has no
-        line editor that knows it."""
+        """Returns True if bracketed paste is on, and not left on by a program that was killed: a terminal that gives
+        whole lines has no line editor that knows it."""
         lines = self.prompts.facts is not None and self.prompts.facts.line_mode is True
         return look.screen.modes.bracketed_paste and not lines
 
     def begin(self, delivery: Delivery, now: float) -> list[SessionCommand]:
-        """Begin the turn, or go on with it, at the screen that was looked at last. Raises NotReady while one runs."""
+        """Begins the turn, or goes on with it, at the screen of the last look. Raises NotReady while one runs."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.turn.task_id)
         look = self.last
@@ -400,27 +403,27 @@ class Session:
 
     @property
     def phase(self) -> turns.Phase | None:
-        """Of the turn; None between turns."""
+        """Returns the phase of the turn; None between turns."""
         return self.turn.state.phase if self.turn is not None else None
 
     def typing(self, look: Look) -> bool:
-        """Whether a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a
+        """Returns True if a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a
         person's to answer."""
         return self.half_typed and look.verdict.asked is None
 
     @property
     def half_typed(self) -> bool:
-        """The same but for the dialog, which takes a look at the screen to tell."""
+        """Returns the same without regard to a dialog, for which a look at the screen is necessary."""
         return self.turn is not None and (self.turn.state.phase in HALF_TYPED or self.turn.withdrawing)
 
     @property
     def pasted(self) -> bool:
-        """What stands in the composer may be the message itself."""
+        """Returns True if the text in the composer may be the message itself."""
         there = self.turn is not None and (self.writing or self.turn.state.phase is not turns.Phase.PASTING)
         return there and self.half_typed
 
     def misreads(self) -> bool:
-        """Returns True if the turn's message, which was pasted, may stand elsewhere than in the composer, at the last
+        """Returns True if the turn's message, which was pasted, may be elsewhere than in the composer, at the last
         look. Then the next daemon must know it, too."""
         assert self.turn is not None
         assert self.last is not None
@@ -430,11 +433,11 @@ class Session:
         return found
 
     def submitting(self, look: Look) -> None:
-        """The submit key is about to be pressed into what `look` shows."""
+        """Notes that the submit key is about to be pressed into the screen of `look`."""
         self._stood = _above(look)
 
     def prepared(self) -> turns.TurnState:
-        """Returns the state of a turn whose message is about to be pasted into what was seen last."""
+        """Returns the state of a turn whose message is about to be pasted into the last screen."""
         before = self.misreading.before(self.last) if self.last is not None else None
         return turns.TurnState(phase=turns.Phase.PASTING, before=before)
 
@@ -473,24 +476,25 @@ class Session:
         )
 
     def asked_processor(self, computes: bool, now: float) -> None:
-        """Whether the program is on a processor, or waits for one, while a message is half typed."""
+        """Takes the answer to the question if the program is on a processor, or waits for one, while a message is half
+        typed."""
         self._computes = computes
         self._computed_at = now if computes else self._computed_at
 
     def asked_kernel(self, *, line_mode: bool | None, reader: int | None) -> None:
-        """Whether the terminal gives whole lines, and the process group that reads it, while a turn runs."""
+        """Takes the facts if the terminal gives whole lines, and which process group reads it, while a turn runs."""
         if self.turn is None:
             return
         state = self.turn.state
         if self._profile.composer.usual:
-            return  # what is known of its prompt says more
+            return  # its prompt is known, and says more
         if line_mode and reader != state.reader:
             self.given_back = "command"
         else:
             self.given_back = "program" if line_mode and state.edited else None
 
     def _shows(self, turn: PtyTurn, look: Look) -> bool:
-        """Whether the message is shown where it was typed: then that is a prompt."""
+        """Returns True if the message is shown at the place where it was typed: then that is a prompt."""
         composer = look.composer
         if composer.state == "draft" and composer.learned and turn.holds(composer.text):
             return True
@@ -499,7 +503,7 @@ class Session:
         return shown
 
     def takes_enter(self, look: Look) -> bool:
-        """Whether what stands at the cursor is our own text, where that alone may be submitted."""
+        """Returns True if the text at the cursor is our own, if only that may be submitted."""
         turn = self.turn
         if turn is None or not turn.state.at_prompt:
             return True
@@ -526,13 +530,13 @@ class Session:
         return bool(self._stood) and 3 * left <= len(self._stood) and 2 * len(now) >= look.screen.rows
 
     def tells_screen(self, event: LinkTurnNews) -> bool:
-        """Whether that is told with the text of the screen."""
+        """Returns True if the event is published with the text of the screen."""
         ends = not isinstance(event, LinkTurnAccepted | LinkTurnProgress)
         return ends and (self._tools.reads or isinstance(event, LinkUndelivered))
 
     def say(self, event: LinkTurnNews, screen: str, now: float, *, stays: bool) -> list[SessionCommand]:
-        """Tell how the turn goes, while the `screen` shows that; one that is over is gone, unless it `stays` until what
-        is left of it is cleared away."""
+        """Reports the progress of the turn, while the `screen` shows that; one that is over is gone, unless it `stays`
+        until its remains are cleared away."""
         if isinstance(event, LinkTurnInterrupted) and event.reason == "person" and not self._person_was_there():
             asked = self.turn is not None and self.turn.asked_to_stop
             event = replace(event, reason="interrupted" if asked else "program")
@@ -542,12 +546,12 @@ class Session:
         return [*self._drain(), Emit(replace(event, screen=screen) if isinstance(event, LinkUndelivered) else event)]
 
     def _person_was_there(self) -> bool:
-        """Whether a person pressed a key since the turn's message was about to be submitted."""
+        """Returns True if a person pressed a key since the turn's message was about to be submitted."""
         begun = self.turn.state.submit_ns / 1e9 if self.turn is not None else 0.0
         return self.person_at is not None and self.person_at >= begun - HANDS_OFF_S
 
     def drop(self) -> list[SessionCommand]:
-        """The turn is gone."""
+        """Drops the turn."""
         self._drop()
         return self._drain()
 
@@ -565,11 +569,11 @@ class Session:
 
 
 def _echoes(look: Look, message: str) -> bool:
-    """Whether the beginning of `message` stands on the screen elsewhere than in the composer."""
+    """Returns True if the beginning of `message` is on the screen elsewhere than in the composer."""
     anchor = anchor_of(message)
     return any(shows(line, anchor) for row, line in enumerate(look.screen.lines) if row != look.composer.row)
 
 
 def _above(look: Look) -> list[str]:
-    """The rows above the composer that have words; rules and frames stay where they are."""
+    """Returns the rows above the composer that have words; rules and frames stay where they are."""
     return [line for line in look.screen.lines[: look.composer.row or 0] if any(map(str.isalnum, line))]

@@ -7,8 +7,8 @@ from synapsed.pty.keyboard import Emit, Tell, Work
 
 @dataclass(frozen=True, slots=True)
 class AnswerQuery:
-    """Answer a query of the program's to its terminal, which ended at the spool `offset`; once, also where its output
-    is read again after a restart."""
+    """Answers a query of the program's to its terminal, which ended at the spool `offset`; once, also if its output is
+    read again after a restart."""
 
     offset: int
     data: bytes
@@ -16,30 +16,30 @@ class AnswerQuery:
 
 @dataclass(frozen=True, slots=True)
 class SaveScreen:
-    """Make the screen durable; `Session.saving` is called before, and `Session.saved` after."""
+    """Makes the screen durable; `Session.saving` is called before, and `Session.saved` after."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavePrompts:
-    """Keep what is known of the program's prompts."""
+    """Saves the known prompts of the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Ask the channels for news."""
+    """Asks the channels for news."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookSoon:
-    """Something changed: look at the terminal as soon as may be."""
+    """Plans a look at the terminal as soon as possible, after a change."""
 
     at_once: bool = False
-    """However short the last look is ago."""
+    """True: regardless of the time of the last look."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """Tell the channels that the program rests after what it answered last."""
+    """Reports to the channels that the program rests after its last answer."""
 
 
 type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | SavePrompts | Poll | LookSoon | AtRest | Work

@@ -1,9 +1,9 @@
-"""Which tool calls of a turn the screen has shown, so that each is told once: over frames that are drawn again, screens
-that scroll, and a restart of the daemon. Pure.
+"""Finds the tool calls of a turn that the screen shows for the first time, so that each is published once: over frames
+that are drawn again, screens that scroll, and a restart of the daemon. Pure.
 
-What is on the screen is a piece of the turn's calls, in their order, and what is new stands at its end. A call has the
-number of its place for an id, and one that was told is known again by what the log has of it: the texts are compared as
-they are there, with secrets masked.
+The screen shows a piece of the turn's calls, in their order, with new ones at its end. A call has the number of its
+place for an id, and a published one is recognised by its entry in the log: the texts are compared as they are there,
+with secrets masked.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from synapsed.model.masking import mask
 
 CHANNEL = "screen"
 CALLS_MAX = 500
-"""Calls of one turn that are known by their places; of more the last ones."""
+"""Number of calls of one turn that are known by their places; the last ones, if there are more."""
 EARLIER_MAX = 500
-"""Calls of earlier turns that are known again when they come back to the screen."""
+"""Number of calls of earlier turns that are recognised when they come back to the screen."""
 UNSAID = "its screen shows that it failed"
 
 type _Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -36,13 +36,13 @@ class ShownCalls:
     _leg: int = 0
     _calls: list[_Known] = field(default_factory=list)
     _count: int = 0
-    """Of the turn's calls; the next one has this number."""
+    """Number of the turn's calls; the next one has this number."""
     _base: int = 0
-    """Where those of the present leg begin."""
+    """Place at which those of the present leg begin."""
     _earlier: dict[_Key, None] = field(default_factory=dict)
 
     def restore(self, events: Iterable[Event]) -> None:
-        """What the log has of this agent's calls, oldest first."""
+        """Takes this agent's calls from the log, oldest first."""
         for event in events:
             told = event.data
             if not isinstance(told, ToolExecution) or told.source != CHANNEL or told.reported_by is not None:
@@ -58,7 +58,7 @@ class ShownCalls:
                     known.over = known.over or known.id == told.call_id
 
     def seen(self, fact: ToolsShown) -> list[ToolBegan | ToolOver]:
-        """What is new."""
+        """Returns the news of a screen."""
         if fact.turn is None:
             return []
         if fact.turn != self._task:
@@ -82,7 +82,7 @@ class ShownCalls:
         self._calls = []
 
     def _place(self, calls: list[ShownCall], *, whole: bool) -> int | None:
-        """Where in the turn's calls those on the screen begin; None where they do not fit."""
+        """Returns the place in the turn's calls at which those on the screen begin; None if they do not fit."""
         if whole:
             return self._base if self._fit(self._calls[self._base :], calls) else None
         # The last one is at the bottom, unless less than all was drawn: as little as may be is new.
@@ -95,7 +95,7 @@ class ShownCalls:
         return all(_is_same(one, call) for one, call in zip(known, calls, strict=False))
 
     def _told(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """`call`, which is `known`, or a new one."""
+        """Returns the news of `call`, which is `known`, or a new one."""
         told: list[ToolBegan | ToolOver] = []
         if known is None:
             known = self._add(f"{CHANNEL}.{fact.turn}.{self._count}", _key_of(call))
@@ -118,7 +118,8 @@ class ShownCalls:
         return told
 
     def _loose(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """A call of which only the text tells which it is: one that has ended with the text of another may be that."""
+        """Returns the news of a call that only its text identifies: a call that has ended with the text of another may
+        be that."""
         key = _key_of(call)
         runs = next((known for known in self._calls if not known.over and _alike(known.key, key)), None)
         if runs is not None or call.status == "started":
@@ -127,7 +128,7 @@ class ShownCalls:
         return [] if known else self._told(fact, None, call)
 
     def _ended_above(self, fact: ToolsShown, call: ShownCall) -> list[ToolOver]:
-        """The last call that runs ended, and its own line has left the screen."""
+        """Returns the end of the last call that runs, whose own line has left the screen."""
         for known in reversed(self._calls):
             shown = any(_is_same(known, other) for other in fact.calls if other.tool)
             if not known.over and not shown:
@@ -169,7 +170,8 @@ def _key(tool: str, given: dict[str, str]) -> _Key:
 
 
 def _is_same(known: _Known, call: ShownCall) -> bool:
-    """Whether `call` may be `known`: what has ended does not run again, and what runs may be drawn in pieces."""
+    """Returns True if `call` may be `known`: an ended call does not run again, and a running one may be drawn in
+    pieces."""
     key = _key_of(call)
     if known.over:
         return call.status != "started" and _alike(known.key, key)
@@ -177,7 +179,7 @@ def _is_same(known: _Known, call: ShownCall) -> bool:
 
 
 def _alike(one: _Key, other: _Key) -> bool:
-    """The same, or one of them cut where the screen was narrower."""
+    """Returns True if both are the same, or one of them is cut because the screen was narrower."""
     if one == other:
         return True
     (tool, given), (other_tool, other_given) = one, other

@@ -23,31 +23,31 @@ from synapsed.terminal.screen_messages import StopOver
 from synapsed.terminal.verdict import has_signs
 
 TYPING_S = 20.0
-"""How long a message that is being typed may take until it can be taken back, or the program has taken it."""
+"""Seconds for a message that is being typed until it can be taken back, or the program has taken it."""
 
 RECORDED_S = 2.0
-"""How long the record may take that a turn is to stop. That of a message that is being typed waits for its keys."""
+"""Seconds for the record that a turn is to stop. The record of a message that is being typed waits for its keys."""
 
 JUDGED_S = 0.5
-"""How long it takes at the most, from a screen that is still for long enough, to the end of the turn."""
+"""Seconds at most from a screen that is still for long enough to the end of the turn."""
 
 TAKING_S = 20.0
-"""How long a program may take to take a message that is to be stopped and was given on a way of its own: until then
-there is nothing to stop."""
+"""Seconds for a program to take a message that is to be stopped and was given on a way of its own: until then there is
+nothing to stop."""
 
 STOP_AGAIN_S = 1.0
-"""A program that was told to stop a turn that it had not begun with yet is told so again."""
+"""Seconds after which a program that had not yet begun with the turn is asked again to stop it."""
 
 CONFIRM_S = 10.0
-"""How long a program may take to stop what it was told to stop on a way of its own; then it has not confirmed it."""
+"""Seconds for a program to stop when it was asked to on a way of its own; then it has not confirmed it."""
 
 LATE_S = 10.0
-"""A busy machine's program may give a message back so long after it said that it stopped, or take one that was given
-up."""
+"""Seconds within which a program on a busy machine may put a message back after it said that it stopped, or take one
+that was given up."""
 
 
 class Stopping:
-    """Stops the turns of one program. `exited` says whether the program has ended; `perform` begins a procedure."""
+    """Stops the turns of one program. `exited` says if the program has ended; `perform` begins a procedure."""
 
     def __init__(
         self,
@@ -63,12 +63,13 @@ class Stopping:
         self._exited = exited
         self._perform = perform
         self._stopped: tuple[PtyTurn, float] | None = None
-        """The turn that was stopped last, and when: its message may come back."""
+        """The turn that was stopped last, and the time: its message may come back."""
         self._untaken: tuple[PtyTurn, float] | None = None
         """The turn whose message was submitted and not taken before it was given up: the program may take it late."""
 
     def stop(self) -> Steps[bool]:
-        """Stop what runs, a person's own turn too; False where nothing ran or the program did not confirm it."""
+        """Stops the running turn, a person's own too; returns False if nothing ran or the program did not confirm
+        it."""
         turn = self._session.turn
         if turn is not None:
             return (yield from self._stop_turn(turn))
@@ -101,18 +102,18 @@ class Stopping:
         return True
 
     def _press(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
-        """Press the keys until it has `stopped`; whether it has, and is still there."""
+        """Presses the keys until it has `stopped`; returns True if it has, and is still there."""
         over = yield from self._keyboard.interrupt(lambda look: self._exited() or stopped(look), message)
         return over and stopped((yield from look_now()))
 
     def asks_to_stop(self, data: bytes) -> bool:
-        """Whether a person who typed that stops the turn, and the screen proves it: without signs of work it could
-        not."""
+        """Returns True if a person who typed that stops the turn, and the screen proves it: without signs of work it
+        could not."""
         return as_bytes(data) == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile)
 
     def looked(self, look: Look) -> None:
-        """Remove what is given back late, stop what was taken late, close what our keys have opened late; unless a
-        person has typed since, who may have fetched it, or another turn runs."""
+        """Removes a message that is put back late, stops one that was taken late, closes dialogs that our keys have
+        opened late; unless a person has typed since, who may have fetched it, or another turn runs."""
         self._stopped, self._untaken = self._still(self._stopped), self._still(self._untaken)
         if self._stopped is not None and leaving(look) is not None and not self._keyboard.interrupting:
             self._stopped = None
@@ -130,7 +131,7 @@ class Stopping:
             self._perform(self._stop_late(turn))
 
     def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
-        """What is `left` of a turn, while it can be nothing else."""
+        """Returns `left`, the rest of a turn, while it can be nothing else."""
         if left is None or self._session.hands_at > left[1] or self._session.now - left[1] > LATE_S:
             return None
         other = self._session.turn
@@ -138,7 +139,7 @@ class Stopping:
         return left if waits or other is left[0] else None
 
     def _stop_late(self, turn: PtyTurn) -> Steps[None]:
-        """The program has begun with a message that is told as canceled."""
+        """Stops a program that has begun with a message that is published as canceled."""
         if (yield from self._press(_is_ready, turn.message)):
             yield from self._keyboard.clear_if(turn.holds)
 
@@ -150,10 +151,10 @@ class WayStopping:
         self._turns = turns
         self._way = way
         self.moved = asyncio.Event()
-        """To be set when `reach` of the way says something else."""
+        """Set when `reach` of the way changes."""
 
     async def stop(self, within: float = CONFIRM_S, *, goes_on: bool = True) -> bool:
-        """Stop the turn that was given; whether it is over at most `within` seconds after the program had the message.
+        """Stops the given turn; returns True if it is over at most `within` seconds after the program had the message.
         If not, it `goes_on`, or is still to be stopped."""
         loop, turn = asyncio.get_running_loop(), self._turns.turn
         taken_by, until = loop.time() + TAKING_S, loop.time() + within
@@ -169,8 +170,8 @@ class WayStopping:
         return turn is not None and turn.over
 
     async def stop_others(self) -> bool | None:
-        """Stop a turn that was not begun from here; whether nothing runs then. None where the program cannot be told
-        to on this way. Raises ChannelAway."""
+        """Stops a turn that was begun elsewhere; returns True if nothing runs then. None if the program takes no such
+        request on this way. Raises ChannelAway."""
         if self._way.reach() == "idle":
             return False
         if not await self._way.interrupt(None):
@@ -188,5 +189,5 @@ def _is_ready(look: Look) -> bool:
 
 
 def _works(look: Look) -> bool:
-    """Something says so, and not only that it is not at rest."""
+    """Returns True if there is a sign of work, and not only no sign of rest."""
     return look.verdict.activity is Activity.BUSY and look.verdict.source not in ("quiet", "composer")

@@ -1,9 +1,9 @@
-"""The text of a turn, told in pieces while it runs: of a channel that tells it, of the output, or off the screen.
+"""The text of a turn, published in pieces while it runs: from a channel that reports it, the output, or the screen.
 
 A courtesy: pieces are events and nothing else, at most five a second, and bounded; the turn's end neither waits for
-them nor looks at them. What is read off a screen is told when it was read twice the same, so that half-drawn frames are
-not. Pieces go on from each other; where what was told turns out to be wrong, the rest is left to the turn's end, which
-knows the answer. Another message takes the place of the one before.
+them nor looks at them. Text from a screen is published when two looks agree on it, so that half-drawn frames are not.
+Pieces go on from each other; if published text turns out to be wrong, the rest is left to the turn's end, which knows
+the answer. Another message replaces the one before.
 """
 
 import os.path
@@ -22,35 +22,36 @@ from synapsed.terminal.growing_answer import LineText, ScreenText
 from synapsed.terminal.look import Look
 
 TOLD_EVERY_S = 0.2
-"""Between two pieces of a turn, and between two looks at the screen for them."""
+"""Seconds between two pieces of a turn, and between two looks at the screen for them."""
 
 TOLD_MAX = 256 * 1024
-"""Characters of all the pieces of one turn; then no more are told."""
+"""Characters of all the pieces of one turn; no more are published."""
 
 EARLY_MAX = 512
-"""Chunks of output that are kept until it is known where the turn's begins, and pieces that a channel tells before it
-is known whose they are, in both cases the last ones: what misses its beginning is left to the turn's end."""
+"""Number of chunks of output that are kept until the start of the turn's is known, and of pieces that a channel reports
+before their turn is known, in both cases the last ones: text without its beginning is left to the turn's end."""
 
 EARLY_SIZE = 64 * 1024
-"""Bytes of that output, which are read all at once then. Of the turn's it is little more than the echo of a line break;
-before it stands that of the message."""
+"""Bytes of that output, which are read all at once then. It has little more of the turn than the echo of a line break,
+and before that the echo of the message."""
 
 
 _MAY_WORK = frozenset({Phase.SUBMITTED, Phase.WORKING, Phase.READING})
-"""The very look that is asked for may show that the program works."""
+"""Phases in which the very look that is asked for may show that the program works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`append` false: `text` replaces what was told before, as it is another message; or nobody knows what was."""
+    """A piece of text. `append` false: `text` replaces the earlier text, as it is another message, or the earlier text
+    is unknown."""
 
     text: str
     append: bool
 
 
 class _Source(Protocol):
-    """`text` is what is being said as far as it is known, of which number `message`; `settled` says that a further
-    look would change nothing."""
+    """A source of text. `text` is the known part of the present message, `message` its number; `settled` says that a
+    further look would change nothing."""
 
     @property
     def text(self) -> str: ...
@@ -63,7 +64,7 @@ class _Source(Protocol):
 
 
 class _Said:
-    """What a channel tells of the message that is being said."""
+    """Reports of a channel about the present message."""
 
     settled = True
 
@@ -80,7 +81,7 @@ class _Said:
 
 
 class _Printed:
-    """What a line-oriented program has printed since the message was submitted."""
+    """Output of a line-oriented program since the message was submitted."""
 
     settled = True
     message = 0
@@ -92,7 +93,7 @@ class _Printed:
 
     @property
     def text(self) -> str:
-        """Without the line break at its end, which belongs to the answer where more follows."""
+        """Returns the text without the line break at its end, which belongs to the answer if more follows."""
         return self._lines.text.strip("\n") if self._lines is not None else ""
 
     def submitted(self, offset: int) -> None:
@@ -113,7 +114,7 @@ class _Printed:
 
 
 class _Drawn:
-    """What the screen shows: as much as two looks in a row agree on."""
+    """Text on the screen, as far as two looks in a row agree on it."""
 
     def __init__(self, text: ScreenText) -> None:
         self.text = ""
@@ -136,7 +137,7 @@ class _Drawn:
 
 
 class _Both:
-    """What a channel tells, whole lines of it, and where the screen shows more of that, as much as is certain."""
+    """Reports of a channel, whole lines of them, and more of that from the screen, as far as it is certain."""
 
     def __init__(self, said: _Said, drawn: _Drawn) -> None:
         self._said = said
@@ -158,7 +159,7 @@ class _Both:
 class TurnStream:
     """One turn's text. Pure: `now` is monotonic seconds.
 
-    `begun`: the turn was under way when this was made (the daemon was restarted), and what was told is not known.
+    `begun`: the turn was under way when this was made (the daemon was restarted), and the published text is not known.
     """
 
     def __init__(self, profile: Profile, message: str, *, begun: bool) -> None:
@@ -178,34 +179,34 @@ class TurnStream:
         self._source = source
         self._told: str | None = None if begun else ""
         self._message = 0
-        """Which one was told."""
+        """Number of the published message."""
         self._replaced = 0
-        """How many messages have taken the place of one that was told."""
+        """Number of messages that have replaced a published one."""
         self._whole = 0
-        """How many messages of the turn are known whole."""
+        """Number of messages of the turn that are known whole."""
         self._begun = begun
         self._due = 0.0
         self._left = TOLD_MAX
 
     @property
     def reads_output(self) -> bool:
-        """Whether `printed` wants the output since the submission, all of it."""
+        """Returns True if `printed` wants the output since the submission, all of it."""
         return self._printed is not None
 
     def submitted(self, offset: int) -> None:
-        """The output from `offset` on is of this turn; may be said again."""
+        """Notes that the output from `offset` on is of this turn; may be called again."""
         if self._printed is not None:
             self._printed.submitted(offset)
 
     def printed(self, offset: int, data: bytes) -> None:
-        """The program wrote `data` at `offset`."""
+        """Takes the program's output `data` at `offset`."""
         if self._printed is not None and self._left > 0:
             self._printed.printed(offset, data)
             if len(self._printed.text) > TOLD_MAX:
                 self._left = 0
 
     def told(self, fact: ChannelFact) -> None:
-        """A channel reported something of this turn."""
+        """Takes a report of a channel about this turn."""
         if self._said is not None and isinstance(fact, AssistantSaying) and len(self._said.text) < TOLD_MAX:
             self._said.told(fact)
 
@@ -213,13 +214,13 @@ class TurnStream:
         return self._drawn is not None and now >= self._due and self._left > 0
 
     def seen(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> None:
-        """What the screen shows (wrapped rows joined) while the program works, and how."""
+        """Takes the text of the screen (wrapped rows joined) while the program works, and its kinds of characters."""
         if self._drawn is not None:
             self._drawn.seen(screen, kinds, cols)
 
     @property
     def due(self) -> float | None:
-        """When `take`, or a look at the screen, is worth it; None while nothing is open."""
+        """Returns the time when `take`, or a look at the screen, is worthwhile; None while nothing is open."""
         open_ = not self._source.settled or self._new() is not None
         return self._due if open_ and self._left > 0 else None
 
@@ -234,25 +235,26 @@ class TurnStream:
         return Piece(text[len(told) :], append=True) if text.startswith(told) and text != told else None
 
     def take(self, now: float) -> Piece | None:
-        """What is new since the last piece, if it is time for one."""
+        """Returns the new text since the last piece, if it is time for one."""
         if now < self._due or self._left <= 0:
             return None
         self._due = now + TOLD_EVERY_S
         if (new := self._new()) is None:
             return None
         if self._printed is not None and not self._begun:
-            self._begun = True  # an answer that is there at once is told once, whole
+            self._begun = True  # an answer that is complete at once is published once, whole
             return None
         return self._given(new)
 
     def rest(self) -> Piece | None:
-        """What was not told yet, whether it is time or not: the program goes on with something else than text."""
+        """Returns the unpublished text, at any time: the program goes on with something else than text."""
         new = self._new(whole=True) if self._left > 0 else None
         return self._given(new) if new is not None else None
 
     def said(self, text: str) -> Piece | None:
-        """A message of the turn is over, and `text` is all of it: what was not told of it, if it is the one that was
-        told. Off the screen the last word never is, and a program that then waits for a person draws no more."""
+        """Takes a finished message of the turn, with all its `text`; returns the unpublished rest, if it is the
+        published message. The screen never gives the last word, and a program that then waits for a person draws no
+        more."""
         self._whole += 1
         told = self._told
         if not told or self._whole <= self._replaced or self._left <= 0 or not text.startswith(told) or text == told:
@@ -273,7 +275,7 @@ class TurnStream:
 
 
 class Speech:
-    """The stream of whichever turn runs on a terminal, nothing where the profile switches it off.
+    """The stream of the turn that runs on a terminal, nothing if the profile switches it off.
 
     `tell` is given the pieces.
     """
@@ -284,10 +286,10 @@ class Speech:
         self._turn: PtyTurn | None = None
         self._stream: TurnStream | None = None
         self._early: deque[AssistantSaying] = deque(maxlen=EARLY_MAX)
-        """What channels told while no turn was known: again, after a restart in mid-turn."""
+        """Reports of channels while no turn was known: again, after a restart in mid-turn."""
 
     def begin(self, turn: PtyTurn) -> None:
-        """A turn is delivered, or taken up again after a restart: then see `missed_from`."""
+        """Begins a turn that is delivered, or taken up again after a restart: then see `missed_from`."""
         if self._profile.stream.enabled:
             self._turn = turn
             self._stream = TurnStream(self._profile, turn.message, begun=turn.state.submitted)
@@ -297,8 +299,8 @@ class Speech:
 
     @property
     def missed_from(self) -> int | None:
-        """Where the output begins that is to be read back for a turn that was under way before, and given to `printed`;
-        None where nothing is."""
+        """Returns the offset from which output is to be read back for a turn that was under way before, and given to
+        `printed`; None if nothing is."""
         reads = self._stream is not None and self._stream.reads_output
         return self._turn.state.submit_offset if reads and self._turn is not None else None
 
@@ -316,19 +318,19 @@ class Speech:
             self._stream.told(fact)
 
     def said(self, fact: AssistantSaid) -> None:
-        """A channel told a whole message of a turn that goes on."""
+        """Takes a whole message of a turn that goes on, from a channel."""
         if self._stream is None or self._turn is None or not self._turn.is_younger(fact):
             return
         if (piece := self._stream.said(fact.text)) is not None:
             self._tell(piece)
 
     def wants_screen(self, now: float) -> bool:
-        """Whether `seen` wants to know how the screen's characters are drawn."""
+        """Returns True if `seen` wants to know how the screen's characters are drawn."""
         turn, stream = self._turn, self._stream
         return turn is not None and stream is not None and turn.state.phase in _MAY_WORK and stream.wants_screen(now)
 
     def seen(self, look: Look, now: float) -> None:
-        """The screen was judged: tell what there is to tell."""
+        """Takes a judged screen, and publishes its news."""
         turn, stream = self._turn, self._stream
         if turn is None or stream is None or turn.state.phase is not Phase.WORKING:
             return
@@ -341,5 +343,5 @@ class Speech:
 
     @property
     def due(self) -> float | None:
-        """When `seen` wants to be called again, None while nothing is open."""
+        """Returns the time when `seen` wants to be called again, None while nothing is open."""
         return self._stream.due if self._stream is not None else None

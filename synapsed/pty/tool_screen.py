@@ -1,7 +1,7 @@
 """Reads the tool calls of a turn off the screen, by a profile's patterns (`ShownTools`) and while it runs, for programs
-of which no channel tells them.
+whose channels do not report them.
 
-What two looks have agreed on is told, so that half-drawn frames are not; at the turn's end one look must do.
+Two looks must agree on a call, so that half-drawn frames are not published; at the turn's end one look must do.
 """
 
 import re
@@ -19,7 +19,7 @@ from synapsed.terminal.answer import position_below
 from synapsed.terminal.look import Look
 
 CALLS_MAX = 200
-"""Calls of one screen that are read; of more the last ones."""
+"""Number of calls of one screen that are read; the last ones, if there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class _Line:
     begin: int
     end: int
     rank: int
-    """Of those that begin at the same place the lowest counts."""
+    """Rank of the pattern: of those that begin at the same place the lowest counts."""
     named: bool
     call: ShownCall
 
 
 def shown_calls(spec: ShownTools, text: str) -> tuple[ShownCall, ...]:
-    """The calls in `text` (wrapped rows joined), from top to bottom. A line that says that a call has ended belongs to
-    the last one above it that runs: of that tool with that input, where it says so."""
+    """Returns the calls in `text` (wrapped rows joined), from top to bottom. A line that says that a call has ended
+    belongs to the last one above it that runs: of that tool with that input, if it names them."""
     calls: list[ShownCall] = []
     for line in _lines(spec, text):
         call = line.call
@@ -48,7 +48,7 @@ def shown_calls(spec: ShownTools, text: str) -> tuple[ShownCall, ...]:
 
 
 def _above(calls: list[ShownCall], line: _Line) -> int | None:
-    """Which of `calls` ended with `line`; None for one that is told by that line alone."""
+    """Returns the index of the one of `calls` that ended with `line`; None for a call that only that line shows."""
     for at in range(len(calls) - 1, -1, -1):
         same = (calls[at].tool, calls[at].input) == (line.call.tool, line.call.input)
         if calls[at].status == "started" and (same or not line.named):
@@ -57,7 +57,7 @@ def _above(calls: list[ShownCall], line: _Line) -> int | None:
 
 
 def _lines(spec: ShownTools, text: str) -> Iterator[_Line]:
-    """What the patterns find; of two that overlap the upper one."""
+    """Yields the matches of the patterns; of two that overlap the upper one."""
     end = 0
     for line in sorted(_found(spec, text), key=lambda line: (line.begin, line.rank)):
         if line.begin >= end:
@@ -89,17 +89,17 @@ def _line(spec: ShownTools, rank: int, status: str, match: re.Match[str]) -> _Li
 
 
 READ_EVERY_S = 0.1
-"""Between two readings of the screen."""
+"""Seconds between two readings of the screen."""
 
 _RUNS = frozenset({Activity.BUSY, Activity.WAITING})
 
 type _Read = tuple[int, bool, tuple[ShownCall, ...]]
-"""The turn's leg, whether all of its calls are on the screen, and those that are."""
+"""The turn's leg, True if all of its calls are on the screen, and those that are."""
 
 
 class ToolScreen:
-    """The calls of whichever turn runs, where it `reads` them: not where the profile has no patterns for them, or a
-    channel that tells them. `tell` is given what the screen shows whenever that is something else."""
+    """The calls of the running turn, if it `reads` them: not if the profile has no patterns for them, or a channel
+    reports them. `tell` is given the calls on the screen whenever they change."""
 
     def __init__(self, profile: Profile, tell: Callable[[ToolsShown], None]) -> None:
         self._spec = profile.tools
@@ -111,12 +111,12 @@ class ToolScreen:
         self._read: _Read | None = None
         self._told: _Read | None = None
         self._changed_at: float | None = None
-        """When the screen that was read last had come to be."""
+        """Time of the last change of the screen that was read last."""
         self._due = 0.0
         self._open = False
 
     def begin(self, turn: PtyTurn) -> None:
-        """A turn is delivered, or taken up again after a restart, whose calls it `reads`."""
+        """Begins a turn that is delivered, or taken up again after a restart, whose calls it `reads`."""
         self._turn, self._begun = turn, turn.state.submitted
 
     def end(self) -> None:
@@ -125,11 +125,11 @@ class ToolScreen:
 
     @property
     def due(self) -> float | None:
-        """When `seen` wants to be called again; None while nothing is open."""
+        """Returns the time when `seen` wants to be called again; None while nothing is open."""
         return self._due if self._open else None
 
     def seen(self, look: Look, now: float) -> None:
-        """The screen was judged."""
+        """Takes a judged screen."""
         if self._turn is None or self._turn.state.phase is not Phase.WORKING or look.verdict.activity not in _RUNS:
             return
         if now < self._due:
@@ -145,7 +145,7 @@ class ToolScreen:
             self._say(now)
 
     def last(self, screen: str, now: float) -> None:
-        """The turn is about to end."""
+        """Reads the screen for the last time, before the turn ends."""
         if self._turn is not None and self._turn.state.submitted:
             self._read = self._of(screen)
             if self._read not in (None, self._told):
@@ -158,7 +158,7 @@ class ToolScreen:
             self._tell(ToolsShown(channel=CHANNEL, at_ns=int(now * 1e9), turn=task, leg=leg, whole=whole, calls=calls))
 
     def _of(self, screen: str) -> _Read | None:
-        """What `screen` shows; None before it has shown the message."""
+        """Returns the calls on `screen`; None before it has shown the message."""
         assert self._turn is not None
         state, lines = self._turn.state, screen.split("\n")
         below = position_below(lines, self._turn.message, self._answer.start, quoted_too=False)

@@ -1,24 +1,24 @@
-"""One turn on a terminal, decided purely: whether its message was typed and taken, when the turn has ended, and how.
+"""One turn on a terminal, decided purely: if its message was typed and taken, and when and how the turn has ended.
 
-The machine takes facts (what the screen shows, what side channels report, that something was typed or made durable,
-that a deadline came) and returns commands; the `TurnWorker` performs them. It knows no I/O and no clock.
+The machine takes facts (the judged screen, reports of side channels, keys that were typed, records that are durable, a
+deadline) and returns commands; the `TurnWorker` performs them. It knows no I/O and no clock.
 
 ::
 
     PREPARED ◂─▸ PASTING ─▸ SETTLING ◂─▸ SUBMITTING ─▸ SUBMITTED ─▸ WORKING ◂─▸ READING ─▸ OVER
 
-Every phase may end in OVER. A refusal after which the program stops is told to the model in a second leg of the same
-turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the message. Back to PREPARED goes a
-leg too whose text the program did not take and which is taken out again: it is typed once more, a few times.
+Every phase may end in OVER. A refusal after which the program stops is reported to the model in a second leg of the
+same turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the message. A leg whose text
+the program did not take, and which is taken out again, goes back to PREPARED too: it is typed once more, a few times.
 
 Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit key) is written ahead: the
-record says so durably before the keys go out. And each carries an id of its own, which the keeper writes once and
-remembers: a daemon that was killed anywhere between asks the keeper what was written and goes on from there.
+record says so durably before the keys go out. And each has an id of its own, which the keeper writes once and
+remembers: after a daemon was killed at any point, the next one asks the keeper which keys were written and goes on from
+there.
 
-And one makes its end certain: a turn ends by evidence of this turn only. A side channel's report counts when it is
-younger than the submission; the screen's being ready counts when the program was seen to take the message first. What
-the screen shows while the message still stands in the composer is of an earlier turn, which a slow program has not
-finished drawing.
+A third rule makes its end certain: a turn ends by evidence of this turn only. A side channel's report counts when it is
+younger than the submission; a ready screen counts when the program was seen to take the message first. A screen with
+the message still in the composer is of an earlier turn, which a slow program has not finished drawing.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ class PtyTurn(TurnMachine[TurnState]):
         channels_tell: bool,
         denial: str | None = None,
     ) -> None:
-        """`compose` makes keystrokes of a text; what it raises is raised."""
+        """Makes the machine. `compose` makes keystrokes of a text; its errors are passed on."""
         super().__init__(delivery, state, denial)
         self._profile = profile
         self._compose = compose
@@ -73,44 +73,44 @@ class PtyTurn(TurnMachine[TurnState]):
         self._line_oriented = is_line_oriented(profile)
         self._channels_tell = channels_tell
         self._untold = self._tells
-        """A side channel should tell that the turn began or ended, and has not."""
+        """True if a side channel should report that the turn began or ended, and has not."""
         self._shows = not (channels_tell or delivery.command or self._line_oriented)
-        """Nothing but the screen of a full-screen program tells of the turn."""
+        """True if only the screen of a full-screen program has evidence of the turn."""
         self._ready_without_answer = False
         self._read_to = 0
-        """Where the output ended when an answer was last looked for."""
+        """End of the output at the last search for an answer."""
         self._at = 0.0
-        """When the current phase began."""
+        """Time when the current phase began."""
         self._ready_since: float | None = None
         self._at_work_since: float | None = None
-        """Since when the program shows that it works although a refusal should have stopped it."""
+        """Time since which the program shows that it works although a refusal should have stopped it."""
         self._pasted_at_offset = 0
         self._reports = TurnReports()
         self._early: list[ChannelFact] = []
         """Facts that came before the keeper's word that the submit key is written."""
         self.withdrawing = False
-        """The message was not taken, and is being taken out of the composer."""
+        """True while the message, which was not taken, is being taken out of the composer."""
         self._echoed_before = False
-        """It stood elsewhere on the screen when that began: an earlier message was the same."""
+        """True if it was elsewhere on the screen when that began: an earlier message was the same."""
         self._typed_not_before = 0.0
         self.asked_to_stop = False
-        """Somebody has stopped it by synapsed, though the program may not have confirmed that in time."""
+        """True if it was stopped through synapsed, even if the program did not confirm that in time."""
         self.deadline: float | None = None
-        """When `seen` wants to be called again at the latest, monotonic seconds."""
+        """Time at which `seen` wants to be called again at the latest, monotonic seconds."""
 
     @property
     def message(self) -> str:
-        """What the program should have of the present leg's text."""
+        """Returns the program's version of the present leg's text."""
         return self._typed.text
 
     @property
     def ends_blank(self) -> bool:
-        """Whether its last line is a blank one, which ends what the lines before it began."""
+        """Returns True if its last line is a blank one, which ends the block of the lines before it."""
         return not self._typed.text.rpartition("\n")[2].strip()
 
     @property
     def old_marks(self) -> tuple[int, int]:
-        """The marks that are of earlier turns wherever the message is not to be seen. A message that was seen has
+        """Returns the marks that are of earlier turns if the message is not to be seen. A message that was seen has
         scrolled away, and they have before it; one that is stopped may have been taken off the screen instead."""
         scrolled = self.state.located and not self.state.interrupting
         return (0, 0) if scrolled else self.state.marks
@@ -126,7 +126,7 @@ class PtyTurn(TurnMachine[TurnState]):
     # --- the way in ---
 
     def begin(self, now: float, *, fresh: bool = False) -> list[Command]:
-        """Start (`fresh`), or go on after a restart of the daemon; then `seen` is called. The record of a fresh turn
+        """Starts (`fresh`), or goes on after a restart of the daemon; then `seen` is called. The record of a fresh turn
         may have the paste written ahead."""
         self._at = now
         match self.state.phase:
@@ -142,7 +142,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def recalled(self, part: str, offset: int | None, now: float) -> list[Command]:
-        """What the keeper remembers of `part`: the offset of its writing, None where it was never written."""
+        """Takes the keeper's memory of `part`: the offset of its writing, None if it was never written."""
         if self.over:
             return []
         if offset is not None:
@@ -150,7 +150,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return self.held(now)
 
     def saved(self) -> list[Command]:
-        """The record is durable."""
+        """Goes on after the record is durable."""
         if self.state.phase is Phase.PASTING:
             return self.held(self._at) if self.state.interrupting else [Type("paste", self._typed.paste)]
         if self.state.phase is Phase.SUBMITTING:
@@ -158,8 +158,8 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def held(self, now: float) -> list[Command]:
-        """The keys could not be typed after all (a person typed, a dialog came up, or the program may not have come to
-        those that it has): wait again."""
+        """Waits again after keys that could not be typed (a person typed, a dialog came up, or the program may not have
+        read its earlier input)."""
         match self.state.phase:
             case Phase.PASTING if self.state.interrupting:
                 return self._interrupted("interrupted", "not yet typed")
@@ -179,13 +179,14 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def unread(self) -> list[Command]:
-        """The program reads nothing, so that its terminal takes no more of the keys, which are half written."""
+        """Takes the fact that the program reads nothing, so that its terminal takes no more of the keys, which are half
+        written."""
         if self.state.phase is Phase.PASTING:
             return self._taken_back() if self.state.interrupting else self._undelivered(turns.UNREAD)
         return []
 
     def typed(self, part: str, offset: int, now: float) -> list[Command]:
-        """The keys of `part` are written; the output up to `offset` is older."""
+        """Goes on after the keys of `part` are written; the output up to `offset` is older."""
         if part == "paste" and self.state.phase is Phase.PASTING:
             self._go(Phase.SETTLING, now)
             self._pasted_at_offset = offset
@@ -205,7 +206,7 @@ class PtyTurn(TurnMachine[TurnState]):
     # --- what is seen ---
 
     def seen(self, seen: Seen) -> list[Command]:
-        """The screen was judged again, or the deadline came."""
+        """Takes a judged screen, or the deadline."""
         if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
             self.state.located = self.state.located or seen.echoed
             self._composed.note(seen, self.state)
@@ -315,18 +316,19 @@ class PtyTurn(TurnMachine[TurnState]):
             return self._withdraw(seen)
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
-        # It may have it: nobody should repeat it.
+        # It may have it: a repetition would be wrong.
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNKNOWN, seen.verdict.evidence))
 
     def _withdraw(self, seen: Seen) -> list[Command]:
-        """What was typed, and the submit key if it was pressed, a slow program may come to at any time: nothing else is
-        done, or told, until the message is out of the composer, and the program at rest without it."""
+        """Withdraws the message. A slow program may still read the typed text, and the submit key if it was pressed, at
+        any time: nothing else is done, or published, until the message is out of the composer, and the program at rest
+        without it."""
         self.withdrawing, self.deadline = True, None
         self._echoed_before = seen.echoed
         return [TakeOut()]
 
     def _began_late(self, seen: Seen) -> bool:
-        """The program has begun with the message that is being taken back."""
+        """Returns True if the program has begun with the message that is being taken back."""
         if self.state.phase is Phase.SETTLING or self._composed.is_untaken(seen, self.state):
             return False
         echoed = seen.echoed and not self._echoed_before
@@ -334,8 +336,8 @@ class PtyTurn(TurnMachine[TurnState]):
         return left or turns.works(seen) or seen.verdict.activity is Activity.WAITING
 
     def withdrawn(self, gone: bool, now: float, *, misread: bool = False) -> list[Command]:
-        """The message is out of the composer and the program at rest (`gone`), or it could not be brought to that;
-        `misread`: it was never seen in the composer, and may stand elsewhere."""
+        """Takes the result: the message is out of the composer and the program at rest (`gone`), or that did not
+        succeed; `misread`: it was never seen in the composer, and may be elsewhere."""
         if not self.withdrawing:
             return []
         self.withdrawing = False
@@ -372,7 +374,7 @@ class PtyTurn(TurnMachine[TurnState]):
             self._ready_since = seen.now
         untaken = seen.verdict.settled and self._composed.is_untaken(seen, self.state)
         if untaken and not (self.state.taken or self.state.interrupting or self.state.refused):
-            self._go(Phase.SUBMITTED, seen.now)  # what moved on the screen was something else
+            self._go(Phase.SUBMITTED, seen.now)  # the motion on the screen was something else
             return self._submitted(seen)
         if (stopped := self._stopped_by_somebody(seen, since=self._ready_since)) is not None:
             return stopped
@@ -399,13 +401,13 @@ class PtyTurn(TurnMachine[TurnState]):
 
     @property
     def _unproven(self) -> bool:
-        """No channel has told of the turn, and without channels the program was not seen at work: an answer that is
-        empty may be one that has not come yet."""
+        """Returns True if no channel has reported the turn, and without channels the program was not seen at work: an
+        answer that is empty may be one that has not come yet."""
         return self._untold or (self._shows and not self.state.busy_seen)
 
     def _goes_on(self, seen: Seen) -> list[Command]:
-        """A program that works on was not stopped by a refusal: a person may have allowed it in the terminal. One that
-        has given the message back does not work on."""
+        """Takes a program that works on as not stopped by a refusal: a person may have allowed it in the terminal. One
+        that has put the message back does not work on."""
         if self._composed.is_returned(seen, self.state):
             still = self._profile.ready.quiet_ms / 1000 if self.state.interrupting and self.state.left else STALE_S
             self.deadline = seen.changed_at + still
@@ -424,7 +426,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def _stopped_by_somebody(self, seen: Seen, *, since: float) -> list[Command] | None:
-        """What a screen that is ready `since` then says of that; None where it says nothing."""
+        """Returns the end by a stop, if a screen that is ready `since` then shows one; None if it does not."""
         if (
             seen.interrupted
             and self._fresh(seen)
@@ -451,7 +453,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return self._composed.stands_behind_other(composer)
 
     def _fresh(self, seen: Seen) -> bool:
-        """What the chrome says is of this turn: the program has drawn since the submission."""
+        """Returns True if the chrome is of this turn: the program has drawn since the submission."""
         return self.state.submit_offset is None or seen.offset > self.state.submit_offset
 
     def _stopped_by_person(self, evidence: str) -> list[Command]:
@@ -461,7 +463,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return self._type(now, leg=1)
 
     def _type(self, now: float, *, leg: int, typings: int = 0) -> list[Command]:
-        """Begin another leg, or the present one once more, of which nothing is anywhere."""
+        """Begins another leg, or the present one once more, of which nothing is on the screen."""
         self._go(Phase.PREPARED, now)
         self._ready_since = None
         self._early.clear()
@@ -474,7 +476,7 @@ class PtyTurn(TurnMachine[TurnState]):
     # --- what is reported ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """A side channel reported something."""
+        """Takes a report of a side channel."""
         if not self.is_younger(fact):
             return []
         if self.state.phase is Phase.SUBMITTING:
@@ -510,7 +512,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return [FindAnswer(self.state.submit_ns)]
 
     def at_work(self, now: float) -> list[Command]:
-        """The program is not at its prompt: what looks like one was printed."""
+        """Takes the fact that the program is not at its prompt: the text that looks like one was printed."""
         if self.state.phase is Phase.READING:
             self._go(Phase.WORKING, now)
             self.state.busy_seen = True
@@ -518,7 +520,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def found(self, answer: AnswerFound, now: float) -> list[Command]:
-        """The answer's search is over."""
+        """Takes the result of the search for the answer."""
         if self.state.phase is not Phase.READING:
             return []
         if answer.interrupted:
@@ -537,7 +539,7 @@ class PtyTurn(TurnMachine[TurnState]):
     # --- what is asked ---
 
     def interrupt(self) -> list[Command]:
-        """Somebody stops the turn; what follows is told by `seen` or `told`."""
+        """Stops the turn; `seen` or `told` reports the result."""
         if self.state.phase is Phase.PREPARED:
             return self._interrupted("interrupted", "not yet typed")
         if self.state.phase is Phase.PASTING:  # the keys are on their way, or were: what comes of them ends it

@@ -1,5 +1,5 @@
-"""The part that all turns share, whichever way the message goes: how a turn ends, how it is stopped, and the second
-leg, in which the model is told of a refusal after which its program stopped. Pure: it knows no I/O and no clock.
+"""The part that all turns share, with any way of the message: the end of a turn, its stop, and the second leg, in which
+the model learns of a refusal after which its program stopped. Pure: it knows no I/O and no clock.
 
 A machine takes facts and returns the commands to perform, in order.
 """
@@ -22,7 +22,7 @@ from synapsed.tasks.prompt_text import system_mark
 
 
 def marked(task_id: str, note: str | None) -> str | None:
-    """A note of a profile's as the model is told it."""
+    """Returns a profile's note as the model gets it."""
     return system_mark(task_id) + note if note else None
 
 
@@ -30,7 +30,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
     """The machine of one turn."""
 
     def __init__(self, delivery: Delivery, state: Kept, denial: str | None) -> None:
-        """`denial` tells the model that the program stopped since a rule refused a call."""
+        """Makes the machine. `denial` explains to the model that the program stopped because a rule refused a call."""
         self.task_id = delivery.task_id
         self.attempt = delivery.record.attempt
         self.state = state
@@ -39,7 +39,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
 
     @property
     def record(self) -> TurnRecord:
-        """The turn as it is to be durable."""
+        """Returns the turn as it is to be durable."""
         return self._delivery.record.model_copy(update={"link": self.state.model_dump(mode="json")})
 
     @property
@@ -52,11 +52,11 @@ class TurnMachine[Kept: KeptTurn](ABC):
 
     @property
     def text(self) -> str:
-        """The text of the present leg."""
+        """Returns the text of the present leg."""
         return self._delivery.text if self.state.leg == 0 or self.state.note is None else self.state.note
 
     def saved(self) -> list[Command]:
-        """The record is durable."""
+        """Goes on after the record is durable."""
         return []
 
     # --- how it goes ---
@@ -79,7 +79,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return self._over(LinkUndelivered(self.task_id, why), left=left)
 
     def _reported(self, fact: ChannelFact, now: float) -> list[Command]:
-        """A channel reported that of this turn."""
+        """Takes a channel's report about this turn."""
         match fact:
             case AssistantSaid():
                 return [Say(LinkTurnProgress(self.task_id, fact.message_id, fact.text))]
@@ -108,7 +108,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, evidence))
 
     def _stopped(self, evidence: str, now: float, *, denied: bool = False) -> list[Command]:
-        """The program stopped the turn; `denied`: since something was refused, though not by a person."""
+        """Ends the turn that the program stopped; `denied`: because something was refused, though not by a person."""
         if self.state.interrupting:
             return self._interrupted("interrupted", evidence)
         if denied and self.state.note is None:
@@ -121,24 +121,24 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return self._interrupted("person", evidence)
 
     def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
-        """Tell the model so, in another leg, where the profile has words for it."""
+        """Explains that to the model, in another leg, if the profile has words for it."""
         if self.state.note is None or self.state.leg > 0:
             return self._interrupted("refused", evidence)
         return self._say_note(now)
 
     @abstractmethod
     def _find_answer(self, now: float) -> list[Command]:
-        """The turn has ended; what it answered is not known."""
+        """Looks for the answer of a turn that has ended."""
 
     @abstractmethod
     def _say_note(self, now: float) -> list[Command]:
-        """Begin the second leg."""
+        """Begins the second leg."""
 
     # --- what is asked ---
 
     def refuse(self, note: str | None, now: float) -> list[Command]:
-        """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the
-        model."""
+        """Notes that a person chose a dialog's option after which the program stops the turn by itself; `note` then
+        explains it to the model."""
         if not self._runs:
             return []
         self._set_refused(now)
@@ -147,8 +147,8 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return [Save()]
 
     def overrule(self) -> list[Command]:
-        """The refusal does not count: the program did not take it, a later answer was another one, or the program went
-        on working."""
+        """Drops the refusal: the program did not take it, a later answer was another one, or the program went on
+        working."""
         if not self._refused or self.over:
             return []
         self._set_refused(None)
@@ -157,7 +157,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return [Save()]
 
     def go_on(self) -> list[Command]:
-        """The program was not stopped: what it then answers is the turn's answer."""
+        """Drops the stop: the program was not stopped, and its next answer is the turn's answer."""
         if self.over or not self.state.interrupting:
             return []
         self.state.interrupting = False
@@ -166,12 +166,12 @@ class TurnMachine[Kept: KeptTurn](ABC):
     @property
     @abstractmethod
     def _runs(self) -> bool:
-        """The program works on it, as far as is known: it may be stopped by a refusal."""
+        """Returns True if the program works on it, as far as is known: it may be stopped by a refusal."""
 
     @property
     @abstractmethod
     def _refused(self) -> bool:
-        """A person has refused something, after which the program stops."""
+        """Returns True if a person has refused something, after which the program stops."""
 
     @abstractmethod
     def _set_refused(self, at: float | None) -> None: ...

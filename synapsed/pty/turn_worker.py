@@ -1,7 +1,7 @@
-"""What a turn's machine wants done, performed one command after the other.
+"""Performs the commands of a turn's machine, one after the other.
 
 So nothing is given, or typed, before the record that says so is durable, nor typed while something else is being typed;
-and facts that come meanwhile are heard in their order.
+and facts that come meanwhile are handled in their order.
 """
 
 import asyncio
@@ -34,20 +34,20 @@ from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
 from synapsed.terminal.turn_signs import refused_below, said_of_turn
 
 STALLED_S = 3.0
-"""A program that has read nothing of a half-written message for so long is not taking it."""
+"""Seconds without reading after which a program is not taking a half-written message."""
 
 ANSWER_BYTES_MAX = 8 << 20
-"""Output of one turn that is read back for an answer; of more the end is kept."""
+"""Bytes of output of one turn that are read back for an answer; the last ones, if there are more."""
 
 COUNTED_AT_ONCE = 1 << 20
 """Bytes of output that are looked through at once for lines that are not read back."""
 
 KEPT_ROWS = 1000
-"""Rows above an agent's screen that are kept, about: one that shows fewer than half of them has lost none."""
+"""Number of rows above an agent's screen that are kept, about: one that shows fewer than half of them has lost none."""
 
 
 class TurnPerformer[T: TurnMachine[Any]](ABC):
-    """Performs what the machine of the present turn wants. `run` is one task, of one turn after the other."""
+    """Performs the commands of the present turn's machine. `run` is one task, for one turn after the other."""
 
     def __init__(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
@@ -55,48 +55,48 @@ class TurnPerformer[T: TurnMachine[Any]](ABC):
         self._came = asyncio.Event()
         self._saved: asyncio.Future[None] | None = None
         self.idle = asyncio.Event()
-        """Set while the turn wants nothing done."""
+        """Set while the turn has no open command."""
         self.idle.set()
 
     @property
     @abstractmethod
     def turn(self) -> T | None:
-        """The present turn."""
+        """Returns the present turn."""
 
     @property
     def waits_s(self) -> float | None:
-        """How often `rested` is called while nothing is wanted; None: not at all."""
+        """Seconds between the calls of `rested` without commands; None: it is not called."""
         return None
 
     @abstractmethod
     async def perform(self, turn: T, command: turns.Command) -> Sequence[turns.Command]:
-        """Do it; what the turn wants before anything else then."""
+        """Performs it; returns the next commands that the turn wants before anything else."""
 
     @abstractmethod
     def rested(self) -> None:
-        """All that was wanted is done, or time has passed since it was."""
+        """Called when all commands are performed, or time has passed since then."""
 
     def add(self, commands: Sequence[turns.Command]) -> None:
-        """Perform what the machine of the present turn wants."""
+        """Takes the commands of the present turn's machine."""
         if commands and (turn := self.turn) is not None:
             self._work.extend((turn, command) for command in commands)
             self.idle.clear()
             self._came.set()
 
     def recorded(self) -> None:
-        """The record is durable, or need not be any more."""
+        """Notes that the record is durable, or need not be any more."""
         if self._saved is not None and not self._saved.done():
             self._saved.set_result(None)
 
     async def run(self) -> None:
-        """The worker; ends by being cancelled."""
+        """Runs the worker; ends by being cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._came.wait(), self.waits_s)
             while self._work:
                 turn, command = self._work.popleft()
                 if turn is not self.turn or (isinstance(command, turns.Save) and turn.over):
-                    continue  # what is told of its end is not on record: the next daemon goes on from before it
+                    continue  # its reported end is not on record: the next daemon goes on from before it
                 more = await self._save(turn) if isinstance(command, turns.Save) else await self.perform(turn, command)
                 self._work.extendleft((turn, each) for each in reversed(more))
             self._came.clear()
@@ -111,7 +111,7 @@ class TurnPerformer[T: TurnMachine[Any]](ABC):
 
 
 class Performer(Protocol):
-    """What else there is to do on the way, done by the `Driver`."""
+    """Other work on the way, done by the `Driver`."""
 
     def do(self, commands: Sequence[SessionCommand]) -> None: ...
 
@@ -119,7 +119,7 @@ class Performer(Protocol):
 
 
 class TurnWorker(TurnPerformer[PtyTurn]):
-    """The turns of a program whose messages are typed."""
+    """Performs the turns of a program whose messages are typed."""
 
     def __init__(self, terminal: LinkedTerminal, looks: Looks, kernel: KernelChecks, *, performer: Performer) -> None:
         super().__init__(lambda event: terminal.program.emit(event))  # noqa: PLW0108 - it is another when the link is open
@@ -142,7 +142,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         self._looks.soon()  # the machine may wait for what stands on the screen already: nothing else would tell it
 
     async def catch_up(self) -> None:
-        """Read the output of a turn that was under way before."""
+        """Reads the output of a turn that was under way before."""
         session = self._session
         turn, start, upto = session.turn, session.speech.missed_from, session.offset
         if start is not None:
@@ -156,11 +156,11 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             return await self._perform(turn, command)
         except KeeperLost:
             if self._program.keeper().lost is not None:
-                return []  # the exit is told by the keeper's end
+                return []  # the keeper's end reports the exit
             return [_again(command)]  # it was only silent for a while
         except KeeperRefused as error:
             if error.reason == "exited":
-                return []  # that is told too, and what was not submitted is given to the next program
+                return []  # that is reported too, and an unsubmitted message goes to the next program
             return [turns.Say(LinkUndelivered(turn.task_id, f"it could not be typed: {error.message}"))]
 
     async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
@@ -190,8 +190,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         return []
 
     async def _withdraw(self, turn: PtyTurn) -> bool:
-        """Whether the composer is empty, and the program at rest: before the keys that empty it, so that they do not
-        stop what it begins, and after them, as it may have come to the submit key at last."""
+        """Returns True if the composer is empty, and the program at rest: it waits for rest before the keys that empty
+        it, so that they do not stop its next work, and after them, as it may have come to the submit key at last."""
 
         def taken() -> bool:
             return not turn.withdrawing
@@ -203,7 +203,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         emptied = await self._performer.perform(keyboard.take_out(unless=taken, comes=comes))
         rests = emptied and await self._kernel.comes_to_rest(turns.STARVED_S, unless=taken)
         for channel in self._channels:
-            await channel.poll()  # what it has told is heard before more is typed
+            await channel.poll()  # its reports are handled before more is typed
         return rests and (await self._looks.look()).composer.state != "absent"
 
     async def _take_back(self) -> None:
@@ -211,7 +211,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         self._session.misreads()
 
     async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
-        """Tell the agent; at once, where what is `left` may take its time to be seen."""
+        """Reports to the agent; at once, if the text that is `left` may take its time to be seen."""
         session = self._session
         stays = left and (isinstance(event, LinkUndelivered) or await self._unread.ask())
         if left and not stays:
@@ -221,12 +221,12 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         return [turns.TakeBack()] if stays else []
 
     async def _type(self, turn: PtyTurn, part: str, data: bytes) -> Sequence[turns.Command]:
-        """Write it; the machine hears that it is written, or that the program stopped reading half way: the rest is
+        """Writes it; the machine learns that it is written, or that the program stopped reading half way: the rest is
         written when it goes on."""
         self._stage.note(KeysTyped(self._clock.monotonic()))
         self._session.writing = True
         writing = aio.at_once(self._program.keeper().write(data, self._session.input_id(part)))
-        writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may have no waiter
         left = -1
         try:
             while not (await asyncio.wait({writing}, timeout=STALLED_S))[0]:
@@ -239,9 +239,9 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             self._session.writing = False
 
     async def _takes(self, turn: PtyTurn, part: str) -> bool:
-        """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
+        """Returns True if the program, as it is at this very moment, takes these keys for their purpose: while the
         record was written a dialog may have come up, a person have typed, or a message that was stopped have come back
-        before this one; and it may not have read what was typed before."""
+        before this one; and it may not have read its earlier input."""
         learns = self._profile.composer.usual
         if learns and await self._looks.facts.ask() and part == "paste":
             return False
@@ -318,7 +318,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         return turns.AnswerFound(read.text, False, "screen", truncated=cut, missing=missing)
 
     async def _lines_between(self, begin: int, end: int) -> int | None:
-        """How many lines were ended in that output; None where it is not there any more."""
+        """Returns the number of lines that ended in that output; None if it is not there any more."""
         count = 0
         while begin < end:
             at, data = await self._program.keeper().read(begin, min(COUNTED_AT_ONCE, end - begin))
@@ -329,11 +329,11 @@ class TurnWorker(TurnPerformer[PtyTurn]):
 
 
 def _rests(look: Look) -> bool:
-    """The program stands at its composer: what is on its screen is an answer, and not half of one below which it asks
-    something."""
+    """Returns True if the program is at its composer: its screen shows an answer, and not half of one below which it
+    asks something."""
     return look.verdict.activity is Activity.READY and look.composer.state != "absent"
 
 
 def _again(command: turns.Command) -> turns.Command:
-    """For a command that the keeper did not answer: what was to be typed may be half written."""
+    """Returns the command for a command that the keeper did not answer: the keys may be half written."""
     return turns.Recall(command.part, command.data) if isinstance(command, turns.Type) else command

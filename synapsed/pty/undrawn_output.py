@@ -1,13 +1,12 @@
-"""Output that has come and is not drawn: how much of it there may be, and what becomes of it while somebody waits for
-the program.
+"""Output that has come and is not drawn: its limit, and its end while a request waits for the program.
 
-A program may write faster than its screen is drawn: the keeper is asked to pause then, and whatever comes after that
-output (a look, the word that the program has ended) waits for all of it to be drawn, which can take minutes. That is
-right for a turn, whose text is read off the screen. Whoever stops, kills, restarts or interrupts the program does not
-wait for it: as long as somebody does that, what is not drawn within a moment is passed over but for its end, as it is
-when the keeper has overwritten it. Nor is what would take longer to be drawn than anybody waits, as fast as that goes:
-64 MiB of what fills and scrolls the screen take a quarter of an hour, in which the program, which has done that long
-ago, could take no message.
+A program may write faster than its screen is drawn: the keeper is asked to pause then, and everything after that output
+(a look, the word that the program has ended) waits until all of it is drawn, which can take minutes. That is right for
+a turn, whose text is read off the screen. A request to stop, kill, restart or interrupt the program does not wait for
+it: as long as there is one, output that is not drawn within a moment is skipped but for its end, as it is when the
+keeper has overwritten it. Output is also skipped that would take too long to be drawn at the present speed: 64 MiB that
+fill and scroll the screen take a quarter of an hour, in which the program, which has long finished, could take no
+message.
 """
 
 import asyncio
@@ -55,7 +54,7 @@ class UndrawnOutput:
         self._drawn = drawn
         """The offset at which the output ends that is on the screen."""
         self.far_behind = False
-        """So much is not drawn that the keeper was asked to pause: what the screen shows is old."""
+        """True if so much is not drawn that the keeper was asked to pause: the screen is old."""
         self._waiting = 0
         """The number of callers that wait for the program."""
         self._task: asyncio.Task[None] | None = None
@@ -63,10 +62,10 @@ class UndrawnOutput:
         self._ended_at: float | None = None
         """The time at which the program was found to have ended, while its output waits to be drawn."""
         self._measured: tuple[float, int] | None = None
-        """Since when it is behind, and what was drawn then."""
+        """Time since which it is behind, and the drawn offset then."""
 
     def came(self, end: int) -> None:
-        """There is output up to `end`."""
+        """Notes output up to `end`."""
         if end - self._drawn >= UNDRAWN_MAX:
             self._pause()
 
@@ -80,13 +79,13 @@ class UndrawnOutput:
             self._program.client.resume_output()
 
     def drawn(self, offset: int) -> None:
-        """It is drawn up to `offset`."""
+        """Notes that it is drawn up to `offset`."""
         self._drawn = max(self._drawn, offset)
         if self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
             self._resume()
 
     def gone(self, offset: int) -> None:
-        """The keeper has overwritten it up to `offset`: that was not drawn, however fast it went."""
+        """Notes that the keeper has overwritten it up to `offset`: that was not drawn, whatever the speed."""
         if self._measured is not None:
             since, drawn = self._measured
             self._measured = since, drawn + offset - self._drawn
@@ -94,7 +93,7 @@ class UndrawnOutput:
 
     @contextlib.asynccontextmanager
     async def passed_over(self) -> AsyncIterator[None]:
-        """While this is entered, what is not drawn within a moment is passed over."""
+        """Context in which output that is not drawn within a moment is skipped."""
         self._waiting += 1
         if self._task is None or self._task.done():
             self._task = self._program.tasks.spawn(self._keep_up())
@@ -115,7 +114,7 @@ class UndrawnOutput:
                     await asyncio.sleep(KEEP_UP_S)
 
     async def _pass_over(self) -> None:
-        """All but the end of what is not drawn is not drawn any more. Raises KeeperLost, KeeperRefused."""
+        """Skips the undrawn output but for its end. Raises KeeperLost, KeeperRefused."""
         keeper = self._program.keeper()
         self._pause()  # first: nothing is under way then when the keeper has answered
         try:
@@ -131,8 +130,8 @@ class UndrawnOutput:
             self._resume()
 
     def visit(self) -> None:
-        """Ask whether the program has ended, where the word of that would wait for its output, and how much there is
-        of that. Called twice a second."""
+        """Asks if the program has ended, if the word of that would wait for its output, and how much of that there is.
+        Called twice a second."""
         if not self.far_behind and self._drawn >= self._session.offset:
             self._measured = None
         elif self.far_behind and not self._waiting and (self._asking is None or self._asking.done()):
@@ -145,7 +144,7 @@ class UndrawnOutput:
                 if self._is_late(told.spool_end):
                     await self._pass_over()
                 return
-        except (KeeperLost, KeeperRefused):  # that is told
+        except (KeeperLost, KeeperRefused):  # other code reports that
             return
         now = self._clock.monotonic()
         self._ended_at = now if self._ended_at is None else self._ended_at
@@ -154,7 +153,7 @@ class UndrawnOutput:
                 await asyncio.wait({self._program.exited})
 
     def _is_late(self, end: int) -> bool:
-        """Whether output up to `end` would be drawn too late, as fast as that has gone until now."""
+        """Returns True if output up to `end` would be drawn too late, at the speed until now."""
         now = self._clock.monotonic()
         since, drawn = self._measured = self._measured or (now, self._drawn)
         late = (end - self._drawn) * (now - since) > CATCH_UP_S * (self._drawn - drawn)

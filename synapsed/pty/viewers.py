@@ -1,14 +1,14 @@
 """Attached terminals: each a bounded copy of one agent's stream.
 
-A viewer that does not keep up loses nothing it needs: when its buffer is full what waits is dropped, and it is sent the
-whole screen once it reads again, as tmux does. The agent and the other viewers never wait.
+A viewer that does not keep up loses nothing it needs: when its buffer is full the waiting output is dropped, and it is
+sent the whole screen once it reads again, as tmux does. The agent and the other viewers never wait.
 
 A viewer whose terminal has another size than the window never gets the stream, which would be rubbish there: it is
 drawn from the cells, cropped around the cursor, at most 30 times a second.
 
-A viewer that keeps one screen (`terminal.viewer_filter`) has it drawn again where the program goes to its other one.
+A viewer that keeps one screen (`terminal.viewer_filter`) has it drawn again when the program goes to its other one.
 
-A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn again
+A notice is drawn over the last rows of one viewer's screen. While it is there that viewer gets its screen drawn again
 instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
 """
 
@@ -29,30 +29,30 @@ from synapsed.terminal.screen_messages import Redraw
 from synapsed.terminal.viewer_filter import ViewerFilter
 
 BUFFER_MAX = 1 << 20
-"""Bytes that wait for one viewer at the most."""
+"""Bytes that wait for one viewer at most."""
 
 FOCUS = (b"\x1b[I", b"\x1b[O")
-"""What a terminal reports of its focus. (A mouse may select what it is moved over.)"""
+"""Reports of a terminal about its focus. (A mouse may select the window that it is moved over.)"""
 _REPORTS = re.compile(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
 
 PRESENT_S = 120.0
 """Seconds for which a person counts as sitting at the terminal after a sign (key, mouse, focus, another size). Programs
-that tell others who is away wait for ten minutes and more. What is held back here is told to the person alone, and in
-each of these minutes an agent waits for them; two are enough to read what is asked."""
+that notify others of an absence wait for ten minutes and more. A question that is held back here is shown to the person
+alone, and in each of these minutes an agent waits for them; two are enough to read a question."""
 
 NOTICE_S = 3.0
-"""How long a notice stands that does not wait for a key."""
+"""Seconds for which a notice is shown that does not wait for a key."""
 
 NOTICE_EVERY_S = 0.1
-"""How often the screen is drawn again beneath a notice while the program writes."""
+"""Seconds between two redraws of the screen beneath a notice while the program writes."""
 
 
 PANE_EVERY_S = 1 / 30
-"""How often a viewer of another size is drawn at the most."""
+"""Seconds between two redraws for a viewer of another size, at least."""
 
 
 def are_reports(data: bytes) -> bool:
-    """Whether a viewer's terminal wrote that by itself, of its mouse and focus: no key is among it."""
+    """Returns True if a viewer's terminal wrote that by itself, of its mouse and focus: no key is among it."""
     return _REPORTS.fullmatch(data) is not None
 
 
@@ -84,11 +84,11 @@ class ViewedWindow(Protocol):
     async def resize(self, cols: int, rows: int) -> None: ...
 
     def nobody_types(self) -> None:
-        """Somebody has left, and nobody stays who may type."""
+        """Called when a viewer has left, and no other may type."""
         ...
 
     def seen_in(self, outer: OuterTerminal) -> None:
-        """The program is seen in another terminal."""
+        """Called when the program is seen in another terminal."""
         ...
 
 
@@ -102,33 +102,33 @@ class Viewer:
         self._waiting: list[bytes] = []
         self._size = 0
         self._drawing: list[tuple[int, bytes]] | None = None
-        """What the program wrote while the screen is being drawn again, by offset."""
+        """Output of the program while the screen is being drawn again, by offset."""
         self._behind = False
         self._undo = False
-        """Its terminal may be in a state that the next redraw does not count on."""
+        """True if its terminal may be in a state that the next redraw does not count on."""
         self.fits = group.fits(cols, rows)
         self._one_screen = False
         self._clipboard = False
         self._told = ""
-        """The notice for its person where the program would set the clipboard; empty: none is due."""
+        """The notice for its person if the program would set the clipboard; empty: none is due."""
         self._switched = False
-        """The program went to its other screen, which is not drawn yet."""
+        """True if the program went to its other screen, which is not drawn yet."""
         self._ended = False
         self._pass: Callable[[bytes], None] | None = None
         self._ready: Callable[[], bool] = bool
         self._line: TypedLine | None = None
         self._handing = False
-        """What `output` gave last is still on its way."""
+        """True while the last value of `output` is still on its way."""
         self._wake = asyncio.Event()
         self._notice = ""
         self._notice_over: asyncio.TimerHandle | None = None
         self.cols = cols
         self.rows = rows
         self.outer: OuterTerminal | None = None
-        """What its terminal has said of itself, once it has."""
+        """Properties that its terminal has reported, once it has."""
 
     async def redraw(self) -> bytes:
-        """The screen now; the stream goes on from exactly there, if it does."""
+        """Returns the screen now; the stream goes on from exactly there, if it does."""
         self._drop(behind=False)
         undo, self._undo = self._take_back() if self._undo else b"", False
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
@@ -231,7 +231,7 @@ class Viewer:
         self._group.see()
 
     def fit(self) -> None:
-        """This viewer's size, or the window's, may have changed."""
+        """Adapts to a size of this viewer, or the window, that may have changed."""
         fits = self._group.fits(self.cols, self.rows)
         if not (fits and self.fits):
             self._undo = self._undo or fits != self.fits
@@ -255,7 +255,7 @@ class Viewer:
             self._notice_over = asyncio.get_running_loop().call_later(NOTICE_S, self._dismiss)
 
     def _dismiss(self) -> None:
-        """No notice from now on; the screen is drawn again."""
+        """Removes the notice; the screen is drawn again."""
         if self._notice_over is not None:
             self._notice_over.cancel()
         self._notice = ""
@@ -269,7 +269,7 @@ class Viewer:
         self._group.leave(self)
 
     def push(self, offset: int, data: bytes) -> None:
-        """Output of the program, at `offset`."""
+        """Takes output of the program, at `offset`."""
         if self._notice or not self.fits:
             self._behind = True
         if self._drawing is not None and not self._behind:
@@ -292,7 +292,8 @@ class Viewer:
             self.notice(told, stays=False)
 
     def _leave_screen(self, last: bytes) -> None:
-        """The program goes to its other screen after `last`: what it shows is drawn when that has been sent."""
+        """Handles the program's change to its other screen after `last`: that screen is drawn when `last` has been
+        sent."""
         self._hand_on(last)
         self._undo = self._switched = True
         self._redraw_soon()
@@ -312,7 +313,7 @@ class Viewer:
             self._drop(behind=True)
 
     def _drop(self, *, behind: bool) -> None:
-        """Drop what waits; `behind`: the screen is drawn again instead."""
+        """Drops the waiting output; `behind`: the screen is drawn again instead."""
         self._waiting.clear()
         if self._drawing is not None:
             self._drawing.clear()
@@ -320,7 +321,7 @@ class Viewer:
         self._behind = behind
 
     def end(self) -> None:
-        """No more output will come."""
+        """Ends the output."""
         self._ended = True
         self._wake.set()
 
@@ -355,7 +356,8 @@ class Viewers:
         elsewhere."""
 
     def __len__(self) -> int:
-        """Those who are about to come count too: the window takes their size before they see it."""
+        """Returns the number of viewers, with those that are about to come: the window takes their size before they see
+        it."""
         return len(self._viewers) + self._joining
 
     @property
@@ -370,15 +372,16 @@ class Viewers:
         return recent and self.writers > 0
 
     def _sign(self, data: bytes = b"") -> None:
-        """Somebody is there, who typed `data`; a terminal that loses the focus tells that they look elsewhere."""
+        """Notes a sign of a person, who typed `data`; a terminal that loses the focus reports that they look
+        elsewhere."""
         self._signed_at = None if data.endswith(FOCUS[1]) else self._now()
 
     def fits(self, cols: int, rows: int) -> bool:
-        """Whether the window has that size; while it is not known, it is taken to."""
+        """Returns True if the window has that size, or its size is not known."""
         return self._size in (None, (cols, rows))
 
     def resize(self, cols: int, rows: int) -> None:
-        """The window has another size."""
+        """Notes that the window has another size."""
         if self._size != (cols, rows):
             self._size = (cols, rows)
             self._watches.note()
@@ -386,7 +389,7 @@ class Viewers:
                 viewer.fit()
 
     async def join(self, *, cols: int, rows: int, read_only: bool) -> Viewer:
-        """A new viewer; unless it only looks, the window takes its size."""
+        """Returns a new viewer; unless it is read-only, the window takes its size."""
         viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only)
         if not read_only:
             self._sign()
@@ -424,9 +427,9 @@ class Viewers:
                 await self.window.resize(viewer.cols, viewer.rows)
 
     def see(self) -> None:
-        """The terminal may be another one: that of whoever was used last, or else of who came last. When all have
-        left, the colours and the size of the last one stay, which the program still has in mind; its keyboard does
-        not."""
+        """Finds the terminal in which the program is seen, which may be another one: the one that was used last, or
+        else the newest. When all have left, the colours and the size of the last one stay, which the program still has
+        in mind; its keyboard does not."""
         told = [viewer for viewer in self._viewers if viewer.outer is not None]
         seen = next((viewer for viewer in (self._last, *reversed(told)) if viewer in told), None)
         outer = replace(self._outer, keyboard=False) if seen is None or seen.outer is None else seen.outer
@@ -440,7 +443,7 @@ class Viewers:
             viewer.push(offset, data)
 
     def missed(self) -> None:
-        """Output will not come: whoever is sent the stream is drawn the screen instead."""
+        """Notes that output will not come: viewers of the stream get the screen instead."""
         for viewer in self._viewers:
             viewer.draw_again()
 
@@ -455,7 +458,7 @@ class Viewers:
             self.window.nobody_types()
 
     def end(self) -> None:
-        """The program is gone."""
+        """Ends all viewers: the program is gone."""
         self._watches.end()
         for viewer in list(self._viewers):
             viewer.end()

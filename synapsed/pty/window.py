@@ -1,13 +1,13 @@
-"""Sets the size of a program's window, which is that of the attached terminal within a floor and a ceiling, and tells
-the program whether that terminal is dark or light.
+"""Sets the size of a program's window, which is that of the attached terminal within a floor and a ceiling, and reports
+to the program if that terminal is dark or light.
 
-What a program draws in a window as narrow as its prompt cannot be read, by us or by a person. So the window is never
-smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be (`snapshot.bounded`); a smaller terminal shows a
-part of it, a larger one all of it in a corner.
+The drawing of a program in a window as narrow as its prompt cannot be read, by us or by a person. So the window is
+never smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be (`snapshot.bounded`); a smaller terminal
+shows a part of it, a larger one all of it in a corner.
 
-A full-screen program keeps nothing of what leaves its screen: an answer that is longer than the window is read without
-its beginning. So while no terminal is attached, its window has the profile's `answer.rows`. Who attaches gets a window
-of the own size, and it becomes tall again when the last one has left.
+A full-screen program keeps nothing that leaves its screen: an answer that is longer than the window is read without its
+beginning. So while no terminal is attached, its window has the profile's `answer.rows`. A viewer that attaches gets a
+window of its own size, and it becomes tall again when the last one has left.
 """
 
 from collections.abc import Callable
@@ -24,25 +24,25 @@ from synapsed.terminal.unreadable import is_as_drawn, is_defaced
 COLOR_SCHEME_REPORTS = 2031
 
 _BLACK = (0, 0, 0)
-"""What programs are told of a terminal that has not said it."""
+"""Colour that programs get for a terminal that has not reported its own."""
 
 
 @dataclass(slots=True)
 class LastSeen:
-    """The terminal in which a program was seen last, of all that the daemon runs: the next one that begins is told its
-    colours and its cells, because most programs ask once, and before anybody can have attached to them."""
+    """The terminal in which a program was seen last, of all that the daemon runs: the next one that begins gets its
+    colours and its cells, because most programs ask once, and before any viewer can have attached to them."""
 
     outer: OuterTerminal = field(default_factory=OuterTerminal)
 
 
 class Theme:
-    """Of one program, which was told of `outer` at first."""
+    """Colours of one program, which got those of `outer` at first."""
 
     def __init__(self, outer: OuterTerminal) -> None:
         self._light = is_light(outer.background or _BLACK)
 
     def changes(self, outer: OuterTerminal) -> Steps[None]:
-        """The program is seen in `outer` from now on."""
+        """Takes `outer` as the terminal in which the program is seen from now on."""
         background = outer.background or _BLACK
         if is_light(background) is self._light:
             return
@@ -53,30 +53,31 @@ class Theme:
 
 
 COLS_MIN, ROWS_MIN = 20, 5
-"""As of a profile's `cols` and `rows`."""
+"""Least size, as of a profile's `cols` and `rows`."""
 
 NUDGE_COLS = 1
-"""What a window is narrower meanwhile: some programs draw again only for another width."""
+"""Columns by which a window is narrower meanwhile: some programs draw again only for another width."""
 
 NUDGE_S = 0.2
-"""How long a window keeps the other size: two at once would be one that changed nothing."""
+"""Seconds for which a window keeps the other size: two changes at once would be one without effect."""
 
 NUDGE_EVERY_S = 30.0
-"""A program that does not redraw its screen is not asked over and over."""
+"""Seconds between two such requests at least, to a program that does not redraw its screen."""
 
 SETTLED_S = 10.0
-"""What is on the screen so long after it was asked is what it draws: a page that a person opened, or a dialog that is
-not understood. It is asked again only when that changes."""
+"""Seconds after a request when the screen counts as the program's own drawing: a page that a person opened, or a dialog
+that is not understood. It is asked again only when that changes."""
 
 
 def bounded(cols: int, rows: int) -> tuple[int, int]:
-    """The size that a window has where this one is wanted."""
+    """Returns the size of a window for a wanted size."""
     return snapshot.bounded(max(cols, COLS_MIN), max(rows, ROWS_MIN))
 
 
 class Window:
-    """`own` is the program's size while nobody types; `attached` is how many terminals are, `writers` how many of them
-    may type; `told`: a channel of the program's tells its answers."""
+    """The window of one program. `own` is its size while no viewer that types is attached; `attached` is the number of
+    attached terminals, `writers` the number of them that may type; `told`: a channel of the program's reports its
+    answers."""
 
     def __init__(
         self,
@@ -102,24 +103,24 @@ class Window:
         yield Resize(*self.size)
 
     def give_back(self) -> Steps[None]:
-        """The program gets its own size again, unless somebody may type. A tall window is its own."""
+        """Gives the program its own size again, unless a viewer may type. A tall window is its own."""
         cols, rows = self._own
         if not self._writers() and self.size not in (self._own, (cols, self._tall(cols))):
             yield from self.resize(cols, rows)
 
     def join(self, cols: int, rows: int) -> Steps[None]:
-        """Somebody who only looks comes: a tall window becomes theirs, where nobody else has one."""
+        """Gives a tall window the size of a viewer that is read-only, if no other viewer has one."""
         if 0 < self._tall(self.size[0]) <= self.size[1]:
             yield from self.resize(cols, rows)
 
     def wants_rows(self, look: Look) -> bool:
-        """Whether the window is to become tall."""
+        """Returns True if the window is to become tall."""
         shown = look.screen
         short = shown.alternate and shown.rows < self._tall(shown.cols)
         return short and not self._attached() and not self._stretching
 
     def stretch(self) -> Steps[None]:
-        """Make it tall, unless somebody has come."""
+        """Makes it tall, unless a viewer has come."""
         self._stretching = True
         try:
             cols, rows = self.size
@@ -133,24 +134,24 @@ class Window:
         return bounded(cols, self._rows)[1] if self._rows else 0
 
     def may_want_redraw(self, last: Look | None, now: float, *, hurry: bool) -> bool:
-        """Whether a look is worth it: see `wants_redraw`."""
+        """Returns True if a look is worthwhile: see `wants_redraw`."""
         return now - self._nudged_at >= NUDGE_EVERY_S and (hurry or last is None or not is_as_drawn(last))
 
     def wants_redraw(self, look: Look, now: float, *, hurry: bool) -> bool:
-        """Whether the program is to redraw its screen, which something was written over."""
+        """Returns True if the program is to redraw its screen, over which something was written."""
         settled = look.changed_at > self._nudged_at + SETTLED_S
         return settled and is_defaced(self._profile, look, now, hurry=hurry)
 
     def redraw(self, now: float) -> Steps[None]:
-        """Let the program redraw its screen, whatever it is at: the window gets another size, then its own again."""
+        """Makes the program redraw its screen, in any state: the window gets another size, then its own again."""
         self._nudged_at = now
         cols, rows = self.size
         yield Resize(cols - NUDGE_COLS, rows)
         yield Pause(NUDGE_S)
-        yield Resize(*self.size)  # somebody may have changed it meanwhile
+        yield Resize(*self.size)  # another command may have changed it meanwhile
 
     def left_in_redraw(self, kept: tuple[int, int] | None) -> bool:
-        """Whether a daemon that was killed over `redraw` has left the window so. `kept` is its size with the screen
-        that was made durable last."""
+        """Returns True if a daemon that was killed over `redraw` has left the window so. `kept` is its size with the
+        screen that was made durable last."""
         cols, rows = self.size
         return kept == (cols + NUDGE_COLS, rows)

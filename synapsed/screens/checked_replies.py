@@ -1,6 +1,5 @@
-"""What comes of a process of screens, which hostile output may have taken over: checked as a request is, for sizes, and
-for control characters, which would reach a terminal.
-"""
+"""Replies of a process of screens, which hostile output may have taken over: checked as a request is, for sizes, and
+for control characters, which would reach a terminal."""
 
 import base64
 import binascii
@@ -66,7 +65,7 @@ type _Lines = Annotated[tuple[_Line, ...], Field(max_length=SIZE_MAX)]
 
 
 def _read[T](reader: TypeAdapter[T], text: bytes) -> T:
-    """Raises ScreenFrameError."""
+    """Parses `text`. Raises ScreenFrameError."""
     try:
         return reader.validate_json(text)
     except ValidationError as error:
@@ -81,15 +80,15 @@ class _WireScreen(NamedTuple):
     cols: _Size
     rows: _Size
     lines: Annotated[tuple[_Line | tuple[_Cell, _Size], ...], Field(max_length=SIZE_MAX)]
-    """Rows as they are, and runs of rows of the screen that was told last: its first, and the one behind it."""
+    """Rows, and runs of rows of the last reported screen: the first row of each, and the one after it."""
     wrapped: Annotated[tuple[_Cell, ...], Field(max_length=SIZE_MAX)]
-    """Those that are."""
+    """Numbers of wrapped rows."""
     cursor: tuple[_Cell, _Cell]
     cursor_visible: bool
     alternate: bool
     title: _Line
     modes: tuple[_Modes, _Modes] | None
-    """None while they are what was told last."""
+    """None if they have not changed since the last report."""
 
 
 type _WireOption = tuple[_Line, _Line, _Cell, _Cell]
@@ -119,7 +118,8 @@ class _WireMenu(NamedTuple):
 class _WireAsked(NamedTuple):
     prompt: Prompt
     dialog: _Count | None
-    """Which of the profile's dialogs; the one behind them is that for a pause. What is typed is never the process's."""
+    """Number of the profile's dialog; the number after them is the dialog for a pause. The typed text never comes from
+    the process."""
     for_words: Annotated[tuple[_Line, ...], Field(max_length=SIZE_MAX)]
     doubtful: bool
     menu: _WireMenu | None
@@ -156,7 +156,7 @@ class _WireJudged(NamedTuple):
 class _WireLook(NamedTuple):
     judged: _WireJudged | None
     screen: _WireScreen | None
-    """None, of both, while they are what was told last."""
+    """None, for both, if they have not changed since the last report."""
     changed_at: _Time
     steady_at: _Time
     still_since: _Time
@@ -171,7 +171,7 @@ _LOOK = TypeAdapter(_WireLook | None)
 
 
 def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look | None:
-    """`before` is the look that was read last. Raises ScreenFrameError."""
+    """Reads a look; `before` is the one that was read last. Raises ScreenFrameError."""
     told = _read(_LOOK, frame.text)
     if told is None:
         return None
@@ -316,7 +316,7 @@ def _read_asked(told: _WireAsked, profile: Profile) -> Asked:
 class ProcessHello(TypedDict):
     version: int
     rights: list[_Line]
-    """What keeps it from having any: see `sandbox`."""
+    """Reasons why it still has rights: see `sandbox`."""
 
 
 _HELLO = TypeAdapter(ProcessHello)
@@ -331,7 +331,7 @@ _WITNESSES = TypeAdapter(Annotated[tuple[tuple[_Line, _Words, _Time | None, bool
 
 
 def read_hello(frame: ScreenFrame) -> ProcessHello:
-    """Raises ScreenFrameError."""
+    """Reads a greeting. Raises ScreenFrameError."""
     return _read(_HELLO, frame.text)
 
 
@@ -339,12 +339,13 @@ _FAILURE = TypeAdapter(Annotated[_Line, Field(max_length=256)])
 
 
 def read_failure(frame: ScreenFrame) -> str:
-    """Where it failed, and with what. Raises ScreenFrameError."""
+    """Returns the place and the kind of a failure. Raises ScreenFrameError."""
     return _read(_FAILURE, frame.text)
 
 
 def read_replies(text: bytes, upto: int) -> tuple[TerminalReply, ...]:
-    """Raises ScreenFrameError for what no terminal answers: it is typed for the program."""
+    """Reads replies to the program. Raises ScreenFrameError for a text that no terminal answers, because replies are
+    typed for the program."""
     if not text:
         return ()
     try:
@@ -359,7 +360,7 @@ def read_replies(text: bytes, upto: int) -> tuple[TerminalReply, ...]:
 
 
 def read_witnesses(frame: ScreenFrame) -> list[Witness]:
-    """Raises ScreenFrameError."""
+    """Reads witnesses. Raises ScreenFrameError."""
     return [Witness(*one) for one in _read(_WITNESSES, frame.text)]
 
 
@@ -367,7 +368,7 @@ _CHECKPOINT = TypeAdapter(tuple[_Count, _Size, _Size, dict[str, Any]])
 
 
 def read_checkpoint(frame: ScreenFrame) -> Checkpoint:
-    """Raises ScreenFrameError."""
+    """Reads a checkpoint. Raises ScreenFrameError."""
     told = _read(_CHECKPOINT, frame.text)
     if told[0] > frame.offset:
         raise ScreenFrameError("a checkpoint of output that there is not")
@@ -375,7 +376,7 @@ def read_checkpoint(frame: ScreenFrame) -> Checkpoint:
 
 
 def read_text(frame: ScreenFrame) -> str:
-    """Raises ScreenFrameError."""
+    """Reads a text. Raises ScreenFrameError."""
     text = frame.blob.decode("utf-8", "replace")
     if CONTROLS_BUT_BREAKS.search(text):
         raise ScreenFrameError("a text with control characters")
@@ -383,7 +384,7 @@ def read_text(frame: ScreenFrame) -> str:
 
 
 def read_lines(frame: ScreenFrame) -> LinesRead:
-    """Raises ScreenFrameError."""
+    """Reads lines. Raises ScreenFrameError."""
     if not frame.text.isdigit() or len(frame.text) > 9:
         raise ScreenFrameError("no count of lines")
     return LinesRead(read_text(frame), int(frame.text))
@@ -487,17 +488,17 @@ class _WireRows(NamedTuple):
 _ROWS, _RUNS = TypeAdapter(_WireRows), TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)])
 
 ROWS_KNOWN = 2048
-"""Rows of pages that are remembered as looked at: most of a screen stays as it is."""
+"""Number of checked rows of pages that are remembered: most of a screen stays the same."""
 
 
 @lru_cache(maxsize=ROWS_KNOWN)
 def _columns(line: str) -> int:
-    """How many columns the row has. Raises ScreenFrameError."""
+    """Returns the number of columns of the row. Raises ScreenFrameError."""
     return sum(run[0] for run in _read(_RUNS, line.encode()))
 
 
 def read_rows(text: bytes) -> Rows:
-    """Raises ScreenFrameError."""
+    """Reads rows of a page. Raises ScreenFrameError."""
     told = _read(_ROWS, text)
     if len(told.lines) > told.rows or any(_columns(line) > told.cols for line in told.lines):
         raise ScreenFrameError("a row of a page beside it")
@@ -510,12 +511,13 @@ _PENDING = TypeAdapter(_Count)
 
 
 def _for_terminals(redraw: bytes) -> bytes:
-    """No more than what programs write gets to a person's terminal; what is drawn here is left as it is."""
+    """Filters a redraw as the output of programs is filtered for a person's terminal; the drawing itself stays as it
+    is."""
     return ViewerFilter().feed(redraw)
 
 
 def read_redraw(frame: ScreenFrame) -> Redraw:
-    """Raises ScreenFrameError."""
+    """Reads a redraw. Raises ScreenFrameError."""
     pending = _read(_PENDING, frame.text)
     if pending > len(frame.blob):
         raise ScreenFrameError("more of an unfinished sequence than there is")
@@ -528,7 +530,7 @@ def read_redrawn(frame: ScreenFrame) -> bytes:
 
 
 def read_shown(form: str, frame: ScreenFrame) -> Shown | TooLarge:
-    """Raises ScreenFrameError."""
+    """Reads a screen in the requested form. Raises ScreenFrameError."""
     match form:
         case "picture" | "rows" if frame.flag:
             return TooLarge("the screen is too large for a picture: make its window smaller, or ask for its text")

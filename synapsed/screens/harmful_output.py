@@ -1,7 +1,5 @@
-"""Output that ends an emulator: how it is found, and at which byte, in a process that is there for nothing else
-(`synapsed.terminal.probe`); and what of a launch's is not drawn again, which is kept in the agent's directory for the
-next daemon.
-"""
+"""Output that ends an emulator: the search for its place, in a process of its own (`synapsed.terminal.probe`); and the
+record, in the agent's directory, of output that is not drawn again."""
 
 import asyncio
 import contextlib
@@ -35,7 +33,7 @@ class _Record(BaseModel):
 
 
 class HarmRecord:
-    """Of one launch; reads its file, which `of` does in a thread."""
+    """The record of one launch; reads its file, which `of` does in a thread."""
 
     def __init__(self, path: Path, launch_id: str) -> None:
         self._path = path
@@ -56,13 +54,13 @@ class HarmRecord:
 
     @property
     def harm(self) -> Harm | None:
-        """None where all of the output may be drawn."""
+        """The harmful output; None if all of the output may be drawn."""
         if not self._known.quarantines:
             return None
         return Harm(skip_to=self._known.skip_to, blind=self._known.quarantines > QUARANTINES_MAX)
 
     async def pass_over(self, upto: int) -> None:
-        """The output before `upto` is not drawn again."""
+        """Notes that the output before `upto` is not drawn again."""
         known = self._known
         known.skip_to = max(upto, known.skip_to)
         known.quarantines += 1
@@ -73,42 +71,45 @@ class HarmRecord:
 
 
 CPU_S = 30
-"""For output that takes a second at the most: an emulator that goes round in circles. By the clock on the wall the
-output would be blamed for a machine that is busy."""
+"""Seconds for output that takes one second at the most: then the emulator is in an endless loop. They are CPU time,
+because on a busy machine the clock on the wall would blame the output."""
 
 TIMEOUT_S = 600.0
-"""For an emulator that waits for something."""
+"""Seconds for an emulator that waits for something."""
 
 SEARCH_CPU_S = 2
-"""For each trial of the search for where the harm ends: of a doubtful one more is passed over, which does no harm."""
+"""CPU seconds for each trial of the search for the end of the harm: skipping a few harmless bytes more is
+acceptable."""
 
 SEARCH_TIMEOUT_S = 120.0
-"""For the whole of it; then all of the output is passed over. An agent is not held up for longer."""
+"""Seconds for the whole search; then all of the output is skipped. An agent is not held up for longer."""
 
 ENDED_MAX = 3
-"""Trials in a row that others may end (SIGKILL, as of a machine without memory) or stop: they say nothing of the
-output. Then it is believed to be the cause all the same."""
+"""Trials in a row that may be ended from outside (SIGKILL, as on a machine without memory) or stopped: they say nothing
+of the output. After them it is believed to be the cause all the same."""
 
 STOPPED_ASKED_S = 1.0
-"""How often a trial is asked whether others have stopped it (SIGSTOP): it would hold up the trials of other agents."""
+"""Seconds between two checks if a trial was stopped from outside (SIGSTOP): it would hold up the trials of other
+agents."""
 
 
 async def survives(
     checkpoint: Checkpoint | None, output: bytes, *, cpu_s: int = CPU_S, timeout: float = TIMEOUT_S
 ) -> bool:
-    """Whether a process that draws `checkpoint`, then feeds `output`, looks at it and resizes it, ends well."""
+    """Returns True if a process that draws `checkpoint`, feeds `output`, looks at it and resizes it, ends well."""
     return await _probe(checkpoint, output, timeout, cpu_s=cpu_s) is not None
 
 
 async def harm_end(checkpoint: Checkpoint | None, output: bytes) -> int:
-    """How many bytes of `output`, which does not survive, are to be passed over: what is behind them survives. A
-    program that writes lines does not draw its prompt again, so none of that is given up that does no harm."""
+    """Returns the number of bytes of `output`, which does not survive, that are to be skipped: the rest survives. A
+    program that writes lines does not draw its prompt again, so harmless output is not given up."""
     found = await _probe(checkpoint, output, SEARCH_TIMEOUT_S, cpu_s=SEARCH_CPU_S, search=True)
     return int(found) if found else len(output)
 
 
 async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, **options: int) -> bytes | None:
-    """What a process that tries this wrote; None if it did not end well. One that others end is begun again."""
+    """Returns the output of a process that tries this; None if it did not end well. A trial that was ended from outside
+    is repeated."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             for _ in range(ENDED_MAX):
@@ -119,7 +120,7 @@ async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, *
 
 
 async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: int) -> tuple[int | None, bytes]:
-    """How that process ended, and what it wrote."""
+    """Returns the exit code of that process, and its output."""
     drawn = checkpoint.redraw if checkpoint is not None else b""
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
     process = await aio.whole(  # called off while it begins, asyncio would leave the pipe to it open
@@ -143,7 +144,7 @@ async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: i
 
 
 async def _end_if_stopped(process: asyncio.subprocess.Process) -> None:
-    """Kill it as soon as others have stopped it: then it counts as one that others ended."""
+    """Kills a process as soon as it was stopped from outside: then it counts as one that was ended from outside."""
     with contextlib.suppress(ChildProcessError):  # it has ended, and was waited for
         while process.returncode is None:
             await asyncio.sleep(STOPPED_ASKED_S)
@@ -153,7 +154,7 @@ async def _end_if_stopped(process: asyncio.subprocess.Process) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Returns when it has ended."""
+    """Ends it; returns when it has ended."""
     if process.returncode is None:
         process.kill()
         await process.wait()

@@ -1,6 +1,5 @@
-"""The processes of screens, and which screen is drawn by which: so many in one as its memory allows, and no more
-processes than there are processors for.
-"""
+"""The processes of screens, and the distribution of screens to them: as many in one process as its memory allows, and
+no more processes than processors."""
 
 import asyncio
 import itertools
@@ -19,17 +18,17 @@ from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.screen_process import ScreenProcess
 
 SCREENS_EACH = 8
-"""So many fit a process of 30 MB; of more each takes 0.75 MB."""
+"""Number of screens that fit a process of 30 MB; each further one takes 0.75 MB."""
 
 PROCESSES_MAX = 2
 
 CHECK_S = 0.5
 
 DELAY_MAX_S = 10.0
-"""Between two tries to begin a process that does not come to begin."""
+"""Seconds between two tries to begin a process that fails to begin."""
 
 KEPT_TRIES = 2
-"""Processes that may end at a screen that was kept; those that others end do not count."""
+"""Number of processes that may end at a kept screen, without those that were ended from outside."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
@@ -39,47 +38,49 @@ class PlacedScreen(Protocol):
 
     @property
     def works_since(self) -> int | None:
-        """What `ScreenPool.order` was when something was to be done for it that is not done; None for nothing."""
+        """Value of `ScreenPool.order` at its oldest unfinished request, or None."""
         ...
 
     def came(self, frame: ScreenFrame) -> None: ...
 
     def lost(self, *, suspect: bool, outside: bool) -> None:
-        """Its process has ended; `suspect`: it may have been at work on this one; `outside`: somebody else ended it."""
+        """Called when its process has ended; `suspect`: the process may have been at work on this screen; `outside`: it
+        was ended from outside."""
         ...
 
 
 class ScreenPool:
-    """`processes`: at the most. `program`: the command line of one, without the pid of its parent."""
+    """Distributes screens to at most `processes` processes. `program` is the command line of one, without the pid of
+    its parent."""
 
     def __init__(self, processes: int | None = None, program: Sequence[str] | None = None) -> None:
         self._program = program or own_python.command("synapsed.screens.worker")
         self._most = processes or min(PROCESSES_MAX, usable_cpus())
         self._processes: dict[ScreenProcess, dict[int, PlacedScreen]] = {}
         self._ending = aio.TaskSet()
-        """Waits for those that are of no use any more."""
+        """Waits for processes that are no longer used."""
         self._numbers = itertools.count(1)
         self._delay = 0.0
         self._closed = False
         self._watch: asyncio.Task[None] | None = None
         self.order = itertools.count(1)
-        """Of what is told and asked."""
+        """Order of all messages to screens."""
         self.trials = asyncio.Lock()
-        """One at a time: each takes a process."""
+        """Allows one trial at a time: each takes a process."""
 
     @property
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes if process.pid is not None]
 
     def begin(self) -> None:
-        """A screen is about to come: begin a process, unless there is one."""
+        """Begins a process, unless there is one, because a screen is about to come."""
         if self._watch is None:
             self._watch = asyncio.get_running_loop().create_task(self._watching())
         if not self._processes:
             self._begin()
 
     def place(self, screen: PlacedScreen) -> "Seat":
-        """A seat for `screen` in a process, which is begun if no process has room."""
+        """Returns a seat for `screen` in a process, which is begun if no process has room."""
         self.begin()
         process = min(self._processes, key=lambda one: len(self._processes[one]))
         if len(self._processes[process]) >= SCREENS_EACH and len(self._processes) < self._most:
@@ -114,8 +115,8 @@ class ScreenPool:
         self._processes.get(process, {}).pop(number, None)
 
     def _over(self, process: ScreenProcess, at: int | None, reason: str) -> None:
-        """It was at work on what it said last that it begins with (`at`), if that is not done; or, where it had nothing
-        to do before, on what waits longest."""
+        """Handles the end of a process. It was at work on the screen `at` that it announced last, if that is not
+        finished; or, if it was idle before, on the screen that waits longest."""
         screens = self._processes.pop(process, {})
         self._ending.spawn(process.wait())
         if self._closed:
@@ -135,7 +136,7 @@ class ScreenPool:
                 process.check(work=any(screen.works_since is not None for screen in screens.values()))
 
     async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
-        """What the screen shows that was kept (`scrollback`: as text, with the rows above it). Raises SynapsedError."""
+        """Returns the kept screen (`scrollback`: as text, with the rows above it). Raises SynapsedError."""
         tries = 0
         while tries < KEPT_TRIES:
             request = _Kept(form)
@@ -155,7 +156,7 @@ class ScreenPool:
         raise SynapsedError("the screen that was kept cannot be drawn: the emulator does not come through it")
 
     async def close(self) -> None:
-        """End all of them."""
+        """Ends all of them."""
         self._closed = True
         if self._watch is not None:
             self._watch.cancel()
@@ -173,7 +174,8 @@ class _Kept:
         self.answer: asyncio.Future[Shown | TooLarge | None] = asyncio.get_running_loop().create_future()
 
     def came(self, frame: ScreenFrame) -> None:
-        """Raises ScreenFrameError for what cannot be: its process is ended, and the next one is asked."""
+        """Takes a frame. Raises ScreenFrameError for an impossible one: its process is ended, and the next one is
+        asked."""
         if frame.kind != FrameKind.ANSWER:
             raise ScreenFrameError("output drawn of a screen that was kept")
         shown = checked_replies.read_shown(self._form, frame)

@@ -1,8 +1,8 @@
-"""The protocol between the daemon and a process of screens: frames of a fixed header, JSON and bytes; what the daemon
-says in them, and how that process writes what it answers.
+"""The protocol between the daemon and a process of screens: frames of a fixed header, JSON and bytes; the daemon's
+messages in them, and the process's answers.
 
-Both come of one installation. The first frame of the process says its version all the same: files may have been
-replaced since the daemon began.
+Both come from one installation. The first frame of the process has its version all the same, because files may have
+been replaced since the daemon began.
 """
 
 import base64
@@ -43,7 +43,7 @@ from synapsed.terminal.screen_messages import (
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 VERSION = 5
-"""Of all that is defined here."""
+"""Version of all definitions here."""
 
 TEXT_MAX = 4 << 20
 """Bytes of a frame's JSON: a screen of 1000 x 1000 is about one million characters."""
@@ -55,12 +55,11 @@ _HEAD = struct.Struct("<IIBBIQQd")
 
 
 AS_DRAWN, KINDS, WHOLE = 2, 4, 8
-"""In `flag` of what is asked: as the screen is by now, without the output that waits to be drawn; the rest as of
-`Ask`."""
+"""Bits in the `flag` of a request: the screen as it is now, without the waiting output; the others as in `Ask`."""
 
 
 class ScreenFrameError(Exception):
-    """What came is no frame, or says what cannot be."""
+    """A frame is malformed, or its content is impossible."""
 
 
 class FrameKind(IntEnum):
@@ -71,7 +70,7 @@ class FrameKind(IntEnum):
     RESIZE = 4
     CLOSE = 5
     PASS = 6
-    """Output that ends before `offset`, and is not drawn, is not drawn any more."""
+    """Waiting output that ends before `offset` is dropped without drawing."""
     LOOK = 16
     EXPLAIN = 17
     CHECKPOINT = 18
@@ -88,12 +87,12 @@ class FrameKind(IntEnum):
     ANSWER = 67
     FAILED = 68
     AT = 69
-    """It begins with something of that agent; not said where it had nothing to do before."""
+    """The process begins work for that agent; not sent if it was idle before."""
 
 
 class ScreenFrame(NamedTuple):
-    """`agent` is whose screen it is about, by a number that the daemon gave; `number` that of a request, which its
-    answer repeats; `offset` a spool offset (from the process: up to which output is drawn)."""
+    """`agent` is the number that the daemon gave the screen; `number` is that of a request, which its answer repeats;
+    `offset` is a spool offset (from the process: the end of the drawn output)."""
 
     kind: int
     agent: int = 0
@@ -113,7 +112,7 @@ def encode(frame: ScreenFrame) -> bytes:
 
 
 class ScreenFrameReader:
-    """Frames out of a stream that is cut anywhere. Raises ScreenFrameError for one that is too long."""
+    """Reads frames from a stream that is cut anywhere. Raises ScreenFrameError for one that is too long."""
 
     def __init__(self) -> None:
         self._came = bytearray()
@@ -160,13 +159,13 @@ def _told(value: Any) -> bytes:
 
 
 def _told_of_screen(value: Any) -> bytes:
-    """What stands on a screen may have any character, and what is told has no control characters."""
+    """Encodes text of a screen, which may have any character, without control characters."""
     told = _told(value)
     return _PRINTED.sub("\ufffd".encode(), told) if b"\xc2" in told or b"\x7f" in told else told
 
 
 def _clean(text: str) -> str:
-    """Titles have what terminals would act on."""
+    """Replaces characters in titles that terminals would act on."""
     return CONTROLS.sub("\ufffd", text) if CONTROLS.search(text) else text
 
 
@@ -230,17 +229,17 @@ def read_note(text: bytes) -> Note:
 
 
 def write_ask(ask: Ask) -> bytes:
-    """Returns what of it is known (`Ask.known`); the rest is in the frame's head."""
+    """Returns the known fields of the request (`Ask.known`); the rest is in the frame's head."""
     return _told(ask.known)
 
 
 def asking(kind: FrameKind, ask: Ask, text: bytes, flag: int = 0) -> ScreenFrame:
-    """Returns the frame that asks with `ask`, of which `text` is what `write_ask` has made."""
+    """Returns the frame for `ask`; `text` is the result of `write_ask`."""
     return ScreenFrame(kind, now=ask.now, flag=flag | KINDS * ask.kinds | WHOLE * ask.whole, text=text)
 
 
 def read_ask(frame: ScreenFrame, before: Ask | None = None) -> Ask:
-    """`before` is what was asked with last: a frame without text knows nothing else."""
+    """Reads a request; `before` is the last one: a frame without text has the same known fields."""
     known = before
     if frame.text:
         in_turn, facts, learned, given_back, kernel, unbegun = json.loads(frame.text)
@@ -276,7 +275,7 @@ _JUDGED = attrgetter("verdict", "composer", "record", "worked_until", "turn_open
 
 
 def write_look(look: Look | None, profile: Profile, before: Look | None) -> tuple[bytes, bytes]:
-    """`before` is the look that was written last: what is as it was then is left out."""
+    """Writes a look; `before` is the one that was written last, and unchanged fields are left out."""
     if look is None:
         return b"null", b""
     same = before is not None and _JUDGED(look) == _JUDGED(before)
@@ -348,7 +347,8 @@ def _screen(screen: ScreenSnapshot, before: Look | None) -> tuple[Any, ...]:
 
 
 def _lines(lines: Sequence[str], known: Sequence[str]) -> list[str | list[int]]:
-    """Returns the rows, those that stand one after the other in `known` as where they begin and end there."""
+    """Returns the rows; runs of rows that stand one after the other in `known` become their first and last number
+    there."""
     told: list[str | list[int]] = []
     places = {line: row for row, line in enumerate(known)}
     run, end = [0, 0], len(known)
@@ -437,6 +437,6 @@ def read_pane(text: bytes) -> tuple[int, int, list[str]]:
 
 
 def write_failure(error: BaseException) -> bytes:
-    """Where in this code, and of what kind; what it says may be of the output."""
+    """Returns the place in this code and the kind of the error, without its message, which may contain output."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return _told(f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"[:256])

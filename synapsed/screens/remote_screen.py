@@ -1,10 +1,9 @@
-"""The screen of one program, drawn elsewhere (`worker`): what is told and asked goes there, what comes back is checked,
-and the last look is kept for who asks next: while nothing was told since, another one would say the same.
+"""The screen of one program, drawn elsewhere (`worker`): notes and requests go there, answers are checked, and the last
+look is kept for the next request, since another one would be the same until something changes.
 
-When its process ends, the screen is drawn once more from its last checkpoint and the spool, and what was asked is asked
-again: whoever asked waits a little longer. Where the process was at work on this screen, that output is tried first, in
-a process of its own (`harmful_output`); what does not come through that, or has ended processes again and again, is
-passed over.
+When its process ends, the screen is drawn once more from its last checkpoint and the spool, and open requests are sent
+again: their callers wait a little longer. If the process was at work on this screen, that output is tried first, in a
+process of its own (`harmful_output`); output that fails there, or has ended processes again and again, is skipped.
 """
 
 import asyncio
@@ -52,25 +51,26 @@ from synapsed.terminal.screen_messages import (
 
 
 class KeptLook:
-    """One look, and what it was asked with. Pure."""
+    """One look, and its request. Pure."""
 
     def __init__(self) -> None:
         self._kept: tuple[Look, Ask] | None = None
         self.changes = 0
-        """How often something was told that may make another look say something else."""
+        """Number of changes that may make another look differ."""
 
     def changed(self) -> None:
         self._kept = None
         self.changes += 1
 
     def keep(self, look: Look, ask: Ask, changes: int) -> None:
-        """`changes` is how many there were when it was asked for: a look that was overtaken by one is not kept."""
+        """Keeps a look; `changes` is the number of changes at its request: a look that was overtaken by a change is not
+        kept."""
         if changes == self.changes:
             self._kept = look, ask
 
     def answers(self, ask: Ask) -> Look | None:
-        """The look, if it is what `ask` would get. It may say more than is asked for. Whoever wants a whole one gets
-        no look in the middle of a frame."""
+        """Returns the look if `ask` would get the same. It may have more than was requested. A request for a whole
+        frame gets no look in the middle of a frame."""
         if self._kept is None:
             return None
         look, asked = self._kept
@@ -86,10 +86,10 @@ TRIES_MAX = 2
 """Trials that output may pass although a process has ended at it; then it is believed to be the cause all the same."""
 
 CHUNK = 64 * 1024
-"""Of the spool, to a process that draws a screen once more."""
+"""Bytes of the spool that go at once to a process that draws a screen once more."""
 
 AHEAD = 512 * 1024
-"""Of that as much as may be undrawn."""
+"""Bytes of it that may be undrawn there."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
@@ -98,7 +98,7 @@ type Told = Callable[[StageEvent], None]
 
 @dataclass(slots=True)
 class _Asked:
-    """What was asked and is not answered. `read` makes the answer of a frame, or raises ScreenFrameError."""
+    """A request without an answer yet. `read` makes the answer from a frame, or raises ScreenFrameError."""
 
     frame: ScreenFrame
     read: Callable[[ScreenFrame], Any]
@@ -107,23 +107,23 @@ class _Asked:
 
 
 class RemoteStage:
-    """`checkpoint` is where the screen begins, as far as it is of this launch, which began at `launch_start`; `kept`
+    """`checkpoint` is the beginning of the screen, if it belongs to this launch, which began at `launch_start`; `kept`
     reads the last one."""
 
     _ended_at = -1
-    """Up to where output had come when somebody else ended the process that was at work on it."""
+    """End of the output when the process at work on it was ended from outside."""
 
     _passed_to = 0
-    """Up to where output is not drawn any more, because nobody waits for it."""
+    """End of output that is no longer drawn, because no caller waits for it."""
 
     _before: Look | None = None
     """The last look of the process that has the screen."""
 
     _known: tuple[tuple[object, ...], bytes] = ((), b"")
-    """What looks are asked with (`Ask.known`), and how that is told."""
+    """Known fields of the last request (`Ask.known`), and their encoding."""
 
     _known_there: bytes | None = None
-    """What of that the process was told last: it is not told it again."""
+    """The encoding that the process got last: it is not sent again."""
 
     def __init__(
         self,
@@ -164,44 +164,45 @@ class RemoteStage:
         self._seat: Seat | None = None
         self._works_since: int | None = None
         self._live = False
-        """What is told goes to the process; else it is drawing this screen once more, or about to."""
+        """True if notes go to the process; else it is drawing this screen once more, or about to."""
         self._closed = False
         self._heard = False
-        """Since it has this screen."""
+        """True if the process has answered since it has this screen."""
         self._fed = self._sent = self._drawn = self.start.offset
-        """Up to where the output came, went to the process, and is drawn."""
+        """Ends of the output that came, was sent to the process, and is drawn."""
         self._progress = asyncio.Event()
         self._tried = (0, 0)
-        """Up to where output was tried, and how often."""
+        """End of the output that was tried, and the number of trials."""
         self._suspected: set[int] = set()
-        """What was asked when that was: once it is answered, the output is not the cause."""
+        """Requests that were open at that time: once they are answered, the output is not the cause."""
         self._asked: dict[int, _Asked] = {}
         self._numbers = itertools.count(1)
         self._look = KeptLook()
         self._notes: dict[str, tuple[int, Note]] = {}
-        """The last of each kind, with up to where output had come, in the order in which they were told."""
+        """The last note of each kind, with the end of the output at that time, in their order."""
         self._untold: list[tuple[int, Note]] = []
-        """Of those what the process that draws the screen once more is still to be told."""
+        """The notes that are still to be sent to the process that draws the screen once more."""
 
     def _of_launch(self, checkpoint: Checkpoint | None) -> Checkpoint | None:
-        """At the very offset where this launch began it is the last launch's screen."""
+        """Returns the checkpoint if it is of this launch: at the very offset where this launch began it is the last
+        launch's screen."""
         return checkpoint if checkpoint is not None and checkpoint.offset > self._launch_start else None
 
     @property
     def drawn_from(self) -> float:
-        """The offset from which on output may be given to an emulator."""
+        """Offset from which on output may be given to an emulator."""
         harm = self._harms.harm
         return 0.0 if harm is None else harm.until
 
     def _drawn_from(self, offset: int) -> int:
-        """From `offset`, but for what is passed over."""
+        """Returns `offset`, or the end of skipped output."""
         harm = self._harms.harm
         return max(offset, self._passed_to, 0 if harm is None else harm.skip_to)
 
-    # --- what is told ---
+    # --- notes ---
 
     def open(self, told: Told) -> None:
-        """Begin; `told` is given what comes of itself."""
+        """Begins; `told` gets the unrequested results."""
         self._told = told
         self._take_seat(self._checkpoint)
         self._sizes.forget_due()  # `resize` tells since when
@@ -209,7 +210,7 @@ class RemoteStage:
         self._live = True
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """The program wrote `data` at `offset`; `continues`: with what came before it is one piece."""
+        """Takes the output `data` at `offset`; `continues`: it is one piece with the output before it."""
         self._look.changed()
         self._fed = offset + len(data)
         if self._live:
@@ -226,7 +227,7 @@ class RemoteStage:
 
     def note(self, note: Note) -> None:
         if isinstance(note, StopOver) and not self._may_stop:
-            return  # nobody has asked the turn to stop
+            return  # the turn was not asked to stop
         self._look.changed()
         match note:
             case TurnOpened() | TurnClosed():
@@ -246,8 +247,8 @@ class RemoteStage:
 
     @property
     def _may_stop(self) -> bool:
-        """Whether the observer may have been told that the turn was asked to stop, and not that this is over; no
-        checkpoint says so."""
+        """True if the observer may have been informed that the turn was asked to stop, and not of the end of that;
+        checkpoints do not contain it."""
         return isinstance(self._notes.get("stop", (0, None))[1], StopAsked)
 
     def _keep(self, kind: str, note: Note) -> None:
@@ -260,7 +261,7 @@ class RemoteStage:
         self._say(ScreenFrame(FrameKind.NOTE, text=protocol.write_note(note)))
 
     def resize(self, cols: int, rows: int, at: int | None = None) -> None:
-        """The window has that size from output `at` on; None: from here on."""
+        """Sets the size of the window from output `at` on; None: from here on."""
         self._look.changed()
         self._sizes.resize((cols, rows), self._sizes.last_at(self._fed) if at is None else at, self._sent)
         if self._live:
@@ -271,7 +272,7 @@ class RemoteStage:
             self._say(ScreenFrame(FrameKind.RESIZE, number=cols, offset=rows))
 
     async def close(self) -> None:
-        """What is asked is not answered any more: whoever waits for it, or asks later, gets KeeperLost."""
+        """Ends all requests: open and later ones get KeeperLost."""
         self._live, self._closed = False, True
         if self._seat is not None:
             self._seat.leave()  # first: a process that ends now has nothing to tell here, nor is another one begun
@@ -280,13 +281,13 @@ class RemoteStage:
         for asked in self._asked.values():
             if not asked.answer.done():
                 asked.answer.set_exception(_gone())
-                asked.answer.exception()  # perhaps nobody waits for it
+                asked.answer.exception()  # perhaps no caller waits for it
         self._asked.clear()
 
     # --- what is asked ---
 
     async def look(self, ask: Ask) -> Look | None:
-        """None only where a whole look is wanted, and the program is in the middle of a frame."""
+        """Returns the look. None only if a whole look is wanted, and the program is in the middle of a frame."""
         if (kept := self._look.answers(ask)) is not None:
             return kept
         changes = self._look.changes
@@ -343,13 +344,13 @@ class RemoteStage:
         try:
             return await answer
         finally:
-            if not self._live:  # no process has it: it is not asked again for somebody who has gone
+            if not self._live:  # no process has it: a cancelled request is not repeated
                 self._asked.pop(number, None)
 
     # --- what comes ---
 
     def came(self, frame: ScreenFrame) -> None:
-        """Raises ScreenFrameError for what cannot be."""
+        """Takes a frame of the process. Raises ScreenFrameError for an impossible one."""
         self._heard = True
         if not self._drawn <= frame.offset <= self._sent:
             raise ScreenFrameError(
@@ -377,7 +378,7 @@ class RemoteStage:
 
     @property
     def works_since(self) -> int | None:
-        """See `pool.PlacedScreen`."""
+        """Implements `pool.PlacedScreen`."""
         return self._works_since
 
     @property
@@ -385,7 +386,7 @@ class RemoteStage:
         return not self._heard or self._drawn < self._sent or (self._live and bool(self._asked))
 
     def lost(self, *, suspect: bool, outside: bool) -> None:
-        """The process has ended: see `pool.PlacedScreen`."""
+        """Handles the end of the process: see `pool.PlacedScreen`."""
         self._look.changed()
         self._seat = self._before = self._works_since = None
         self._live = False
@@ -396,16 +397,16 @@ class RemoteStage:
         self._drawing_again = self._tasks.spawn(self._draw_again(left, outside))
 
     def _by_chance(self) -> bool:
-        """Whether a process that others ended was not at the same output before: then nothing is tried, which takes its
-        time."""
+        """Returns True if a process that was ended from outside was not at the same output before: then nothing is
+        tried, because a trial takes time."""
         before, self._ended_at = self._ended_at, self._sent
         return not self._drawn <= before <= self._sent
 
     # --- drawn again ---
 
     async def _draw_again(self, left: tuple[int, int] | None, outside: bool) -> None:
-        """`left`: the process may have ended at that part of the output, or at what was asked of it; `outside`:
-        somebody else ended it."""
+        """Draws the screen once more. `left`: the process may have ended at that part of the output, or at a request
+        about it; `outside`: it was ended from outside."""
         try:
             checkpoint = self._of_launch(await self._kept())
         except StoreError as error:  # then it is drawn from where the launch began
@@ -420,7 +421,7 @@ class RemoteStage:
         self._take_seat(checkpoint)
         try:
             whole = await self._read_again()
-        except OSError as error:  # what is behind is drawn all the same, and whoever asked is answered
+        except OSError as error:  # the rest is drawn all the same, and requests are answered
             log.error("output cannot be read back", agent_id=self._agent_id, error=str(error))  # noqa: TRY400
             whole = False
         if self._sent < self._fed:
@@ -435,7 +436,7 @@ class RemoteStage:
             self._say(asked.frame)
 
     async def _read_again(self) -> bool:
-        """Draw what the spool has of the output that came before; whether it has all of it. Raises OSError."""
+        """Draws the earlier output from the spool. Returns True if the spool has all of it. Raises OSError."""
         whole = True
         reader = await asyncio.to_thread(SpoolReader, str(self._spool))
         while self._sent < self._fed:
@@ -455,7 +456,8 @@ class RemoteStage:
         return whole
 
     def _tell_due(self) -> int:
-        """Tell what was told before more output came than is sent by now; up to where output comes before the next."""
+        """Sends the notes that came before the next unsent output; returns the end of the output that comes before the
+        next note."""
         while self._untold and self._untold[0][0] <= self._sent:
             self._tell(self._untold.pop(0)[1])
         return self._untold[0][0] if self._untold else self._fed
@@ -475,7 +477,7 @@ class RemoteStage:
         self._untold = list(self._notes.values())
 
     def _feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """Each part of it is drawn in the size that the window had then."""
+        """Draws each part of the output in the size that the window had then."""
         self._sent = offset
         self._draw_due()
         while data:
@@ -498,7 +500,7 @@ class RemoteStage:
         return look._replace(text=b"") if look.text == before else look
 
     async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int], outside: bool) -> None:
-        """Try what the process was at work on; what harms is not drawn again."""
+        """Tries the output that the process was at work on; harmful output is not drawn again."""
         for asked in self._asked.values():
             if asked.frame.kind == FrameKind.LINES:
                 await self._examine_lines(asked, outside)
@@ -522,14 +524,14 @@ class RemoteStage:
             self._told(Harmed(harm))
 
     def _passes(self, left: tuple[int, int]) -> bool:
-        """What did no harm in a trial: whether that may be believed."""
+        """Returns True if output that passed a trial may be believed harmless."""
         tried, tries = self._tried
         self._suspected = {asked.frame.kind for asked in self._asked.values()} or {FrameKind.LOOK}
         self._tried = left[1], tries + 1 if tries and left[0] <= tried <= left[1] else 1
         return self._tried[1] <= TRIES_MAX
 
     async def _examine_lines(self, asked: _Asked, outside: bool) -> None:
-        """An answer is read with an emulator of its own."""
+        """Tries the lines of a request, which are read with an emulator of their own."""
         asked.tries += not outside
         output = asked.frame.blob
         if not await harmful_output.survives(None, output):

@@ -1,4 +1,4 @@
-"""One process of screens, as the daemon sees it: begun, spoken with, watched and ended."""
+"""One process of screens, as the daemon sees it: its start, messages, supervision and end."""
 
 import asyncio
 import contextlib
@@ -16,30 +16,30 @@ from synapsed.screens import checked_replies
 from synapsed.screens.protocol import VERSION, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 
 HANGS_CPU_S = 2.0
-"""A process that has computed for so long, of its own time, and said nothing is ended: something does not return."""
+"""CPU seconds without a message after which a process is ended: a call does not return."""
 
 BEGINS_CPU_S = 30.0
 """The same until it has begun."""
 
 ALIVE_CPU_S = 60.0
-"""The same where it says that it is at work, and does not come to an end of anything."""
+"""The same if it reports work, but finishes nothing."""
 
 CLOSED_S = 1.0
-"""One that has closed its socket, and lives on for so long, is ended."""
+"""Seconds that a process may live after it has closed its socket."""
 
 WAITS_CHECKS = 4
-"""One that has work and neither computes nor waits for the CPU is ended at so many checks in a row: it is stopped, or
-waits for something that never comes."""
+"""Checks in a row with work, but without computing and without waiting for the CPU, after which it is ended: it is
+stopped, or waits for something that never comes."""
 
 SOON_BYTES = 64 * 1024
 SOON_S = 0.001
-"""Output and notes wait for as long, or until so many bytes do, or something is asked: then they go in one piece. A
+"""Seconds for which output and notes wait, or until there are so many bytes, or a request: then they go in one piece. A
 process that is woken for each key, and for each echo, would take a processor from those on the way between them."""
 
 _WAITS = frozenset({FrameKind.FEED, FrameKind.NOTE})
 
 BUFFER_BYTES = 1 << 20
-"""Of each direction of the socket."""
+"""Bytes of the socket's buffer in each direction."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
@@ -60,7 +60,7 @@ class ScreenProcess(asyncio.Protocol):
         self._over = over
         self._decoder = ScreenFrameReader()
         self._waiting: list[bytes] = []
-        """What is to be said."""
+        """Frames that wait to be sent."""
         self._size = 0
         self._soon: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -68,24 +68,24 @@ class ScreenProcess(asyncio.Protocol):
         self._reason = ""
         self.pid: int | None = None
         self.began = False
-        """It has said that it is there, without rights."""
+        """True after its greeting, which says that it has no rights."""
         self.ended = False
         self.ended_from_outside = False
-        """Somebody else ended or stopped it: no output does that."""
+        """True if it was ended or stopped from outside: no output does that."""
         self._called_off = asyncio.Event()
         self._heard = self._done = 0
         self._watched: _Watched | None = None
         self.task = aio.at_once(self._begin(delay))
 
     async def _begin(self, delay: float) -> None:
-        await asyncio.sleep(0)  # nothing is told before whoever made it has it
+        await asyncio.sleep(0)  # no event before the creator has the object
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._called_off.wait(), delay)
         if self._called_off.is_set():
             return
         try:
             ours, theirs = socket.socketpair()
-        except OSError as error:  # no file may be opened: that passes, or is told again and again
+        except OSError as error:  # no file may be opened: that passes, or is reported again and again
             self._end(f"it cannot be begun: {error}")
             return
         try:
@@ -96,7 +96,7 @@ class ScreenProcess(asyncio.Protocol):
                 env=own_python.bare_environment(),
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
-            )  # what keeps it from beginning is to be read in the daemon's log; then it has no standard error
+            )  # reasons for a failed start are to be read in the daemon's log; later it has no standard error
             self.pid = self._process.pid
         except OSError as error:
             ours.close()
@@ -114,7 +114,7 @@ class ScreenProcess(asyncio.Protocol):
         self._end(self._reason or (f"it was ended by signal {-code}" if code < 0 else f"it ended with {code}"))
 
     def say(self, frame: ScreenFrame) -> None:
-        """Output and notes wait for `SOON_S`, or for what is asked of it: they go in one piece."""
+        """Sends the frame. Output and notes wait for `SOON_S`, or for a request: they go in one piece."""
         self._waiting.append(encode(frame))
         self._size += len(frame.blob)
         if frame.kind not in _WAITS or self._size > SOON_BYTES:
@@ -129,13 +129,13 @@ class ScreenProcess(asyncio.Protocol):
         if self._transport is None:
             return
         waiting, self._waiting, self._size = self._waiting, [], 0
-        # On a transport that is closing `writelines` would watch a file that is closed a moment later: whoever opened
-        # one of the same number next could not wait for it (CPython, `_SelectorSocketTransport`).
+        # On a transport that is closing `writelines` would watch a file that is closed a moment later: the next user of
+        # the same number could not wait for it (CPython, `_SelectorSocketTransport`).
         if not self._transport.is_closing():
             self._transport.writelines(waiting)
 
     def end(self, reason: str) -> None:
-        """End it at once; `over` is told."""
+        """Ends it at once; `over` is called."""
         if not self.ended:
             self._reason = self._reason or reason
             self._kill()
@@ -201,13 +201,13 @@ class ScreenProcess(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        # Whoever waits for its end tells it; what only has closed its socket is of no use.
+        # The code that waits for its end reports it; a process that only has closed its socket is of no use.
         asyncio.get_running_loop().call_later(CLOSED_S, self.end, "it has closed its socket")
 
     # --- whether it works ---
 
     def check(self, *, work: bool) -> None:
-        """End it if it has `work` and does not go on with it; to be called about twice a second."""
+        """Ends it if it has `work` and makes no progress; to be called about twice a second."""
         if self.ended or self.pid is None:
             return
         if self.began and not work:
@@ -240,7 +240,7 @@ class ScreenProcess(asyncio.Protocol):
 
 
 class _Watched(NamedTuple):
-    """What was seen of it: its own time, and that when it last said, and did, something."""
+    """Observations of a process: its own time, and that time at its last message and its last action."""
 
     cpu: float
     heard: int

@@ -1,11 +1,11 @@
 """A process that draws screens, without rights: frames in on its standard input (a socket), looks and answers out.
 
-    python -m synapsed.screens.worker PARENT'S PID
+python -m synapsed.screens.worker PARENT'S PID
 
-Agents take turns, a portion of output each (a millisecond or two), so that nobody waits for what floods another; what
-is asked goes before another's output. Of one agent everything is done in the order in which it came, but for what is
-asked as it is drawn by now. What the emulator, or a pattern, does not return from ends with the process: the daemon
-sees to that, and so it does where output ends it.
+Agents take turns, a portion of output each (a millisecond or two), so that no agent waits for a flood of another's
+output; requests go before another's output. The work of one agent is done in its order, except requests for the present
+drawing. If the emulator, or a pattern, does not return, the daemon ends the process, and begins another one, as it does
+if output ends it.
 """
 
 import ctypes
@@ -33,31 +33,31 @@ from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.screen_messages import Ask
 
 TURN_S = 0.002
-"""How long one agent's output is drawn before the next one's turn, of the process's own time."""
+"""Seconds of its own time for which one agent's output is drawn before the next one's turn."""
 
 ACKNOWLEDGE_BYTES = 32 * 1024
-"""Drawn output that is told of at the latest; a look tells it too."""
+"""Bytes of drawn output that are reported at the latest; a look reports them too."""
 
 IDLE_MS = 10
-"""What was drawn, and told by no look, is told after so long."""
+"""Milliseconds after which drawn output is reported that no look has reported."""
 
 ALIVE_S = 0.3
-"""So often something is said while there is work."""
+"""Seconds between two messages while there is work."""
 
 READ_BYTES = 256 * 1024
 
 _PR_SET_PDEATHSIG = 1
 
 _LONG = frozenset({FrameKind.FEED, FrameKind.LINES, FrameKind.KEPT, FrameKind.OPEN})
-"""What may take more than a moment, and waits for its turn."""
+"""Kinds that may take more than a moment, and wait for their turn."""
 
 type _Steps = Iterator[None]
 
 
 @dataclass(slots=True)
 class _Seat:
-    """One agent's screen, and what waits to be done with it. `told` is up to where its output is drawn, as far as the
-    daemon knows; `look` the last one that was told, and `ask` what it was asked with."""
+    """One agent's screen, and its waiting work. `told` is the end of its drawn output, as far as the daemon knows;
+    `look` is the last look that was sent, and `ask` its request."""
 
     observer: TerminalObserver | None = None
     profile: Profile | None = None
@@ -73,26 +73,26 @@ class _Seat:
 
 
 class Screens:
-    """The screens of this process. Pure but for the clock: `say` is given what is to be said."""
+    """The screens of this process. Pure but for the clock: `say` gets the messages to send."""
 
     def __init__(self, say: Callable[[ScreenFrame], None], clock: Callable[[], float] = time.thread_time) -> None:
         self._say = say
         self._clock = clock
         self._seats: dict[int, _Seat] = {}
         self._asides: dict[int, _Seat] = {}
-        """Answers that are read off output, by the complement of the agent's number: that takes its time and no screen,
-        so that nobody who asks for the screen waits for it."""
+        """Answers that are read from output, by the complement of the agent's number: they take time and no screen, so
+        that no request for the screen waits for them."""
         self._working: dict[int, _Seat] = {}
-        """Those with work, in the order of their turns."""
+        """Screens with work, in the order of their turns."""
         self._goes_on = False
-        """There has been work since the last turn."""
+        """True if there has been work since the last turn."""
 
     @property
     def busy(self) -> bool:
         return bool(self._working)
 
     def take(self, frame: ScreenFrame) -> None:
-        """Something is to be done."""
+        """Takes a frame."""
         seat = self._seats.setdefault(frame.agent, _Seat())
         if frame.kind == FrameKind.PASS:
             seat.waiting = deque(waits for waits in seat.waiting if not _ends_before(waits[0], frame.offset))
@@ -109,7 +109,7 @@ class Screens:
             self._working[frame.agent] = seat
 
     def turn(self, tell: Callable[[], None]) -> None:
-        """One agent's turn; `tell` is called before, for what was said and whose turn it is."""
+        """Does one agent's turn; `tell` is called before it, to send the messages so far and the agent's number."""
         number = self._next()
         if self._goes_on:
             self._say(ScreenFrame(FrameKind.AT, number if number >= 0 else ~number))
@@ -135,11 +135,11 @@ class Screens:
 
     @property
     def late(self) -> list[int]:
-        """The agents of whose output more is drawn than was said."""
+        """The agents with more drawn output than was reported."""
         return [agent for agent, seat in self._seats.items() if seat.observer and seat.told < seat.screen.offset]
 
     def acknowledge(self) -> None:
-        """Say of all screens what is drawn."""
+        """Reports the drawn output of all screens."""
         for agent in self.late:
             self._drawn(agent, self._seats[agent])
 
@@ -185,7 +185,7 @@ class Screens:
             FrameKind.PANE: self._pane,
         }
 
-    # --- what is told ---
+    # --- notes ---
 
     def _open(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         opening = protocol.read_opening(frame.text, frame.blob)
@@ -286,7 +286,7 @@ class Screens:
         self._answer(frame, seat, text=b"%d" % read.missing, blob=protocol.write_text(read.text))
 
     def _kept(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        """Of an agent that does not run: nothing of it stays."""
+        """Draws the kept screen of an agent that does not run; nothing of it stays."""
         kept = protocol.read_kept(frame.text, frame.blob)
         screen = Screen(kept.cols, kept.rows)
         for part in portions(kept.redraw):
@@ -301,7 +301,7 @@ def _ends_before(frame: ScreenFrame, offset: int) -> bool:
 
 
 def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
-    """Text and blob of the answer."""
+    """Returns text and blob of the answer."""
     match form:
         case "coloured":
             return b"", screen.coloured()
@@ -339,7 +339,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Not to outlive the daemon: whoever computes does not see that its socket has closed."""
+    """Ends the process with the daemon: a computing process does not see that its socket has closed."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -356,7 +356,7 @@ class _Process:
         self._said += encode(frame)
 
     def _tell(self) -> None:
-        """One call of the system for all that a turn has to say, and what comes next."""
+        """Sends all messages of a turn, and the number of the next, in one system call."""
         if self._said:
             data, self._said = memoryview(bytes(self._said)), bytearray()
             while data:
@@ -364,7 +364,7 @@ class _Process:
             self._said_at = time.monotonic()
 
     def run(self) -> None:
-        """Returns when the daemon has closed the socket."""
+        """Runs; returns when the daemon has closed the socket."""
         poll, decoder, screens = select.poll(), ScreenFrameReader(), self._screens
         poll.register(0, select.POLLIN)
         while True:

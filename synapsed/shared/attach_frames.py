@@ -1,35 +1,35 @@
 """The frames of an attached terminal on the daemon's Unix socket (docs/http-api.md, "A terminal as frames"): one byte
-that says what it is, four of length, and the bytes themselves. The person's tool imports it too.
+for the kind, four for the length, and the bytes themselves. The person's tool imports it too.
 
-Keys and output are plain bytes, which nobody on the way has a reason to look into. A WebSocket has two things that a
-Unix socket needs not: masks, and messages in pieces.
+Keys and output are plain bytes, which no code on the way has to read. A WebSocket has two features that a Unix socket
+does not need: masks, and messages in pieces.
 """
 
 UPGRADE = "synapse-terminal"
-"""What the request's `Upgrade` header asks for."""
+"""Value of the request's `Upgrade` header."""
 
 KEYS = 0x01
 """To the daemon: bytes that the person's terminal sent."""
 COMMAND = 0x02
-"""To the daemon: one JSON object, as the WebSocket has in its text frames."""
+"""To the daemon: one JSON object, as in a text frame of the WebSocket."""
 LEASED = 0x03
-"""To the daemon: the same as KEYS, behind the number of the lease that the sender has and that of the piece, four bytes
+"""To the daemon: the same as KEYS, after the number of the sender's lease and the number of the piece, four bytes
 each."""
 OUTPUT = 0x81
 """From the daemon: bytes for the person's terminal, behind those before."""
 SCREEN = 0x82
-"""From the daemon: bytes that draw the whole screen, whatever was there. What was sent before can be left out."""
+"""From the daemon: bytes that draw the whole screen, whatever it showed. Frames before it can be skipped."""
 NEWS = 0x83
 """From the daemon: one JSON object."""
 EARLIER = 0x84
-"""From the daemon: a part of what was printed before, as the news before it says."""
+"""From the daemon: a part of the earlier output, as the news before it says."""
 
 HEAD = 5
 FRAME_MAX = 1024 * 1024
 """Bytes of one frame from a client."""
 SCREEN_MAX = 256 * 1024 * 1024
 """Bytes of one frame from the daemon: a screen of a thousand rows and columns, every cell in a colour of its own, and
-what is above it."""
+the rows above it."""
 
 
 class FrameError(Exception):
@@ -42,14 +42,14 @@ def frame(kind: int, payload: bytes) -> bytes:
 
 
 class FrameReader:
-    """Feed it what the other side sends, in any chunking."""
+    """Splits the bytes of the other side into frames, in any chunking."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """The frames that `data` completes, each with what it is. Raises FrameError."""
+        """Returns the frames that `data` completes, each with its kind. Raises FrameError."""
         if not self._buffer and len(data) >= HEAD and int.from_bytes(data[1:HEAD]) == len(data) - HEAD:
             return [(data[0], data[HEAD:])]  # one frame and nothing else, as a key or its echo comes
         buffer = self._buffer

@@ -1,5 +1,5 @@
-"""Which option of a prompt says yes, or no, to what is asked now: by the options' own words; and what of its text tells
-most where there is one line for it. Standard library only: the person's tool chooses by it too."""
+"""The option of a prompt that says yes, or no, to the present question, chosen by the options' own words; and the most
+useful line of a prompt's text. Standard library only: the person's tool chooses by it too."""
 
 import re
 from collections.abc import Mapping
@@ -15,22 +15,22 @@ LASTING = frozenset(
         *("remember", "future sessions", "parent folder", "parent directory", "clear context"),
     }
 )
-"""Words of options that say yes to more than what is asked now: never chosen for a person."""
+"""Words of options that agree to more than the present question: never chosen for a person."""
 
 SCREEN = "screen"
-"""Type of a prompt that nobody but a person can read: it is the screen's last rows."""
+"""Type of a prompt that only a person can read: it is the screen's last rows."""
 
 LAST_ROWS = 3
-"""Of a screen that nobody can read: what it wants stands there."""
+"""Number of rows from the end of such a screen, where its question stands."""
 
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
 _PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
-"""A yes or a no and nothing more: of several, it is meant."""
+"""A plain yes or no; if several options fit, it is meant."""
 
 
 def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
-    """The key of the option that says yes (or no) to what is asked now. Raises ValueError if there is no such option,
-    and if there are several."""
+    """Returns the key of the option that says yes (or no) to the present question. Raises ValueError if there is no
+    such option, or more than one."""
     if prompt.get("type") == SCREEN:
         raise ValueError("what stands on its screen is not understood, so nothing there is yes or no for sure")
     options = prompt.get("options") or []
@@ -45,8 +45,8 @@ def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
 
 
 def telling(prompt_type: str | None, text: str) -> str:
-    """The part of a prompt's text that a row begins with. Whether a folder is trusted is asked below which one it is;
-    every view has that beside it."""
+    """Returns the part of a prompt's text that a row begins with. A trust prompt names the folder below its question;
+    every view has the folder beside it, so that part is left out."""
     if prompt_type == SCREEN:
         return "\n".join(text.rstrip().splitlines()[-LAST_ROWS:])
     head, question, rest = text.partition("?")
@@ -54,14 +54,15 @@ def telling(prompt_type: str | None, text: str) -> str:
 
 
 def whole(prompt: Mapping[str, Any]) -> str:
-    """What is asked, with the command or the edit that it is about, where its own words do not have that already."""
+    """Returns the whole question, with the command or the edit that it is about, unless its own words have that
+    already."""
     words, command, diff = (str(prompt.get(name) or "") for name in ("prompt", "command", "diff"))
     more = [f"$ {command}"] if command and command not in words else []
     return "\n\n".join(filter(None, [words, *more, diff if diff not in words else ""]))
 
 
 def meaning(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"]:
-    """What choosing an option comes to: yes to what is asked now, yes for later too, or no."""
+    """Returns the effect of choosing an option: yes to the present question, yes for later too, or no."""
     if _says(option, accept=False):
         return "no"
     label = str(option.get("label", "")).lower()
@@ -69,7 +70,7 @@ def meaning(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"]:
 
 
 def _says(option: Mapping[str, Any], *, accept: bool) -> bool:
-    """Whether it says yes (or no), to this and no more."""
+    """Returns True if the option says yes (or no) to this question and no more."""
     label = str(option.get("label", "")).lower()
     if accept and any(word in label for word in LASTING):
         return False

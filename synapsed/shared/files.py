@@ -15,8 +15,8 @@ from synapsed.errors import ConfigError, StoreError
 
 
 def open_regular(path: Path | str) -> BinaryIO:
-    """For reading what another program wrote. Raises OSError, also where it is no regular file: whoever opened a named
-    pipe would wait in there for ever, and a daemon with it as it ends."""
+    """Opens a file that another program wrote, for reading. Raises OSError, also if it is no regular file: to open a
+    named pipe would block for ever, and the daemon at its end with it."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -25,8 +25,8 @@ def open_regular(path: Path | str) -> BinaryIO:
 
 
 def read_private(path: Path, *, limit: int) -> bytes:
-    """At most `limit` bytes of a file that is the user's alone. Raises FileNotFoundError, and ConfigError where it is a
-    link or no file, belongs to somebody else, or others can read it."""
+    """Returns at most `limit` bytes of a file that is the user's alone. Raises FileNotFoundError, and ConfigError if it
+    is a link or no file, belongs to another user, or others can read it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def read_private(path: Path, *, limit: int) -> bytes:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """`write_whole` for what is the user's alone, in a directory that is made, 0700, where it is missing. Raises
+    """Writes a file that is the user's alone with `write_whole`, and makes a missing directory with 0700. Raises
     StoreError."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,11 +55,11 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """Put `content` into the place of what `path` names: a reader finds the old file or the new one, also where this
-    process is killed meanwhile, and where `durable` after a loss of power too.
+    """Replaces the file `path` by `content`: a reader finds the old file or the new one, even if this process is killed
+    meanwhile, and with `durable` after a loss of power too.
 
     It is `mode` whatever the umask says, and its owner's alone until it is. A link at `path` is replaced, not followed.
-    Raises OSError that names `path`: what was there is there still, and nothing is left beside it.
+    Raises OSError that names `path`: then the old file is unchanged, and nothing is left beside it.
     """
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600, exclusively
@@ -82,7 +82,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600, durable: bool 
 
 
 def _keep_names(directory: Path) -> None:
-    """As far as its file system can: the new file is there either way."""
+    """Makes the names in the directory durable, if its file system can; the new file is there either way."""
     with contextlib.suppress(OSError):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

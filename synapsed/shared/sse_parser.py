@@ -15,11 +15,11 @@ class SseEvent(NamedTuple):
 
 
 class SseTooLarge(ValueError):
-    """An event has more bytes than are taken."""
+    """An event has more bytes than the limit."""
 
 
 class SseParser:
-    """Feed it bytes in any chunking. Comments keep a connection alive and are no events."""
+    """Parses bytes in any chunking. Comments keep a connection alive and are no events."""
 
     def __init__(self, event_max: int = EVENT_MAX) -> None:
         """`event_max`: bytes of one event at most."""
@@ -33,7 +33,7 @@ class SseParser:
         self.last_id = ""
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that `chunk` completes. Raises SseTooLarge."""
+        """Returns the events that `chunk` completes. Raises SseTooLarge."""
         self._pieces.append(chunk)
         self._held += len(chunk)
         if self._held + self._size > self._event_max:

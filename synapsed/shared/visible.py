@@ -1,4 +1,4 @@
-"""What nobody sees in a text that a person approves, or what turns it around, made visible. Pure.
+"""Makes invisible characters, and those that reverse text, visible in a text that a person approves. Pure.
 
 One function for every place where something is approved: the page has the same in `web/js/visible.js`. Joiners and
 variation selectors stay where an emoji or a script needs them, and hide nothing there.
@@ -16,7 +16,7 @@ _UNSEEN: Final = (
 _SIGNS: Final = r"\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
 """Signs that are drawn as emoji, or as letters, by what follows them."""
 _JOINED: Final = r"\u0600-\u0dff"
-"""Scripts whose letters are joined, or not."""
+"""Scripts whose letters are joined, or need joiners."""
 _JOINER: Final = (
     rf"(?<![{_JOINED}])\u200c|\u200c(?![{_JOINED}])"
     rf"|(?<![{_JOINED}{_SIGNS}\ufe0f])\u200d|\u200d(?![{_JOINED}{_SIGNS}])"
@@ -30,7 +30,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def visible(text: str) -> str:
-    """`text` with the code of each character that is not seen in its place; newlines and tabs stay."""
+    """Returns `text` with the code of each invisible character in its place; newlines and tabs stay."""
     return text if text.isprintable() and text.isascii() else _pattern().sub(_code, text)
 
 

@@ -1,9 +1,9 @@
-"""What was begun under keys of its callers, in a file of its own: so that nothing is typed twice, whenever this process
+"""Log of actions under their callers' keys, in a file of its own, so that nothing is typed twice, whenever this process
 is killed.
 
-A line of JSON for each thing that becomes known, appended: `begun` before anything is done, `done` with the answer, or
-`not` where nothing was done. Of what is begun and no more, nobody knows what became of it. At most KEPT are kept, for
-KEPT_S at most; the file is written again when it has four times as many lines. What is not whole in it does not count.
+Each state is appended as a line of JSON: `begun` before the action, `done` with the answer, or `not` if nothing was
+done. The result of an action that is only `begun` is unknown. At most KEPT actions are kept, for KEPT_S at most; the
+file is rewritten when it has four times as many lines. Incomplete lines are ignored.
 """
 
 import asyncio
@@ -42,8 +42,8 @@ class _Line(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """`at`: seconds since the epoch, `began`: the same by the boot clock. `answer` None: it was begun, and nobody knows
-    more."""
+    """`at`: seconds since the epoch; `began`: the same by the boot clock. `answer` None: it was begun, and its result
+    is unknown."""
 
     at: float
     began: float
@@ -51,8 +51,8 @@ class Act:
 
 
 class ActLog:
-    """Times are those of the wall clock, so that a day is a day over a restart; within one life a clock that is set
-    makes nothing older: what was done stays done."""
+    """Times are those of the wall clock, so that a day is a day over a restart. Within one life of the process, setting
+    the clock makes no action older."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -68,7 +68,7 @@ class ActLog:
         return act if act is not None and self._clock.boot() - act.began < KEPT_S else None
 
     async def begin(self, key: str) -> None:
-        """Raises StoreError: nothing may be done then."""
+        """Records the beginning of an action. Raises StoreError: then nothing may be done."""
         acts = await self._known()
         async with self._writing:
             acts.pop(key, None)
@@ -82,11 +82,12 @@ class ActLog:
                 raise
 
     async def done(self, key: str, answer: dict[str, Any]) -> None:
-        """It is done, also where that cannot be written: after a kill nobody knows then."""
+        """Records that the action is done, in memory even if the file cannot be written: then a kill loses the
+        result."""
         await self._ended(key, _Line(key=key, state="done", at=self._clock.wall(), answer=answer))
 
     async def undone(self, key: str) -> None:
-        """Nothing was done: the same may be tried again."""
+        """Records that nothing was done: the action may be tried again."""
         await self._ended(key, _Line(key=key, state="not", at=self._clock.wall()))
 
     async def _ended(self, key: str, line: _Line) -> None:
@@ -101,7 +102,7 @@ class ActLog:
                 log.warning("what was done under a key is not written down", error=error.message)
 
     async def _append(self, line: _Line) -> None:
-        """Holding the lock."""
+        """Appends the line. Call it with the lock held."""
         raw = line.model_dump_json(exclude_none=True).encode() + b"\n"
         if len(raw) > LINE_MAX:
             return
@@ -129,7 +130,7 @@ class ActLog:
 
 
 def _append(path: Path, raw: bytes) -> None:
-    """In one piece: a reader finds the line, or its beginning at the file's end. Raises StoreError."""
+    """Appends in one piece: a reader finds the line, or its beginning at the file's end. Raises StoreError."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -146,7 +147,7 @@ def _append(path: Path, raw: bytes) -> None:
 
 
 def _read(path: Path) -> list[_Line]:
-    """Raises StoreError for a file that is not the user's alone: others could have it say that something was done."""
+    """Reads the file. Raises StoreError if it is not the user's alone, because another user could then fake results."""
     try:
         raw = read_private(path, limit=FILE_MAX)
     except FileNotFoundError:

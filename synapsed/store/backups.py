@@ -1,8 +1,8 @@
-"""Copies of the database, one a day, beside it: what a damaged one is mended with (`store.salvage`).
+"""Copies of the database, one a day, beside it, which repair a damaged one (`store.salvage`).
 
-They are counted, as restic and borg do: a clock that was set removes none but one that another one replaces. One with a
-date of the future was made under a clock that was wrong, or it is wrong now: it is kept besides, and counts for nothing
-until its time has come.
+They are counted, as restic and borg do: after a change of the clock, a copy is removed only if another one replaces it.
+A copy with a date in the future was made under a wrong clock, or the clock is wrong now: it is kept in addition, and
+not counted until its time has come.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ import structlog
 from synapsed.clock import Clock
 
 EVERY_S = 600.0
-"""Pause before each look, the first one too: who starts a daemon has other things to wait for."""
+"""Pause before each look, the first one too: at its start the daemon has more urgent work."""
 
 DAY_S = 86_400.0
 NAME = "synapsed-%Y%m%dT%H%M%SZ.db"
@@ -31,12 +31,12 @@ log = structlog.stdlib.get_logger("synapsed.backups")
 
 
 def newest_first(folder: Path) -> list[Path]:
-    """The copies in `folder`, by what they know: clocks may have been set when they were named. Blocks."""
+    """Returns the copies in `folder`, newest data first: clocks may have been set when they were named. Blocks."""
     return sorted(folder.glob(PATTERN), key=lambda path: (_last_event(path), path.name), reverse=True)
 
 
 def _last_event(path: Path) -> int:
-    """The number of the newest event in a copy; 0 where it has none, or cannot be read."""
+    """Returns the number of the newest event in a copy; 0 if it has none, or cannot be read."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as copy:
             return int(copy.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
@@ -54,15 +54,16 @@ class Backups:
         self._clock = clock
 
     async def run(self) -> None:
-        """Look again and again, until it is cancelled."""
+        """Looks again and again, until it is cancelled."""
         while True:
             await asyncio.sleep(EVERY_S)
             await self.look()
 
     async def look(self) -> Path | None:
-        """Make a copy unless there is one of the last day, and remove those that are too many; the new one, or None.
+        """Makes a copy unless there is one of the last day, and removes those that are too many. Returns the new one,
+        or None.
 
-        What goes wrong is logged: the daemon goes on without.
+        Errors are logged: the daemon goes on without.
         """
         if not self._days:
             return None
@@ -97,7 +98,7 @@ def _name(at: float) -> str:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Nothing but a whole copy ever stands at `target`. It is its owner's alone: environments of agents are in it."""
+    """Writes a copy so that `target` is never incomplete. It is its owner's alone: environments of agents are in it."""
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))

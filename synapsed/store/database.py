@@ -1,4 +1,4 @@
-"""The database file: opened safely, written by one thread in groups, read by another. Knows nothing of what is kept.
+"""The database file: opened safely, written by one thread in groups, read by another. It does not know its contents.
 
 A third thread copies the write-ahead log back into the file, because that waits for the disk (it is the only thing that
 does, in WAL with `synchronous = NORMAL`), and neither a commit nor a query should.
@@ -86,8 +86,8 @@ class Database:
         self._draining = False
         self._closed = False
         self.failed: asyncio.Future[str] = self._loop.create_future()
-        """Done when nothing can be written any more, for a defect of ours: what is in memory and what is on disk may
-        differ from then on, and whoever comes next is to read it again."""
+        """Done when nothing can be written any more, because of a defect in this program: memory and disk may differ
+        from then on, and the next daemon has to read the database again."""
         self.commits = Histogram(FAST_S)
         """Seconds from a write's being asked for to its being durable."""
         self.reads = Histogram(FAST_S)
@@ -97,8 +97,9 @@ class Database:
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        """The database at `path`, created (0600) or brought to the newest schema; the key of its secrets is beside it,
-        `*.key`. Who writes texts with secrets seals them (`sealer`); what is read is unsealed. Raises StoreError."""
+        """Opens the database at `path`, which is created (0600) or brought to the newest schema; the key of its secrets
+        is beside it, `*.key`. Callers seal texts with secrets before writing (`sealer`); reading unseals them. Raises
+        StoreError."""
         key = await asyncio.to_thread(load_key, path.with_suffix(".key"))
         database = cls(path, Sealer(key))
         try:
@@ -117,7 +118,7 @@ class Database:
         *,
         durable: bool = False,
     ) -> T:
-        """Run `job` in a transaction, in the order of the calls, and return its value once that is committed; with
+        """Runs `job` in a transaction, in the order of the calls, and returns its value once that is committed; with
         `durable` also against power failure.
 
         `done` is then called with the value, in the event loop, in the same order and before any waiter goes on; also
@@ -142,13 +143,14 @@ class Database:
     async def read[**P, T](
         self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The value of `query`, run in the reader's thread on one snapshot of what is committed. Raises StoreError."""
+        """Returns the value of `query`, run in the reader's thread on one snapshot of the committed data. Raises
+        StoreError."""
         self._check(closed=self._closed)
         with self._measured(self.reads, self._loop.time()):
             return await self._run(self._reader, self._query, lambda connection: query(connection, *args, **kwargs))
 
     async def models[M: BaseModel](self, kind: type[M], query: str, *values: str) -> list[M]:
-        """The rows of `query`, which has one column: the JSON of a model."""
+        """Returns the rows of `query`, which has one column: the JSON of a model."""
 
         def select(connection: sqlite3.Connection) -> list[M]:
             return [kind.model_validate_json(data) for (data,) in connection.execute(query, values)]
@@ -156,18 +158,18 @@ class Database:
         return await self.read(select)
 
     async def rescue(self) -> None:
-        """Write all of it again to its path, from which somebody has removed it. What is written later is not there:
+        """Writes the whole database again to its path, from which the file was removed. Later writes are not included:
         call it once more at the end. Raises StoreError."""
         self._check(closed=self._closed)
         await self._run(self._reader, self._copy)
 
     async def drain(self) -> None:
-        """Refuse writes from now on, and finish those that were begun, as far as that can be."""
+        """Refuses writes from now on, and finishes those that were begun, as far as possible."""
         self._draining = True
         await self._idle.wait()
 
     async def close(self) -> None:
-        """Drain, refuse reads too, close the file. May be called again."""
+        """Drains, refuses reads too, closes the file. May be called again."""
         await self.drain()
         self._closed = True
         for worker in (self._reader, self._checkpointer, self._writer):
@@ -175,7 +177,7 @@ class Database:
 
     @contextmanager
     def _measured(self, took: Histogram, begin: float) -> Iterator[None]:
-        """Note how long it took, or why it failed."""
+        """Notes the duration, or the reason of a failure."""
         try:
             yield
         except StoreError as error:
@@ -184,7 +186,7 @@ class Database:
         took.observe(self._loop.time() - begin)
 
     def size(self) -> int:
-        """Bytes of the database and its log on disk. Waits for the disk."""
+        """Returns the bytes of the database and its log on disk. Waits for the disk."""
         files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
@@ -225,7 +227,7 @@ class Database:
     def _tell_outcomes(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
         for write, outcome in zip(group, outcomes, strict=True):
             self._slots.release()
-            # Whoever wrote it goes on first, then those whom `done` wakes: they only follow.
+            # The writer goes on first, then those that `done` wakes: they only follow.
             if write.future.done():
                 pass
             elif outcome.error is None:
@@ -236,7 +238,7 @@ class Database:
                 write.done(outcome.value)
 
     def _fail(self, group: Sequence[_Write], error: Exception) -> None:
-        """Nothing is written from now on; whoever waits is told."""
+        """Ends all writing: every waiting writer gets the error."""
         self.failed.set_result(f"{self._path}: the store cannot go on: {error!r}")
         for write in (*group, *self._pending):
             if not write.future.done():
@@ -289,7 +291,7 @@ class Database:
             translated = store_error(error, self._path)
             translated.__cause__ = error
             return _Outcome(error=translated)
-        if isinstance(error, UnicodeError | OverflowError):  # of a text or number that SQLite cannot hold
+        if isinstance(error, UnicodeError | OverflowError):  # a text or number that SQLite cannot hold
             return _Outcome(error=StoreError(f"this cannot be kept: {error}", reason="unencodable"))
         return _Outcome(error=error)
 
@@ -333,7 +335,7 @@ class Database:
             create_private(copy)
             with closing(sqlite3.connect(copy)) as target:
                 self._reader.connection.backup(target)
-            for companion in ("-wal", "-shm"):  # of a file that is gone
+            for companion in ("-wal", "-shm"):  # companions of a file that is gone
                 self._path.with_name(f"{self._path.name}{companion}").unlink(missing_ok=True)
             copy.replace(self._path)
         except sqlite3.Error as error:
@@ -345,7 +347,7 @@ class Database:
         self._checkpointer.connect(self._path).execute("PRAGMA synchronous = NORMAL")
 
     def _checkpoint(self) -> None:
-        # What fails here fails again at WAL_PAGES_MAX or when the disk is full, where there is someone to tell.
+        # A failure here comes again at WAL_PAGES_MAX or when the disk is full, where a caller gets the error.
         with suppress(sqlite3.Error):
             self._checkpointer.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -363,14 +365,14 @@ class _Worker:
         return self._connection
 
     def connect(self, path: Path) -> sqlite3.Connection:
-        """In the thread."""
+        """Opens the connection; runs in the thread."""
         self._connection = sqlite3.connect(path, autocommit=True)
         self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
         self._connection.execute(f"PRAGMA cache_size = -{CACHE_SIZE}")
         return self._connection
 
     async def close(self) -> None:
-        """Close the connection after what is queued, and end the thread."""
+        """Closes the connection after the queued work, and ends the thread."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             await asyncio.get_running_loop().run_in_executor(self.executor, connection.close)
@@ -387,8 +389,8 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def create_private(path: Path) -> None:
-    """See that `path` is a file of ours which nobody else can read, before SQLite opens it (its companions `-wal` and
-    `-shm` get the same mode). Environments of agents are in it."""
+    """Makes sure that `path` is a file of ours which no other user can read, before SQLite opens it (its companions
+    `-wal` and `-shm` get the same mode). Environments of agents are in it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,14 +1,14 @@
-"""How what is kept is encoded: models as JSON, as they are at that moment, and the secrets in them encrypted, so that a
-copy of the database tells none.
+"""Encoding of the kept models: JSON of their state at that moment, with the secrets encrypted, so that a copy of the
+database reveals none.
 
 The encoder holds the interpreter's lock, so that another thread would not free the loop. A model with large texts is
 therefore taken as its document, which shares them (texts do not change), and encoded piece by piece; it is kept in
 memory as that document, from which a model is made without looking at a single character.
 
-A message must reach the program as it was written, and an answer its asker, also after a restart; so what is found in
-them by `synapsed.model.masking` cannot be thrown away. Each secret within a row's JSON is replaced by a mark with its
-AES-256-GCM ciphertext, and put back when the row is read. Everything else of the row stays readable. The key is a file
-of its own (0600) beside the database: who has both has the secrets; who has only a backup of the database has not.
+A message must reach the program as it was written, and an answer its asker, also after a restart; so the secrets that
+`synapsed.model.masking` finds in them cannot be thrown away. Each secret within a row's JSON is replaced by a mark with
+its AES-256-GCM ciphertext, and put back when the row is read. Everything else of the row stays readable. The key is a
+file of its own (0600) beside the database: both together give the secrets, a backup of the database alone does not.
 """
 
 import asyncio
@@ -38,43 +38,43 @@ KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MARK: Final = "\u27e6sealed:"
 SEALED: Final = _MARK.encode()
-"""What each sealed secret begins with."""
+"""Beginning of each sealed secret."""
 _SEALED = re.compile(_MARK + "([A-Za-z0-9_-]{38,})\u27e7")
 _SEALED_BYTES = re.compile(_SEALED.pattern.encode())
 _BLOB = b"\x00sealed1"
-"""What a sealed blob begins with; a redraw of a screen begins with ESC."""
+"""Beginning of a sealed blob; a redraw of a screen begins with ESC."""
 
 
 class Sealer:
-    """Replaces the secrets of JSON texts by marks, and marks by the secrets. `key` has `KEY_BYTES` bytes. What was
-    sealed with another key cannot be read: a mark stays as it is, a blob is None."""
+    """Replaces the secrets of JSON texts by marks, and marks by the secrets. `key` has `KEY_BYTES` bytes. Data sealed
+    with another key cannot be read: a mark stays as it is, a blob is None."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
 
     def prepare(self, connection: sqlite3.Connection) -> None:
-        """Let `connection` give texts as they were, and know the SQL function `unsealed` (of bytes)."""
+        """Makes `connection` return texts as they were, and gives it the SQL function `unsealed` (of bytes)."""
         connection.text_factory = self.text
         connection.create_function("unsealed", 1, self.unseal_bytes, deterministic=True)
 
     def text(self, read: bytes) -> str:
-        """A text of the database as it was before it was sealed."""
+        """Returns a text of the database as it was before it was sealed."""
         text = read.decode()
         return _SEALED.sub(self._unsealed, text) if SEALED in read else text
 
     def seal(self, text: str) -> str:
-        """`text`, which is JSON, with its secrets sealed: JSON of the same shape."""
+        """Returns `text`, which is JSON, with its secrets sealed: JSON of the same shape."""
         if not (secret_spans(text) or nested_under_key(text)):
             return text
         # The search takes what stands between two texts of JSON for a value, too: what to seal is settled in each text.
         return json.dumps(self.seal_document(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
 
     def seal_document(self, document: Any) -> Any:
-        """The same as `seal` of a document that is not JSON yet."""
+        """Does the same as `seal` for a document that is not JSON yet."""
         return self._seal_document("", document, secret=False)
 
     def unseal_bytes(self, read: bytes) -> bytes:
-        """As `text`, of what was read as bytes."""
+        """Does the same as `text` for bytes."""
         return _SEALED_BYTES.sub(lambda match: self._unsealed_letters(match[1].decode()) or match[0], read)
 
     def seal_blob(self, blob: bytes) -> bytes:
@@ -83,7 +83,7 @@ class Sealer:
 
     def unseal_blob(self, blob: bytes) -> bytes | None:
         if not blob.startswith(_BLOB):
-            return blob  # of an older version
+            return blob  # written by an older version
         start = len(_BLOB)
         try:
             return self._cipher.decrypt(blob[start : start + _NONCE_BYTES], blob[start + _NONCE_BYTES :], None)
@@ -107,7 +107,7 @@ class Sealer:
             return None
 
     def _seal_document(self, key: str, value: Any, *, secret: bool) -> Any:
-        """`value`, which stands under `key`, with its secrets sealed; all of its texts, if `secret`."""
+        """Returns `value`, which stands under `key`, with its secrets sealed; all of its texts, if `secret`."""
         secret = secret or is_secret_key(key)
         if isinstance(value, str):
             return self._seal_text(value, [(0, len(value))] if secret and value else secret_spans(value))
@@ -116,7 +116,7 @@ class Sealer:
         return [self._seal_document("", item, secret=secret) for item in value] if isinstance(value, list) else value
 
     def _seal_text(self, text: str, spans: list[tuple[int, int]]) -> str:
-        """What is put back later stands within JSON: the letters of a secret are sealed as JSON has them."""
+        """Seals the spans of a text. They are put back into JSON later, so that a secret is sealed in its JSON form."""
         parts, last = [], 0
         for start, end in spans:
             if _MARK not in text[start:end]:
@@ -126,7 +126,7 @@ class Sealer:
 
 
 def load_key(path: Path) -> bytes:
-    """The key at `path`, made (0600) if there is no such file. Raises StoreError."""
+    """Returns the key at `path`, made (0600) if there is no such file. Raises StoreError."""
     try:
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -148,7 +148,8 @@ LARGE_ROW = LARGE
 """Characters of JSON from which on a row of the database is read piece by piece."""
 
 _WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
-"""What a character beyond the first 65,536 begins with in UTF-8. A text with one takes four bytes for each."""
+"""First bytes in UTF-8 of characters beyond the first 65,536. A text with one of them takes four bytes for each
+character."""
 
 type Kept = str | dict[str, Any]
 """A model as JSON, or one with large texts as its document."""
@@ -162,7 +163,7 @@ class EncodedModel:
     def __init__(self, model: BaseModel, texts: Texts, *, masked: bool = False) -> None:
         """With `masked` it is kept without the secrets in it; else they are sealed when it is written."""
         self.data: str | bytes = b""
-        """JSON; of a model with large texts only after `finish`, and then its secrets are sealed."""
+        """JSON; for a model with large texts only after `finish`, and then its secrets are sealed."""
         self.document: dict[str, Any] | None = None
         self._texts: Texts | None = None
         self._masked = masked
@@ -179,7 +180,7 @@ class EncodedModel:
         return self._texts is not None
 
     async def finish(self, sealer: Sealer) -> None:
-        """Encode what is large; others have the loop meanwhile."""
+        """Encodes large texts; other tasks of the loop run meanwhile."""
         if self._texts is not None:
             assert self.document is not None
             if self._masked:
@@ -190,12 +191,12 @@ class EncodedModel:
             self._texts = None
 
     def sealed(self, sealer: Sealer) -> str | bytes:
-        """What is written of it: its secrets are sealed."""
+        """Returns the form that is written: its secrets are sealed."""
         return sealer.seal(self.data) if isinstance(self.data, str) else self.data
 
     @property
     def kept(self) -> Kept:
-        """What is kept of it in memory."""
+        """Returns the form that is kept in memory."""
         if self.document is not None:
             return self.document
         assert isinstance(self.data, str)
@@ -206,7 +207,7 @@ class EncodedModel:
 
 
 def weigh_large(connection: sqlite3.Connection, table: str, key: int) -> tuple[int, bytes]:
-    """How many bytes a character of a large row of `table` takes in memory at the most, and the digest of the row."""
+    """Returns the most bytes that a character of a large row of `table` takes in memory, and the digest of the row."""
     ascii_only, wide, digest = True, False, _digest()
     for piece in _stored(connection, table, key):
         ascii_only = ascii_only and piece.isascii()
@@ -216,13 +217,13 @@ def weigh_large(connection: sqlite3.Connection, table: str, key: int) -> tuple[i
 
 
 def read_large(connection: sqlite3.Connection, table: str, key: int) -> Any:
-    """The document in a large row of `table`, in the thread that reads."""
+    """Returns the document in a large row of `table`, in the thread that reads."""
     return _document(connection, b"".join(_stored(connection, table, key)))
 
 
 def share_large(connection: sqlite3.Connection, table: str, key: int, name: str, room: Budget) -> Any:
-    """The same; nothing is made of the row where somebody holds what was made of it, in `room` under `name` and its
-    digest."""
+    """Returns the same document; while another reader holds the document of this row, in `room` under `name` and its
+    digest, that one is shared."""
     raw = b"".join(_stored(connection, table, key))
     place = (name, _digest(raw).digest())
     document = room.shared(place)
@@ -233,7 +234,7 @@ def share_large(connection: sqlite3.Connection, table: str, key: int, name: str,
 
 
 def texts_size(document: Any) -> int:
-    """Bytes that the large texts of a document take in memory."""
+    """Returns the bytes that the large texts of a document take in memory."""
     if isinstance(document, dict):
         return sum(map(texts_size, document.values()))
     if isinstance(document, list):
@@ -242,7 +243,7 @@ def texts_size(document: Any) -> int:
 
 
 def _stored(connection: sqlite3.Connection, table: str, key: int) -> Iterator[bytes]:
-    """The bytes of `data` in the row, of which SQLite has no copy meanwhile."""
+    """Yields the bytes of `data` in the row, without a copy in SQLite."""
     with connection.blobopen(table, "data", key, readonly=True) as blob:
         while piece := blob.read(SLICE):
             yield piece

@@ -1,9 +1,9 @@
 """The one event log: rows of the database, the recent ones also in memory, and pull views of both.
 
-A follower holds nothing but a cursor. It reads from the ring of recent events, or from the database where it is
-further behind, and when it has all there is it waits on a future under its topic (a task, an agent, or everything).
-Publishing touches only the topics of the new events, and tells each waiter the id of the first event that can concern
-it: a follower that slept through ten thousand events of others goes on at that point without looking at them.
+A follower holds nothing but a cursor. It reads from the ring of recent events, or from the database where it is further
+behind, and when it has all there is it waits on a future under its topic (a task, an agent, or everything). Publishing
+touches only the topics of the new events, and gives each waiter the id of the first event that can concern it: a
+follower that slept through ten thousand events of others goes on at that point without looking at them.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ FOLLOW_BATCH = 256
 """Events that a follower takes at a time: bounds the memory of one that lags."""
 
 WOKEN = 16
-"""Followers that are woken in one turn of the loop: each has something to do then."""
+"""Followers that are woken in one turn of the loop, because each of them has work then."""
 
 READ_SIZE = 1024 * 1024
 """Characters of JSON of the events that are read at a time, but for the last of them."""
@@ -59,11 +59,11 @@ class _Batch:
     __slots__ = ("_size", "_size_max", "_small", "events", "large", "limit")
 
     def __init__(self, limit: int, size_max: int, *, small: bool = False) -> None:
-        """With `small` it ends before the first large event."""
+        """Reads events; with `small` it ends before the first large one."""
         self.events: list[Event] = []
         self.limit = limit
         self.large: tuple[int, int] | None = None
-        """Id of the large event that it ended before, and what that takes in memory."""
+        """Id of the large event that it ended before, and the memory that this event takes."""
         self._small = small
         self._size = 0
         self._size_max = size_max
@@ -73,18 +73,18 @@ class _Batch:
         self._size += size
 
     def ends_before(self, size: int) -> bool:
-        """Whether it ends before an event with so many characters of JSON."""
+        """Returns True if it ends before an event with so many characters of JSON."""
         return self._small and size >= LARGE_ROW
 
     @property
     def more(self) -> bool:
-        """Whether it is full, so that there may be more after it."""
+        """True if it is full, so that there may be more after it."""
         return len(self.events) >= self.limit or self._size >= self._size_max
 
 
 class _Recent:
-    """An event in memory: kept as it was written until someone reads it, then as one object for all readers. Never the
-    writer's own object, which he may go on changing."""
+    """An event in memory: kept as it was written until it is read, then as one object for all readers. It is never the
+    writer's own object, which may still change."""
 
     __slots__ = ("_at", "_context_id", "_kept", "agent_id", "id", "size", "task_id", "type", "weight")
 
@@ -128,11 +128,11 @@ class _Ring:
             self._drop_first()
 
     def covers(self, after: int) -> bool:
-        """Whether everything after `after` is here."""
+        """Returns True if every event after `after` is here."""
         return after + 1 >= self.first
 
     def between(self, after: int, upto: int) -> Iterator[_Recent]:
-        """The events with `after < id <= upto`, which must all be here."""
+        """Returns the events with `after < id <= upto`, which must all be here."""
         slots = self._slots
         for number in range(after + 1, upto + 1):
             recent = slots[number % len(slots)]
@@ -239,7 +239,7 @@ class SqliteEventLog:
             while page.events:
                 if task_id is not None and is_end(page.events[-1]):
                     self.heard.add(task_id)
-                yield page.events.pop()  # held by nobody but its reader from here on
+                yield page.events.pop()  # referred to only by its reader from here on
             if batch.large is not None:
                 cursor, size = batch.large
                 lease = await self.room.take(("event", cursor), size)
@@ -256,15 +256,15 @@ class SqliteEventLog:
                 cursor = await self.changed(cursor, which)
 
     def admit(self, gone: Iterable[str], there: Iterable[str]) -> None:
-        """Agents that are no more, and those of whom there is a record now: a new one begins after the last event.
-        Call it before what was written with them is published."""
+        """Notes agents that are gone, and those with a record now: a new one begins after the last event. Call it
+        before the events written with them are published."""
         for agent_id in gone:
             self._born.pop(agent_id, None)
         for agent_id in there:
             self._born.setdefault(agent_id, self.last_id)
 
     def publish(self, ids: Sequence[int], rows: Sequence[EventRow]) -> None:
-        """Make durable events visible; their ids grow by one."""
+        """Makes durable events visible; their ids grow by one."""
         for event_id, row in zip(ids, rows, strict=True):
             self._ring.append(_Recent(event_id, row))
             self._published[row.type] += 1
@@ -274,12 +274,12 @@ class SqliteEventLog:
                 self._wake(f"task {row.task_id}", event_id - 1)
 
     def forget(self, upto: Mapping[str, int]) -> None:
-        """By agent, the newest event that is not kept any more."""
+        """Notes by agent the newest event that is not kept any more."""
         for agent_id, event_id in upto.items():
             self._removed[agent_id] = max(event_id, self._removed.get(agent_id, 0))
 
     def close(self) -> None:
-        """End every follower when it has had what is in memory. The database may be closed from now on."""
+        """Ends every follower when it has had the events in memory. The database may be closed from now on."""
         self._closed = True
         for topic in list(self._waiting):
             self._wake(topic, self.last_id)
@@ -304,11 +304,11 @@ class SqliteEventLog:
         return EventPage(batch.events, batch.events[-1].id if batch.more else upto)
 
     def _begin(self, after: int, which: EventFilter) -> int:
-        """`after`, or where the first of the agents begins."""
+        """Returns `after`, or the place where the first of the agents begins."""
         return after if which.agents is None else max(after, min(map(self.born, which.agents), default=0))
 
     async def _next(self, topic: str | None) -> int:
-        """Wait for the next event of `topic`; the cursor just before it."""
+        """Waits for the next event of `topic`; returns the cursor just before it."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(topic, set())
         waiting.add(future)
@@ -325,7 +325,7 @@ class SqliteEventLog:
 
 
 def _wake_some(waiting: deque[asyncio.Future[int]], cursor: int) -> None:
-    """Wake the first of them, and the others in the next turns of the loop."""
+    """Wakes the first of them, and the others in the next turns of the loop."""
     for _ in range(min(WOKEN, len(waiting))):
         future = waiting.popleft()
         if not future.done():
@@ -335,7 +335,7 @@ def _wake_some(waiting: deque[asyncio.Future[int]], cursor: int) -> None:
 
 
 def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow], sealer: Sealer) -> list[int]:
-    """Write the rows in the transaction that is open; their ids. A rollback gives the ids back: there is no gap."""
+    """Writes the rows in the open transaction; returns their ids. A rollback gives the ids back: there is no gap."""
     ids = []
     for row in rows:
         cursor = connection.execute(
@@ -349,7 +349,7 @@ def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow], seal
 
 
 def last_event_id(connection: sqlite3.Connection) -> int:
-    """Id of the newest event there ever was, 0 for none."""
+    """Returns the id of the newest event there ever was, 0 for none."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return int(row[0]) if row else 0
 
@@ -371,12 +371,13 @@ def _matches(which: EventFilter, row: _Recent) -> bool:
 
 
 def _several(which: EventFilter) -> bool:
-    """Whether each of its agents begins elsewhere; one alone is read from its beginning on (`_begin`)."""
+    """Returns True if there are several agents, each of which begins at another event; a single agent is read from its
+    beginning on (`_begin`)."""
     return which.agents is not None and len(which.agents) > 1
 
 
 def _topic(which: EventFilter) -> str | None:
-    """What to wait on: the narrowest that there is."""
+    """Returns the narrowest topic to wait on."""
     if which.tasks is not None and len(which.tasks) == 1:
         return f"task {next(iter(which.tasks))}"
     if which.agents is not None and len(which.agents) == 1:
@@ -385,7 +386,7 @@ def _topic(which: EventFilter) -> str | None:
 
 
 def _scans(which: EventFilter) -> bool:
-    """Whether no index finds the events one after the other."""
+    """Returns True if no index finds the events one after the other."""
     return which.types is not None or len(which.tasks or ()) > 1 or len(which.agents or ()) > 1
 
 
@@ -397,8 +398,8 @@ def _select(
     batch: _Batch,
     large: MutableMapping[int, Event],
 ) -> None:
-    """Fill `batch`. Large events, which many may wait for and hold, are looked for in `large` first: this runs in the
-    one thread that reads, so that none is made twice."""
+    """Fills `batch`. Large events, which many readers may wait for and hold, are searched in `large` first: this runs
+    in the one thread that reads, so that none is made twice."""
     where = ["id > ?", "id <= ?"]
     values: list[int | str] = [after, upto]
     # A task has few events, an agent many: the plus keeps the planner on the task's index.
@@ -433,7 +434,7 @@ def _select(
 
 
 def _stored(types: frozenset[str] | None) -> frozenset[str] | None:
-    """The types as rows may have them: older programs had other names for some."""
+    """Returns the types as rows may have them: older programs had other names for some."""
     return None if types is None else types.union(was for was, now in OLD_TYPES.items() if now in types)
 
 

@@ -1,12 +1,13 @@
-"""Follows the log: each event that is wanted is handled once it is durable, in order, whatever fails meanwhile.
+"""Follows the log: each wanted event is handled once it is durable, in order, in spite of failures.
 
-A follower is a cursor. A `Follower` has it in memory: what it makes of events is made again by each daemon. A
-`DurableFollower` writes it with what an event leads to, in one commit: whoever is killed, and when, that is told once,
-and no event is left out. An event that leads to nothing moves the cursor in memory, which is written now and then.
+A follower is a cursor. A `Follower` has it in memory: each daemon builds its state from the events again. A
+`DurableFollower` writes it with the consequence of an event, in one commit: in spite of a kill at any time the
+consequence is recorded once, and no event is left out. An event that leads to nothing moves the cursor in memory, which
+is written now and then.
 
-What fails is tried again, with pauses that grow, from the durable cursor on: `restore` makes memory what it was there.
-Where the store refuses, that goes on for as long as it refuses. An event that fails by itself is passed over after
-`TRIES`, with an alert that names it.
+A failed event is tried again, with growing pauses, from the durable cursor on: `restore` resets memory to that place.
+While the store refuses, the attempts go on. An event that fails by itself is passed over after `TRIES`, with an alert
+that names it.
 """
 
 import asyncio
@@ -43,30 +44,30 @@ log = structlog.stdlib.get_logger("synapsed.follower")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The consequence of an event: the events that tell of it."""
+    """The consequence of an event: the events that report it."""
 
     events: Sequence[NewEvent] = ()
 
 
 class Ended(Exception):
-    """Raised by `handle`: there is nothing more to follow."""
+    """Raised by `handle` if there is nothing more to follow."""
 
 
 class NotNow(Exception):
-    """Raised where something cannot be done now: it is tried again as after a failure, of which nobody need be told."""
+    """Raised if an action is impossible now: it is tried again as after a failure, without a report."""
 
 
 class Follower:
-    """Handles what happens from its first `restore` on, which its start does if nobody did. Life: `restore`, `start`,
-    …, `close`."""
+    """Handles events from its first `restore` on; `start` calls it if it was not called before. Life: `restore`,
+    `start`, …, `close`."""
 
     name: str
-    """For the log, and of the row where it is durable."""
+    """Name in the daemon's log, and of the row of a durable follower."""
     wants: EventFilter = EVERY_EVENT
     pace: float = 0.0
-    """Seconds between two looks at the log, for what is in no hurry; 0: it looks as soon as something is there."""
+    """Seconds between two looks at the log, for work without hurry; 0: it looks at each new event."""
     escapes: tuple[type[Exception], ...] = ()
-    """Errors that end `run`, and are for whoever awaits it."""
+    """Errors that end `run`, and are for its awaiter."""
 
     def __init__(self, events: EventLog, timers: Timers | None = None) -> None:
         """`timers` None: those of the event loop."""
@@ -75,23 +76,23 @@ class Follower:
         self.cursor = -1
         """Id of the last event that was handled; negative before the first `restore`."""
         self._reached = -1
-        """Id of the last event behind which `handled` was called."""
+        """Id of the last event after which `handled` was called."""
         self._moved = asyncio.Event()
         self._hurried = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._waits = False
-        """It failed, and is to try again."""
+        """True if it failed, and is going to try again."""
         self._amid = False
-        """An event is being handled: memory may be ahead of the cursor."""
+        """True while an event is being handled: memory may be ahead of the cursor."""
         self._broken_off = False
-        """The last `catch_up` came to no end."""
+        """True if the last `catch_up` did not finish."""
         self._failed: tuple[int, int] = (0, 0)
         """The event that failed last, and how often it did."""
 
     # --- what a follower says of itself ---
 
     async def restore(self) -> None:
-        """Sets the cursor, and makes memory what it is there. Called again after each failure."""
+        """Sets the cursor, and resets memory to its state there. Called again after each failure."""
         if self.cursor < 0:
             self.cursor = self._events.last_id
 
@@ -99,19 +100,19 @@ class Follower:
         """Returns when the event may be handled."""
 
     async def handle(self, event: Event) -> Changes | None:
-        """Does what the event leads to; None if that is nothing."""
+        """Handles the event. Returns None if it has no consequence."""
         raise NotImplementedError
 
     async def handled(self) -> None:
-        """Is called with the cursor behind events that were read together."""
+        """Called when events that were read together are handled, with the cursor after them."""
 
     async def pass_over(self, event: Event) -> None:
-        """Is called instead of `handle` for an event that failed too often."""
+        """Called instead of `handle` for an event that failed too often."""
 
     async def keep(self, event_id: int, changes: Changes) -> None:
-        """Makes durable what the event led to, for whoever has a place for it."""
+        """Makes the consequence of the event durable, in followers that have a place for it."""
 
-    # --- what it is told ---
+    # --- its callers ---
 
     def start(self) -> None:
         if self._running is None:
@@ -128,13 +129,14 @@ class Follower:
         return self._running is not None and not self._running.done()
 
     async def reached(self, event_id: int) -> None:
-        """Returns once all events up to that one are seen to; at once while it cannot do that, or does not run."""
+        """Returns once all events up to that one are handled; at once while that is impossible, or it does not run."""
         self._hurried.set()
         while self._reached < event_id and self.running and not self._waits:
             await self._moved.wait()
 
     async def catch_up(self) -> None:
-        """Sees to what the log has now, for one that is not started: what goes wrong is raised, and nothing lost."""
+        """Handles the present events of the log, for a follower that is not started: errors are raised, and nothing is
+        lost."""
         upto = self._events.last_id
         if self.cursor < 0 or self._broken_off:
             await self.restore()
@@ -182,7 +184,7 @@ class Follower:
         return False
 
     async def _follow(self) -> None:
-        """Returns when the store is closed."""
+        """Follows the log; returns when the store is closed."""
         after: int | None = self.cursor
         while after is not None:
             await self._see_to(after)
@@ -206,7 +208,7 @@ class Follower:
         await self.handled()
         self._reached = page.upto
         self._wake()
-        await asyncio.sleep(0)  # who is far behind is not alone
+        await asyncio.sleep(0)  # a follower far behind leaves time to others
 
     async def _handle(self, event: Event) -> Changes | None:
         tries = self._failed[1] if self._failed[0] == event.id else 0
@@ -232,16 +234,17 @@ class Follower:
 
 
 class DurableFollower(Follower):
-    """Goes on where the last daemon was; without one, with what happens from now on."""
+    """Goes on at the last daemon's place; without one, with the next events."""
 
     def __init__(self, store: Store, timers: Timers | None = None) -> None:
         super().__init__(store.events, timers)
         self._store = store
         self.state = FollowerState(cursor=0)
-        """As it is durable."""
+        """Its durable state."""
 
     def memory(self) -> Mapping[str, FollowerState]:
-        """Returns what memory is ahead of, by the names under which it is kept: it is written with the cursor."""
+        """Returns the states that are ahead in memory, by the names under which they are kept: they are written with
+        the cursor."""
         return {}
 
     async def restore(self) -> None:
@@ -270,7 +273,7 @@ class DurableFollower(Follower):
             await self.save()
 
     async def save(self) -> None:
-        """Makes durable how far it has come; nothing while an event is handled, which does so itself."""
+        """Makes its progress durable; does nothing while an event is handled, which does so itself."""
         if not self._amid and self.cursor > self.state.cursor:
             await self.keep(self.cursor, Changes())
 
@@ -283,7 +286,7 @@ class DurableFollower(Follower):
 
 
 def _told(name: str, event: Event) -> Changes:
-    """What tells that an event was passed over, but for one that tells of such a thing itself."""
+    """Returns the alert about an event that was passed over; none if the event is such an alert itself."""
     log.error("an event is passed over", follower=name, event_id=event.id)
     if isinstance(event.data, AgentAlert) and event.data.code == PASSED_OVER:
         return Changes()

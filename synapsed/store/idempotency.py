@@ -1,10 +1,10 @@
-"""Messages that may come more than once under a key of their sender's, and are one task all the same.
+"""Messages that may come more than once under a key of their sender's, and still are one task.
 
 The key becomes the task's id, so that the task is the record of it: there is no moment in which the one is durable and
-the other is not. A key is forgotten with its task, and stands for its agent and what was said: with another one it is
-refused. Where a sender gives no key but an id to its message, the key is made of that: who sends, to whom, in which
-context, the id, and what the message says. So a client that numbers its messages from 1 at each start gets a task for
-each that says something else. Agents are those of now: one that was removed has other keys than the next with its id.
+the other is not. A key is forgotten with its task. It stands for its agent and the text: another agent or text under
+the same key is refused. If a sender gives its message an id but no key, the key is made of the sender, the agent, the
+context, the id and the text. So a client that numbers its messages from 1 at each start gets a new task for each new
+text. Agents are those of now: one that was removed has other keys than the next with its id.
 """
 
 import asyncio
@@ -32,8 +32,9 @@ _MESSAGES: Final = UUID("0f6b7f3e-58a1-4c8b-9f0d-2d7f3f0b6c45")
 def task_id_of(
     request: SendRequest, to: str, said: str | None = None, *, born: Callable[[str], int] = lambda _: 0
 ) -> str:
-    """The id of the task that the message becomes: of its own, that of its sender's key, or of the message's id.
-    `said` stands for what the message says; it is made of that where it is not given. `born` is `EventLog.born`."""
+    """Returns the id of the task that the message becomes: a new one, one from its sender's key, or one from the
+    message's id. `said` stands for the text of the message; it is computed if it is not given. `born` is
+    `EventLog.born`."""
 
     def known_as(agent_id: str) -> str:
         return f"{agent_id}\0{since}" if (since := born(agent_id)) else agent_id
@@ -50,7 +51,7 @@ def task_id_of(
 
 
 async def _said(message: Message) -> str | None:
-    """What stands for a large message, made of it while others have the loop; None for a small one."""
+    """Returns the digest of a large message, made piece by piece so that the loop goes on; None for a small one."""
     if not has_large(message):
         return None
     said = hashlib.sha256()
@@ -67,8 +68,9 @@ class Idempotency:
 
     @asynccontextmanager
     async def once(self, request: SendRequest, to: str) -> AsyncGenerator[tuple[str, Task | None]]:
-        """The task id of the message for the agent `to`, and the task where there is one already; else it is to be made
-        within, while others with the same key wait. Raises InvalidRequest where the key stands for another one."""
+        """Gives the task id of the message for the agent `to`, and its task if there is one already; else the caller
+        makes it within, while others with the same key wait. Raises InvalidRequest if the key stands for another
+        message."""
         said = await _said(request.message) if request.named and request.key is None else None
         task_id = task_id_of(request, to, said, born=self._store.events.born)
         if request.key is None and not request.named:
@@ -89,7 +91,7 @@ class Idempotency:
 
 
 def _refusal(known: Task, request: SendRequest, to: str) -> InvalidRequest | None:
-    """Returns why the key is refused, where whoever asks would take an answer to something else for his own."""
+    """Returns the reason to refuse the key, if its caller would otherwise get the answer to another message."""
     if known.agent_id != to:
         return _stands_for(known.id, f"another agent, {known.agent_id}", known.agent_id)
     if known.message.parts != request.message.parts:

@@ -12,12 +12,12 @@ TASK_PREFIX_MIN: Final = 8
 WHOLE: Final = 36
 """Characters of a whole id."""
 SHOWN: Final = 10
-"""Tasks that are told where a beginning fits many."""
+"""Tasks that the error lists if a beginning fits many."""
 
 
 async def find_task(store: Store, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
-    """The task, of the agent if one is named; see `find_id`. What was there before the agent is not its own, nor for
-    it to see. Raises TaskNotFound, AmbiguousAddress."""
+    """Returns the task, of the agent if one is named; see `find_id`. Tasks from before the agent are not its own, and
+    not visible to it. Raises TaskNotFound, AmbiguousAddress."""
     task = await store.task(await find_id(store, task_id, agent_id, visible_to))
     if task is None or agent_id not in (None, task.agent_id):
         raise _not_found(task_id)
@@ -28,7 +28,7 @@ async def find_task(store: Store, task_id: str, agent_id: str | None = None, vis
 
 
 async def find_id(store: Store, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
-    """See `Tasks.find_id`. What is too short for a beginning is given back as a whole id is."""
+    """Implements `Tasks.find_id`. A text that is too short for a beginning is returned as a whole id is."""
     if not TASK_PREFIX_MIN <= len(named) < WHOLE:
         return named
     found = await store.find_tasks(named, SHOWN, agent_id=agent_id, visible_to=visible_to)
@@ -46,7 +46,7 @@ def _not_found(named: str) -> TaskNotFound:
 
 
 async def told_before(log: EventLog, task_id: str) -> str:
-    """What the log has of the answer of a task that is not over."""
+    """Returns the answer of an unfinished task so far, as the log has it."""
     text, after = "", 0
     while batch := await log.read(after, task_id=task_id):
         for event in batch:

@@ -1,8 +1,8 @@
-"""Finished tasks go when they are too many or too old, in steps so small that no commit waits for one noticeably.
+"""Removes finished tasks that are too many or too old, in steps so small that no commit waits for one noticeably.
 
-A task goes with its events, and by its foreign keys with everything else that is its own. What the log has of agents
-outside of tasks goes back as far as the tasks do. Of what is removed the log keeps, for each agent, the last id: by it
-a reader that resumes further back learns that there is a gap.
+A task goes with its events, and by its foreign keys with everything else that is its own. Events of agents outside of
+tasks are kept as long as the tasks are. The log keeps, for each agent, the last removed id: from it a reader that
+resumes further back learns that there is a gap.
 """
 
 import sqlite3
@@ -20,14 +20,14 @@ STEP_S = 0.002
 """Seconds after which a step begins no further row: long rows cost more than many short ones."""
 
 SPARE_PAGES = 1024
-"""Free pages (of 4 KiB) that stay in the file: what is written next needs them."""
+"""Free pages (of 4 KiB) that stay in the file for the next writes."""
 
 _FINISHED = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL_STATES))
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The last task that goes; those that sort before it, by (`updated_at`, `id`), go too."""
+    """The newest task that is removed; tasks before it, by (`updated_at`, `id`), are removed too."""
 
     updated_at: str
     task_id: str = ""
@@ -35,17 +35,17 @@ class Cut:
 
 @dataclass(slots=True)
 class Pruned:
-    """What a step removed. `tasks`: id and agent of those of which nothing is left."""
+    """Result of a step. `tasks`: id and agent of the tasks that are completely removed."""
 
     rows: int = 0
     tasks: list[tuple[str, str]] = field(default_factory=list)
     upto: dict[str, int] = field(default_factory=dict)
-    """By agent, the newest event that was removed."""
+    """The newest removed event of each agent."""
 
 
 def find_cut(connection: sqlite3.Connection, *, keep: int, oldest: str | None, newest: str) -> Cut | None:
-    """Where to cut so that at most `keep` finished tasks stay (0: any number), and none from before `oldest`; but none
-    goes that was updated since `newest`. None where nothing is to go."""
+    """Returns the cut after which at most `keep` finished tasks stay (0: any number), and none from before `oldest`;
+    but no task is removed that was updated since `newest`. None if there is nothing to remove."""
     cuts = [] if oldest is None else [(oldest, "")]
     if keep:
         row = connection.execute(
@@ -59,7 +59,7 @@ def find_cut(connection: sqlite3.Connection, *, keep: int, oldest: str | None, n
 
 
 def prune(connection: sqlite3.Connection, cut: Cut) -> Pruned:
-    """One step, in the transaction that is open. `rows` is 0 when everything is done."""
+    """Does one step, in the open transaction. `rows` is 0 when everything is done."""
     step = _Step(connection)
     while step.more():
         if (victim := _victim(connection, cut)) is None:
@@ -81,7 +81,7 @@ def prune(connection: sqlite3.Connection, cut: Cut) -> Pruned:
 
 
 def shrink(connection: sqlite3.Connection, pages: int) -> bool:
-    """Give up to `pages` free pages back to the disk; whether there are more to give."""
+    """Gives up to `pages` free pages back to the disk. Returns True if there are more to give."""
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     surplus = free - SPARE_PAGES
     if surplus > 0:
@@ -90,7 +90,7 @@ def shrink(connection: sqlite3.Connection, pages: int) -> bool:
 
 
 def removed_ids(connection: sqlite3.Connection) -> dict[str, int]:
-    """By agent, the newest event that was ever removed."""
+    """Returns by agent the newest event that was ever removed."""
     return dict(connection.execute("SELECT agent_id, upto FROM removed"))
 
 
@@ -101,11 +101,11 @@ class _Step:
         self._until = time.monotonic() + STEP_S
 
     def more(self) -> bool:
-        """Whether there is room for one more row; always for a first."""
+        """Returns True if there is room for one more row; always for a first."""
         return self.pruned.rows == 0 or (self.pruned.rows < STEP_ROWS and time.monotonic() < self._until)
 
     def remove_events(self, events: Iterable[tuple[int, str]]) -> None:
-        """Ids and agents, in the order of the ids; as many as there is room for, and then there is no room for more."""
+        """Removes events, given as ids and agents in the order of the ids; as many as there is room for."""
         for event_id, agent_id in events:
             if not self.more():
                 return
@@ -115,7 +115,7 @@ class _Step:
 
 
 def _victim(connection: sqlite3.Connection, cut: Cut) -> tuple[str, str] | None:
-    """The oldest task that is to go, its id and agent. Not one whose receivers are not told all of it yet."""
+    """Returns id and agent of the oldest task to remove, without those whose receivers have not got all of it yet."""
     row: tuple[str, str] | None = connection.execute(
         "SELECT id, agent_id FROM tasks "  # noqa: S608 - constants
         f"WHERE (updated_at, id) <= (?, ?) AND status IN ({_FINISHED}) "

@@ -1,8 +1,8 @@
-"""Saves what can be read of a damaged database. Blocks, and wants to be alone: no daemon runs.
+"""Saves the readable rows of a damaged database. Blocks, and must be alone: no daemon may run.
 
 A new database is made beside the damaged one, which is kept: first everything that the damaged one still gives, then
-what it lost, from the daily copies, newest first. Of these only what cannot be typed again counts: a task that was open
-when the copy was made has failed since, as far as anybody can tell, and a turn is not taken up from there.
+what it lost, from the daily copies, newest first. From these nothing is taken that could be typed again: a task that
+was open in the copy counts as failed, and no turn goes on from there.
 """
 
 import os
@@ -22,17 +22,17 @@ from synapsed.store.schema import FIND_OPEN, migrate
 from synapsed.store.task_rows import parse_task
 
 TABLES = ("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints")
-"""Those that others refer to come first."""
+"""Tables; those that others refer to come first."""
 FROM_COPIES = ("agents", "tasks", "events", "removed")
 KEYS = {"agents": "seq", "tasks": "seq", "events": "id", "pushes": "seq"}
 """Tables whose rows have numbers that only grow."""
 UNKNOWN_END = 1 << 22
-"""How far rows are looked for where their greatest number cannot be read."""
+"""Number up to which rows are searched if their greatest number cannot be read."""
 CHUNK = 1 << 10
-"""Numbers of rows that are read at once; where that fails, half as many."""
+"""Numbers of rows that are read at once; after a failure, half as many."""
 AFTER_LOSS = 100_000
-"""How far the number of the next event is ahead of the last one that was read, where it is not on record: an id that
-was given once is never given again."""
+"""Distance of the next event's number from the last one that was read, if it is not on record: an id is never given
+twice."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Salvaged:
 
 
 def is_sound(path: Path) -> bool:
-    """Whether SQLite finds nothing wrong with the database at `path`."""
+    """Returns True if SQLite finds nothing wrong with the database at `path`."""
     try:
         with closing(_open(path)) as connection:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -57,9 +57,9 @@ def is_sound(path: Path) -> bool:
 
 
 def salvage(path: Path, copies: Sequence[Path]) -> Salvaged:
-    """Replace the database at `path` by what can be saved of it and of its `copies`, newest first.
+    """Replaces the database at `path` by the readable rows of it and of its `copies`, newest first.
 
-    Raises StoreError where the new one cannot be written; then nothing has changed.
+    Raises StoreError if the new one cannot be written; then nothing has changed.
     """
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     saved = Salvaged(damaged=path.with_name(f"{path.name}.damaged-{stamp}"))
@@ -106,7 +106,7 @@ def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved:
     target.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     end = max(known_end, newest) if known_end else newest + AFTER_LOSS
     target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)", (end,))
-    target.execute(  # what comes now may have numbers that were lost
+    target.execute(  # leaves room for numbers that were lost
         "UPDATE agents SET born = min(born, ?), "
         "born_task = min(born_task, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'tasks'), 0))",
         (end,),
@@ -114,7 +114,7 @@ def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """For reading. Its write-ahead log counts, so that it cannot be opened as what never changes."""
+    """Opens it for reading. Its write-ahead log counts, so that it cannot be opened as immutable."""
     if not path.exists():
         raise sqlite3.DatabaseError("there is no such table")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, autocommit=True)
@@ -123,15 +123,15 @@ def _open(path: Path) -> sqlite3.Connection:
 def _take(
     target: sqlite3.Connection, source: sqlite3.Connection, table: str, *, closed: bool = False
 ) -> tuple[int, int]:
-    """Take over the rows of `table` that `target` does not have; how many, and how many places could not be read.
-    `closed`: a task that is open there has failed."""
+    """Copies the rows of `table` that `target` does not have. Returns their number, and the number of places that could
+    not be read. `closed`: a task that is open there has failed."""
     names = [row[1] for row in target.execute(f"PRAGMA table_info({table})")]
     try:
         known = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
     except sqlite3.DatabaseError:
         return 0, 1
     if not known:
-        return 0, 0  # of a version that had no such table
+        return 0, 0  # a version without this table
     columns = ", ".join(name for name in names if name in known)
     statement = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({', '.join('?' * len(columns.split(', ')))})"  # noqa: S608
     taken = lost = 0
@@ -149,7 +149,7 @@ def _take(
 
 
 def _rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[object, ...] | None]:
-    """The rows that can be read, and None for each place where some cannot."""
+    """Yields the rows that can be read, and None for each place where some cannot."""
     if table not in KEYS:
         try:
             yield from source.execute(f"SELECT {columns} FROM {table}")  # noqa: S608 - constants
@@ -177,7 +177,7 @@ def _rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tupl
 
 
 def _end(source: sqlite3.Connection, table: str, key: str) -> int:
-    """The greatest number that a row of the table may have."""
+    """Returns the greatest number that a row of the table may have."""
     try:
         (greatest,) = source.execute(f"SELECT coalesce(max({key}), 0) FROM {table} NOT INDEXED").fetchone()  # noqa: S608
     except sqlite3.DatabaseError:
@@ -186,7 +186,7 @@ def _end(source: sqlite3.Connection, table: str, key: str) -> int:
 
 
 def _sequence(source: sqlite3.Connection, table: str) -> int:
-    """The number given last in `table`; 0 where it cannot be read."""
+    """Returns the number given last in `table`; 0 if it cannot be read."""
     try:
         row = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     except sqlite3.DatabaseError:
@@ -195,7 +195,7 @@ def _sequence(source: sqlite3.Connection, table: str) -> int:
 
 
 def _ended(row: dict[str, object]) -> tuple[object, ...] | None:
-    """A task's row as it is taken from a copy; None where it is no task."""
+    """Returns a task's row as it is taken from a copy; None if it is no task."""
     if not row["open"]:
         return tuple(row.values())
     try:

@@ -1,4 +1,4 @@
-"""The tables, and how a database of an older program becomes one of this program.
+"""The tables, and the migrations from the databases of older programs.
 
 `PRAGMA user_version` counts the migrations that a database has had; each runs in one transaction with the new count, so
 that a kill leaves the old form or the new one. A migration that was released is never edited.
@@ -18,7 +18,7 @@ import sqlite3
 from synapsed.errors import StoreError
 
 APPLICATION_ID = 0x73796E64
-"""`synd` in SQLite's application id (32 bits of the header): tells our files from other programs'."""
+"""`synd` in SQLite's application id (32 bits of the header), which marks our files."""
 
 _FIRST = """
 CREATE TABLE events (
@@ -135,7 +135,7 @@ INSERT INTO open_attention (agent_id, id, event)
 SELECT agent_id, coalesce(data ->> '$.id', ''), max(id) FROM events WHERE type = 'attention' AND json_valid(data)
 GROUP BY 1, 2 HAVING data ->> '$.state' = 'opened'; -- of a group with max(), SQLite gives that row's columns
 """
-"""Reads every event of that kind. What is written since is seen to by the triggers."""
+"""Reads every event of that kind. The triggers handle the events after it."""
 
 _OPEN_ATTENTION = """
 -- A daemon that starts takes up what is open, and does not read all that ever was. By triggers: an older program keeps
@@ -220,7 +220,7 @@ MIGRATIONS = (
     _FLEET,
     _BORN,
 )
-"""In order; the n-th brings a database from schema n-1 to n."""
+"""Migrations in order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 7
 """The schema that a program must know at least to work on a database of this form."""
@@ -230,7 +230,7 @@ _OLDEST_BIT = 16
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the database to the newest form. Raises StoreError for another program's file, and for a newer program's
+    """Brings the database to the newest form. Raises StoreError for another program's file, and for a newer program's
     that this one cannot work on."""
     (mark,) = connection.execute("PRAGMA user_version").fetchone()
     version, oldest = mark & ((1 << _OLDEST_BIT) - 1), (mark >> _OLDEST_BIT) + 1

@@ -1,9 +1,9 @@
-"""The store: what is durable, behind the `Store` protocol.
+"""The store: durable state behind the `Store` protocol.
 
-Models become JSON here, in the event loop, before anything is queued. That is both the snapshot (what the caller does
-to his objects afterwards changes nothing) and the cheapest way to one: the encoder holds the interpreter's lock, so
-another thread would not free the loop, and a deep copy costs many times more. From then on there are only strings.
-Those with large texts become documents at first (`store.encoding`), whose encoding the commits after it wait for.
+Models become JSON here, in the event loop, before anything is queued. That is both the snapshot (the caller may change
+the objects afterwards) and the cheapest way to one: the encoder holds the interpreter's lock, so another thread would
+not free the loop, and a deep copy costs many times more. From then on there are only strings. Those with large texts
+become documents at first (`store.encoding`), whose encoding the commits after it wait for.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ from synapsed.store.task_rows import (
 )
 
 _KEYS = {"agents": "id", "followers": "name", "replies": "task_id", "turns": "task_id"}
-"""Tables of records, and the column that tells one from the others."""
+"""Tables of records, and the key column of each."""
 
 RECENT_TASKS_SIZE = 8 * 1024 * 1024
 """Characters of JSON of recently written tasks that are kept in memory."""
@@ -60,7 +60,7 @@ RECENT_TASKS_SIZE = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """Everything one transaction does, as rows: it may be applied twice, and in another thread."""
+    """The work of one transaction, as rows: it may be applied twice, and in another thread."""
 
     events: Sequence[EventRow] = ()
     tasks: Sequence[TaskRow] = ()
@@ -72,14 +72,14 @@ class _Change:
     """Tables, keys and data of rows that are put there, or replaced."""
     also: Sequence[Rows] = ()
     durable: bool = False
-    """Whether it must outlive a power failure."""
+    """True if it must outlive a power failure."""
 
     def encoded(self) -> list[EncodedModel]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
 
     @property
     def unfinished(self) -> bool:
-        """Whether something large is still to be encoded."""
+        """True while a large text is still to be encoded."""
         return any(encoded.unfinished for encoded in self.encoded())
 
     @property
@@ -88,7 +88,7 @@ class _Change:
         return {beside.part for row in self.tasks for beside in row.beside}
 
     def apply(self, connection: sqlite3.Connection, sealer: Sealer) -> list[int]:
-        """Do it in the open transaction; the ids of the events."""
+        """Applies the change in the open transaction; returns the ids of the events."""
         for table, key in self.gone:
             connection.execute(f"DELETE FROM {table} WHERE {_KEYS[table]} = ?", (key,))  # noqa: S608 - constants
         put_agents(connection, self.agents, sealer)
@@ -118,14 +118,16 @@ class SqliteStore:
         self._in_order = 0
         self._rescued = False
         self._left: set[str] = set()
-        """Agents that were to be deleted when the database refused: the next with such an id is another one."""
+        """Agents that could not be deleted because the database refused: the next agent with such an id is another
+        one."""
         self.texts = texts
         """The large texts that are being written, to the database or to clients."""
 
     @classmethod
     async def open(cls, path: Path, *, clock: Clock, recent_events: int = RECENT_EVENTS) -> Self:
-        """The store at `path`, created (0600) if there is no such file; `recent_events` of its log are kept in memory.
-        Raises StoreError: damaged, of a newer version, not ours, not writable; `details["reason"]` tells them apart."""
+        """Opens the store at `path`, created (0600) if there is no such file; `recent_events` of its log are kept in
+        memory. Raises StoreError: damaged, of a newer version, not ours, not writable; `details["reason"]` has the
+        reason."""
         database = await Database.open(path)
         try:
             last_id = await database.read(last_event_id)
@@ -138,15 +140,15 @@ class SqliteStore:
         return cls(database, log, clock, Texts())
 
     async def rescue(self) -> None:
-        """Write all again to a path from which somebody has removed it, now and at the end. Raises StoreError."""
+        """Writes everything again to a path from which the file was removed, now and at the end. Raises StoreError."""
         self._rescued = True
         await self._database.rescue()
 
     async def close(self) -> None:
-        """Finish the commits that were begun, let the followers have them and end, close the file. May be called
-        again. Raises StoreError where a database whose file was removed cannot be written again."""
+        """Finishes the commits that were begun, lets the followers have them and end, closes the file. May be called
+        again. Raises StoreError if a database whose file was removed cannot be written again."""
         async with self._order:
-            pass  # what is being encoded was begun before
+            pass  # the present encoding was begun before
         await self._database.drain()
         rescued, self._rescued = self._rescued, False
         try:
@@ -162,12 +164,12 @@ class SqliteStore:
 
     @property
     def database(self) -> Database:
-        """For whoever measures it."""
+        """Counters for measurements."""
         return self._database
 
     @property
     def failed(self) -> asyncio.Future[str]:
-        """See `Database.failed`."""
+        """Future of `Database.failed`."""
         return self._database.failed
 
     async def commit(
@@ -210,7 +212,7 @@ class SqliteStore:
         return await self._database.read(query)
 
     async def agents(self) -> list[AgentRecord]:
-        """In the order in which they were first put."""
+        """Returns the agents in the order in which they were first put."""
         return await self._database.models(AgentRecord, "SELECT data FROM agents ORDER BY seq")
 
     async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
@@ -229,15 +231,15 @@ class SqliteStore:
         return await self._database.read(select_task, task_id, self._log.room)
 
     async def committed(self, task_id: str) -> Task | None:
-        """The task as it is in the database. Whoever has just read a row there that tells of a change of the task needs
-        this: `task` may still give the one before, for the moment between a commit and its being shown."""
+        """Returns the task as the database has it. A caller that has just read a row about a change of the task needs
+        this: `task` may still return the former state, in the moment between a commit and its publication."""
         return await self._database.read(select_task, task_id, self._log.room)
 
     async def is_former(self, task_id: str, agent_id: str) -> bool:
         return self._log.born(agent_id) > 0 and await self._database.read(is_former, task_id, agent_id)
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
-        """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
+        """Returns the task's metadata without the rest of it, which may be large; empty if it is gone."""
         return await self._database.read(select_metadata, task_id)
 
     async def said(self, task_id: str) -> Said | None:
@@ -271,11 +273,11 @@ class SqliteStore:
         return await self._database.models(TurnRecord, "SELECT data FROM turns ORDER BY rowid")
 
     async def find_cut(self, *, keep: int, oldest: str | None, newest: str) -> Cut | None:
-        """Which tasks are too many or too old; `store.retention` says how it is meant."""
+        """Returns the cut for tasks that are too many or too old; see `store.retention`."""
         return await self._database.read(find_cut, keep=keep, oldest=oldest, newest=newest)
 
     async def prune(self, cut: Cut) -> Pruned:
-        """One small step of removing what is to go."""
+        """Does one small step of the removal."""
 
         def forget(pruned: Pruned) -> None:
             for task_id, _ in pruned.tasks:
@@ -285,11 +287,11 @@ class SqliteStore:
         return await self._database.write(lambda connection: prune(connection, cut), forget)
 
     async def shrink(self, pages: int) -> bool:
-        """Give up to `pages` free pages back to the disk; whether there are more to give."""
+        """Gives up to `pages` free pages back to the disk. Returns True if there are more to give."""
         return await self._database.write(lambda connection: shrink(connection, pages))
 
     async def replies(self) -> list[ReplyRecord]:
-        """In the order in which they were first put."""
+        """Returns the replies in the order in which they were first put."""
         return await self._database.models(ReplyRecord, "SELECT data FROM replies ORDER BY rowid")
 
     # --- rules, webhooks and moods ---
@@ -353,7 +355,7 @@ class SqliteStore:
         ]
 
     async def _write(self, change: _Change, events: Sequence[NewEvent]) -> list[Event]:
-        """Apply `change`; as soon as it is durable, and whether or not the caller still waits, show it."""
+        """Applies `change`; publishes it as soon as it is durable, even if the caller waits no longer."""
 
         def show(ids: list[int]) -> None:
             for task in change.tasks:
@@ -388,7 +390,7 @@ class SqliteStore:
         return lambda connection: change.apply(connection, sealer)
 
     async def _write_in_order(self, change: _Change, show: Callable[[list[int]], None]) -> list[int]:
-        """Finish what is large in `change`. Those that come meanwhile are written after it."""
+        """Encodes the large texts of `change`. Changes that come meanwhile are written after it."""
         self._in_order += 1
         try:
             async with self._order:

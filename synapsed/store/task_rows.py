@@ -1,12 +1,12 @@
-"""How tasks and agents are kept: rows of indexed columns and JSON; the recently written tasks in memory; and since when
-each agent has been there.
+"""Rows of tasks and agents: indexed columns and JSON; the recently written tasks in memory; and the beginning of each
+agent in the log.
 
-Kept as JSON or documents, not as objects: whoever asks for a task gets one of his own, which he may change without
-anyone seeing it, and nobody sees a change before it is durable.
+They are kept as JSON or documents, not as objects: each caller gets a task of its own, which it may change without an
+effect on others, and no change is visible before it is durable.
 
-An agent's id is that of its port (`synapse-TYPE-PORT`), and a new agent on a removed one's port has the same. What is
-read of an agent is bounded where it is read, by the last event and the last task before the agent was put first: these
-stand in its row. The row goes with the agent, so that what there is of an id without an agent is all of it.
+An agent's id is that of its port (`synapse-TYPE-PORT`), and a new agent on a removed one's port has the same. Reads for
+an agent therefore begin after the last event and the last task before the agent was first put, which stand in its row.
+The row is removed with the agent, so that reads for an id without an agent return everything.
 """
 
 import json
@@ -35,7 +35,7 @@ _LAST: Final = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{0}'), 0
 
 
 def put_agents(connection: sqlite3.Connection, agents: Sequence[tuple[str, str]], sealer: Sealer) -> None:
-    """Ids and data. One that is not there begins after all that there is."""
+    """Puts agents, as ids and data. A new one begins after all present events and tasks."""
     for agent_id, data in agents:
         connection.execute(
             "INSERT INTO agents (id, data, born, born_task) "  # noqa: S608 - constants
@@ -46,7 +46,7 @@ def put_agents(connection: sqlite3.Connection, agents: Sequence[tuple[str, str]]
 
 
 def select_born(connection: sqlite3.Connection) -> dict[str, int]:
-    """By agent, the last event before it."""
+    """Returns by agent the last event before it."""
     return dict(connection.execute("SELECT id, born FROM agents"))
 
 
@@ -59,7 +59,7 @@ class PartsRows(NamedTuple):
 
 
 class BesideTask(NamedTuple):
-    """Those of one task."""
+    """Rows of one part for one task."""
 
     write: Callable[[sqlite3.Connection, bool], object]
     part: PartsRows
@@ -95,8 +95,8 @@ class TaskRow:
 
 
 class RecentTasks:
-    """The tasks written last, as JSON or documents, at most `size_max` bytes of JSON: live tasks, and those that have
-    just ended, are the ones people ask for."""
+    """The tasks written last, as JSON or documents, at most `size_max` bytes of JSON: most requests are for live tasks
+    and those that have just ended."""
 
     def __init__(self, size_max: int) -> None:
         self._kept: dict[str, tuple[Kept, int]] = {}  # oldest write first
@@ -115,14 +115,14 @@ class RecentTasks:
         self._size -= size
 
     def weigh(self, task_id: str) -> list[Large] | None:
-        """It, where it is large; None where it is not here."""
+        """Returns the large values of the task; None if it is not here."""
         if (found := self._kept.get(task_id)) is None:
             return None
         kept, _ = found
         return [] if isinstance(kept, str) else [Large(task_id, texts_size(kept), id(kept))]
 
     def document(self, task_id: str) -> dict[str, Any] | None:
-        """The task as JSON; do not change it."""
+        """Returns the task as JSON; do not change it."""
         kept = self._kept.get(task_id)
         if kept is None:
             return None
@@ -135,7 +135,7 @@ class RecentTasks:
 
 
 def _own(value: Any) -> Any:
-    """The same without sharing anything that can be changed."""
+    """Returns a copy that shares nothing that can be changed."""
     if isinstance(value, dict):
         return {key: _own(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -144,7 +144,7 @@ def _own(value: Any) -> Any:
 
 
 def parse_task(kept: Kept) -> Task:
-    """The task of a row. What a newer version has added to it is passed over; clients may add nothing."""
+    """Returns the task of a row. Fields of a newer version are ignored; clients may add none."""
     if isinstance(kept, str):
         return Task.model_validate_json(kept, extra="ignore")
     return Task.model_validate(kept, extra="ignore")
@@ -180,7 +180,7 @@ def select_metadata(connection: sqlite3.Connection, task_id: str) -> dict[str, A
 
 
 def select_said(connection: sqlite3.Connection, task_id: str) -> Said | None:
-    """Of a large message nothing but what is looked at leaves the database."""
+    """Returns the excerpt of a task's message; of a large message only the needed text leaves the database."""
     row = connection.execute(
         "SELECT json_extract(data, '$.metadata'), json_extract(data, '$.priority') FROM tasks WHERE id = ?", (task_id,)
     ).fetchone()
@@ -197,7 +197,7 @@ def select_said(connection: sqlite3.Connection, task_id: str) -> Said | None:
 
 
 def select_open(connection: sqlite3.Connection, room: Budget) -> list[Task]:
-    """In order of arrival."""
+    """Returns open tasks in order of arrival."""
     rows = connection.execute(f"SELECT {_ROW} FROM tasks WHERE open = 1 ORDER BY seq")  # noqa: S608 - a constant
     return [task for task, _ in _tasks(connection, rows, room)]
 
@@ -206,8 +206,8 @@ _ROW = f"seq, id, length(data), CASE WHEN length(data) < {LARGE_ROW} THEN data E
 
 
 def _tasks(connection: sqlite3.Connection, rows: sqlite3.Cursor, room: Budget) -> Generator[tuple[Task, int]]:
-    """The tasks of `rows`, which have the columns of `_ROW`, and the characters of their JSON. Large ones share their
-    texts with all for whom there is `room` already."""
+    """Yields the tasks of `rows`, which have the columns of `_ROW`, and the characters of their JSON. Large ones share
+    their texts with all readers that have `room` already."""
     with closing(rows):
         for seq, task_id, size, small in rows:
             kept = _own(share_large(connection, "tasks", seq, task_id, room)) if small is None else small
@@ -233,7 +233,7 @@ def find_ids(
 
 
 def select_page(connection: sqlite3.Connection, which: TaskFilter, room: Budget) -> tuple[list[Task], int]:
-    """A page and how many tasks there are in all. Raises InvalidRequest for what is no cursor."""
+    """Returns a page and how many tasks there are in all. Raises InvalidRequest for a wrong cursor."""
     where, values = _conditions(which)
     total_where = " AND ".join(where) or "1"
     (total,) = connection.execute(f"SELECT count(*) FROM tasks WHERE {total_where}", values).fetchone()  # noqa: S608
@@ -249,7 +249,7 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter, room: Budget)
 
 
 def weigh(connection: sqlite3.Connection, prefix: str) -> list[Large]:
-    """The large ones of the first tasks whose ids begin so."""
+    """Returns the large ones of the first tasks whose ids begin so."""
     rows = connection.execute(
         "SELECT seq, id, length(data) FROM tasks WHERE id >= ? AND id < ? ORDER BY id LIMIT 2",
         (prefix, prefix + "\U0010ffff"),
@@ -258,7 +258,7 @@ def weigh(connection: sqlite3.Connection, prefix: str) -> list[Large]:
 
 
 def weigh_page(connection: sqlite3.Connection, which: TaskFilter) -> list[Large]:
-    """The large tasks of a page. Raises InvalidRequest for what is no cursor."""
+    """Returns the large tasks of a page. Raises InvalidRequest for a wrong cursor."""
     large, whole = [], 0
     with closing(_page(connection, which, "seq, id, length(data)", which.limit)) as rows:
         for seq, task_id, size in rows:
@@ -276,7 +276,7 @@ def _large(connection: sqlite3.Connection, seq: int, task_id: str, characters: i
 
 
 def has_tasks(connection: sqlite3.Connection, which: TaskFilter) -> bool:
-    """Whether there is one. Raises InvalidRequest for what is no cursor."""
+    """Returns True if there is such a task. Raises InvalidRequest for a wrong cursor."""
     with closing(_page(connection, which, "id", 1)) as rows:
         return rows.fetchone() is not None
 
@@ -295,11 +295,11 @@ def _page(connection: sqlite3.Connection, which: TaskFilter, columns: str, limit
 
 _VISIBLE = "(+agent_id = ? OR json_extract(data, '$.metadata.sender.sender_id') = ?)"
 _SINCE = f"+seq > {BORN_TASK.format('?')}"
-"""Not of an agent that had the id before."""
+"""Excludes tasks of an earlier agent with the id."""
 
 
 def is_former(connection: sqlite3.Connection, task_id: str, agent_id: str) -> bool:
-    """Whether the task was there before the agent."""
+    """Returns True if the task is older than the agent."""
     row = connection.execute(
         f"SELECT 1 FROM tasks WHERE id = ? AND seq <= {BORN_TASK.format('?')}",  # noqa: S608 - a constant
         (task_id, agent_id),

@@ -1,1 +1,2 @@
-"""All agents of a daemon: who there is, how they start together, how a message finds its agent and a reply its way."""
+"""All agents of a daemon: their directory, their common start, the way of a message to its agent and of a reply
+back."""

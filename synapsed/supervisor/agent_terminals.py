@@ -13,7 +13,7 @@ _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' un
 
 
 class AgentTerminals:
-    """`agents` are all there are, by id. `routing`: who takes lines that are typed at them, if a part does."""
+    """`agents` are all there are, by id. `routing`: takes lines that are typed at them, if a part does."""
 
     def __init__(self, agents: Mapping[str, Agent], *, roster: Roster) -> None:
         self._agents = agents

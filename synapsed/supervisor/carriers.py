@@ -12,8 +12,8 @@ from synapsed.tasks import transitions
 
 
 class Carriers:
-    """A task stays with the carrier that it began with. An address is asked of the carriers in the opposite order of
-    their list: where several reach a host, the last one does."""
+    """The carriers. A task stays with the carrier that it began with. An address is looked up in the opposite order of
+    their list: if several reach a host, the last one does."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -21,13 +21,13 @@ class Carriers:
         self._carriers: dict[str, Carrier] = {}
 
     def become(self, carriers: Mapping[str, Carrier]) -> None:
-        """Those that there are from now on, by the names of their parts."""
+        """Sets the carriers from now on, by the names of their parts."""
         self._carriers = dict(carriers)
 
     def find(self, address: str) -> str | None:
-        """Returns the id of the agent elsewhere that `address` means; None where it means none. Raises UnknownAgent for
-        a host that is not known, and for an address of a part that is not there; NotKnownYet if one of the carriers
-        may know it soon."""
+        """Returns the id of the agent elsewhere that `address` means; None if it means none. Raises UnknownAgent for a
+        host that is not known, and for an address of a missing part; NotKnownYet if one of the carriers may know it
+        soon."""
         hints: list[str] = []
         yet: NotKnownYet | None = None
         for carrier in reversed(self._carriers.values()):
@@ -50,7 +50,7 @@ class Carriers:
     async def send(
         self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
     ) -> Task:
-        """Sends to the agent elsewhere, or answers what its task waits for. Raises UnknownAgent."""
+        """Sends to the agent elsewhere, or answers the question of its task. Raises UnknownAgent."""
         task = None if request.task_id is None else await self._store.task(request.task_id)
         if task is not None and alias_of(task) == alias:
             carrier: Carrier | None = self._of(task)
@@ -61,7 +61,7 @@ class Carriers:
         return await carrier.send(alias, request, asking, sender=sender)
 
     async def cancel(self, task: Task) -> Task:
-        """One whose part is not there is canceled here; whether the other host does it nobody can say."""
+        """Cancels a task. If its part is missing it is canceled only here; the other host's result is unknown."""
         if (carrier := self._find(task)) is not None:
             return await carrier.cancel(task)
         now = await self._store.task(task.id) or task
@@ -72,11 +72,11 @@ class Carriers:
         return commit.task
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
-        """Answers what the task waits for over there. Raises UnknownAgent where its part is not there."""
+        """Answers the question of the task there. Raises UnknownAgent if its part is missing."""
         return await self._of(task).answer(task, message, prompt_id)
 
     def held(self, task: Task) -> str | None:
-        """Returns why nothing becomes of the task, which is under way elsewhere; None where it is carried."""
+        """Returns the reason why the task, which is under way elsewhere, stands still; None if it is carried."""
         if task.terminal or self._find(task) is not None:
             return None
         return f"part {part_of_task(task)} is not there"

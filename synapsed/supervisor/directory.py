@@ -1,4 +1,4 @@
-"""Which agents there are, and who they are: `interfaces.Directory`."""
+"""The directory of agents: `interfaces.Directory`."""
 
 import asyncio
 import hmac
@@ -56,14 +56,14 @@ class AgentDirectory:
         self._tokens: dict[str, str] = {}
 
     def all(self) -> list[Agent]:
-        """Every agent there is, to be looked at."""
+        """Returns every agent there is, for reading."""
         return list(self._agents.values())
 
     def get(self, agent_id: str) -> Agent | None:
         return self._agents.get(agent_id)
 
     def admit(self, record: AgentRecord) -> None:
-        """The agent's token is its own from now on."""
+        """Gives the agent its token from now on."""
         self._tokens[self._token(record)] = record.id
 
     def dismiss(self, record: AgentRecord) -> None:
@@ -73,7 +73,7 @@ class AgentDirectory:
         return environment.agent_token(self._settings.control_token, record.id, record.generation)
 
     def in_conversations(self) -> dict[tuple[str, str], str]:
-        """Names of agents by the profile and the conversation that they are in."""
+        """Returns names of agents by their profile and conversation."""
         return taken(agent.record for agent in self._agents.values())
 
     # --- Directory ---
@@ -129,7 +129,7 @@ class AgentDirectory:
         return views.conversation_rows(found, self.in_conversations())
 
     def roots(self) -> list[Root]:
-        """The launches of the programs that run."""
+        """Returns the launches of the running programs."""
         return [
             Root(agent.id, agent.record.launch)
             for agent in self._agents.values()

@@ -1,7 +1,7 @@
 """The one place where "send this from X to Y" becomes tasks: a mailbox's, or those of a reply.
 
-Who X is has been settled before (`metadata.sender`, by `senders.settle_sender`): HTTP and whatever else takes
-messages for agents comes through here.
+X has been settled before (`metadata.sender`, by `sender_verdict.settle_sender`): HTTP and every other entry of messages
+comes through here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,13 +40,13 @@ from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
 
 GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
-"""States in which nobody takes messages, unless the agent comes up by itself."""
+"""States in which an agent takes no messages, unless it comes up by itself."""
 
 HOPS_MAX = 8
-"""Through how many agents a message may go: a loop between agents ends there."""
+"""Number of agents through which a message may go: a loop between agents ends there."""
 
 OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, transitions.IN_BACKGROUND})
-"""Keys of metadata that mean something to synapsed and that no client sets."""
+"""Keys of metadata with a meaning for synapsed that no client sets."""
 
 
 log = structlog.stdlib.get_logger("synapsed.post")
@@ -71,12 +71,12 @@ class Dispatcher:
         self._carriers = carriers
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
-        """Agents that do nothing but wait for a task, by its id: who waits, and for whom."""
+        """Agents that only wait for a task, by its id: the waiter, and the awaited agent."""
 
     # --- messages ---
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
-        """See `Tasks.send`."""
+        """Implements `Tasks.send`."""
         if (alias := alias_of(agent_id)) is not None:
             own = host_of(alias) is not None or is_any(alias)
             sender = self._name_of(Sender.of(request.metadata)) if own else None
@@ -95,7 +95,7 @@ class Dispatcher:
             return known or await self._send_new(agent, request, task_id)
 
     def _name_of(self, sender: Sender | None) -> str | None:
-        """What the sender is called here; None for a person, and what was sent for him."""
+        """Returns the sender's name here; None for a person, and for a part that sends for a person."""
         if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
@@ -124,7 +124,7 @@ class Dispatcher:
 
     @contextmanager
     def asking(self, task: Task, *, wait: bool) -> Iterator[ReplyRecord | None]:
-        """See `interfaces.OutboundQuestion`."""
+        """Implements `interfaces.OutboundQuestion`."""
         hops = self._hops(task.metadata)
         sender = Sender.of(task.metadata)
         record = self._reply_broker.asked(task)
@@ -162,7 +162,8 @@ class Dispatcher:
         )
 
     def _hops(self, metadata: Mapping[str, Any]) -> int:
-        """Through how many agents the message has gone: one more than what its sender works on. Raises HopLimit."""
+        """Returns the number of agents that the message has gone through: one more than that of its sender's present
+        task. Raises HopLimit."""
         given = metadata.get(HOPS, 0)
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
             raise InvalidRequest(f"metadata.{HOPS}: must be a whole number from 0", field=f"metadata.{HOPS}")
@@ -183,33 +184,33 @@ class Dispatcher:
     # --- replies ---
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        """See `Tasks.expect_reply`."""
+        """Implements `Tasks.expect_reply`."""
         task = self._task_of(agent_of(self._agents, agent_id).record, request, new_id())
         return await self._reply_broker.expect(task, wait=request.wait, limit=limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        """See `Tasks.reply`."""
+        """Implements `Tasks.reply`."""
         agent_of(self._agents, agent_id)
         named = request.metadata.get(IN_REPLY_TO)
         sender, scope = _sender_and_scope(request)
         return await self._reply_broker.reply(_name(named), request.message, sender, by=agent_id, visible_to=scope)
 
     async def _complete(self, agent_id: str, named: Any, request: SendRequest) -> Task:
-        """`tasks/send` with `in_reply_to`: the task must be the agent's own."""
+        """Handles `tasks/send` with `in_reply_to`: the task must be the agent's own."""
         sender, scope = _sender_and_scope(request)
         return await self._reply_broker.reply(
             _name(named), request.message, sender, by=None, owner=agent_id, visible_to=scope
         )
 
     async def collected(self, task_id: str) -> None:
-        """See `Tasks.collected`."""
+        """Implements `Tasks.collected`."""
         await self._reply_broker.collected(task_id)
 
     # --- waits ---
 
     @contextmanager
     def waiting(self, waiter: str | None, task: Task) -> Iterator[None]:
-        """See `Tasks.waiting`."""
+        """Implements `Tasks.waiting`."""
         if self._reply_broker.owns(task.id):
             with self._reply_broker.caller(task.id):
                 yield
@@ -230,25 +231,25 @@ class Dispatcher:
         self._reply_broker.check(waiter, waited, self._blocked.values())
 
     def ended(self, task: Task) -> None:
-        """A task is at its end, durably."""
+        """Notes that a task is at its end, durably."""
         self._blocked.pop(task.id, None)
         self._reply_broker.ended(task)
 
     # --- tasks ---
 
     async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
-        """See `Tasks.find`."""
+        """Implements `Tasks.find`."""
         task = await find_task(self._store, task_id, agent_id, visible_to)
         if task.terminal and visible_to is None:
             self._store.events.heard.add(task.id)
         return self._shown(task)
 
     async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
-        """See `Tasks.find_id`."""
+        """Implements `Tasks.find_id`."""
         return await find_id(self._store, named, agent_id, visible_to)
 
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
-        """See `Tasks.page`."""
+        """Implements `Tasks.page`."""
         tasks, count = await self._store.tasks(which)
         return [self._shown(task) for task in tasks], count
 
@@ -259,15 +260,15 @@ class Dispatcher:
         return task if held is None else task.model_copy(update={"waits_behind": WaitsBehind(held=held)})
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
-        """See `Tasks.weigh`."""
+        """Implements `Tasks.weigh`."""
         return await self._store.weigh(which)
 
     async def has_any(self, which: TaskFilter) -> bool:
-        """See `Tasks.has_any`."""
+        """Implements `Tasks.has_any`."""
         return await self._store.has_tasks(which)
 
     async def cancel(self, task_id: str) -> Task:
-        """See `Tasks.cancel`. With a task that a reply was to complete goes the request."""
+        """Implements `Tasks.cancel`. A request whose reply was to complete the task is canceled with it."""
         task = await self._find(task_id)
         if alias_of(task) is not None:
             return await self._carriers.cancel(task)
@@ -293,24 +294,24 @@ class Dispatcher:
     async def provide_input(
         self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
     ) -> Task:
-        """See `Tasks.provide_input`."""
+        """Implements `Tasks.provide_input`."""
         task = await self._find(task_id)
         if alias_of(task) is not None:
             return await self._carriers.answer(task, Message.of(text), prompt_id)
         return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        """See `Tasks.report`."""
+        """Implements `Tasks.report`."""
         event = NewEvent(agent_of(self._agents, agent_id).id, told) if task is None else NewEvent.of(task, told)
         await self._store.commit(events=[event])
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """See `Tasks.hand_over`."""
+        """Implements `Tasks.hand_over`."""
         task = await self._find(task_id)
         return await self._worker(task).hand_over(task.id, artifact, append=append, last_chunk=last_chunk)
 
     def _worker(self, task: Task) -> Agent:
-        """The agent that works on the task, or may. Raises NotWaiting."""
+        """Returns the agent that works on the task, or may. Raises NotWaiting."""
         agent = self._agents.get(task.agent_id)
         if task.terminal or agent is None or awaits(task):
             raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
@@ -327,7 +328,8 @@ def _origin(request: SendRequest) -> Origin:
 
 
 def _sender_and_scope(request: SendRequest) -> tuple[Sender | None, str | None]:
-    """Who replies, and the agent whose requests alone a beginning of an id may name; None: a person's names any."""
+    """Returns the replying sender, and the agent whose requests alone a beginning of an id may name; None: a person's
+    names any."""
     sender = Sender.of(request.metadata)
     if not request.of_agent:
         return sender, None

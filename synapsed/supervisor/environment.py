@@ -1,9 +1,9 @@
-"""What an agent's program is run with: its environment, its program, its conversation; and the variables that a later
-shell brings to it, which are its connection, as tmux's `update-environment`, or all of them. Pure but for looking on
-PATH, at sockets and at folders.
+"""Inputs of an agent's launch: its environment, its program, its conversation; and the variables that a later shell
+brings to it, which are its connection, as tmux's `update-environment`, or all of them. Pure but for looking on PATH, at
+sockets and at folders.
 
-The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without what never
-travels (`synapsed.process.inherited`), plus the agent's own variables. Later wins: base, the profile's `env`, the
+The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without the
+leftovers (`synapsed.process.inherited`), plus the agent's own variables. Later wins: base, the profile's `env`, the
 agent's `env`, the agent's identity.
 
 `env_file`: variables in lines of `NAME=value`, as shells and service managers read them.
@@ -62,12 +62,12 @@ def renewed(
     update: Iterable[str],
     is_gone: Callable[[Mapping[str, str]], set[str]],
 ) -> dict[str, Any]:
-    """The fields of `record` that are others once a shell with `env` has brought what it does; `own` is the daemon's
-    environment, `update` what is brought besides the connection.
+    """Returns the fields of `record` that change when a shell with `env` brings its variables; `own` is the daemon's
+    environment, `update` the variables besides the connection.
 
-    A variable that the shell lacks stays. What leads nowhere replaces nothing that leads somewhere. With `missing`,
-    which is for a shell that may not be a person's, only what is gone is replaced, by what is there. An agent that was
-    started with the daemon's environment, on purpose, takes no connection."""
+    A variable that the shell lacks stays. A value that leads nowhere does not replace one that leads somewhere. With
+    `missing`, which is for a shell that may not be a person's, only values that lead nowhere are replaced, by those
+    that lead somewhere. An agent that was started with the daemon's environment, on purpose, takes no connection."""
     if bringing == "all":
         return {"env": dict(env), "connection": {}}
     if record.env is None and not record.from_config:
@@ -87,7 +87,7 @@ def renewed(
 
 
 def place_of(name: str, environ: Mapping[str, str]) -> str | None:
-    """The path that variable `name` names; None where it names no path."""
+    """Returns the path that variable `name` names; None if it names no path."""
     value = environ.get(name, "")
     match name:
         case "DBUS_SESSION_BUS_ADDRESS":
@@ -100,8 +100,8 @@ def place_of(name: str, environ: Mapping[str, str]) -> str | None:
 
 
 def gone(environ: Mapping[str, str]) -> set[str]:
-    """The names of those variables that lead to nothing any more: no file, or a socket at which nobody listens. Call it
-    in a thread."""
+    """Returns the names of those variables that lead to nothing any more: no file, or a socket without a listener. Call
+    it in a thread."""
     return {name for name in PLACES if (path := place_of(name, environ)) is not None and _is_gone(path)}
 
 
@@ -123,7 +123,7 @@ def _is_gone(path: str) -> bool:
 
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-"""What the agent's terminal is: the emulator behind its PTY."""
+"""Variables of the agent's terminal, the emulator behind its PTY."""
 
 HERE = ("localhost", "127.0.0.1", "::1")
 """This machine, as programs understand it in NO_PROXY. (`[::1]` would be right for some, but Python's httpx fails on
@@ -131,8 +131,8 @@ it.)"""
 
 
 def agent_token(control_token: str, agent_id: str, generation: str = "") -> str:
-    """Returns the agent's SYNAPSE_AGENT_TOKEN, made of the control token, so that there is nothing secret to store. One
-    that an agent had before with the same id is another, by the record's `generation`."""
+    """Returns the agent's SYNAPSE_AGENT_TOKEN, made of the control token, so that there is nothing secret to store. A
+    former agent with the same id had another one, by the record's `generation`."""
     whose = ":".join(("agent", agent_id, *([generation] if generation else [])))
     return hmac.new(control_token.encode(), whose.encode(), hashlib.sha256).hexdigest()
 
@@ -148,7 +148,8 @@ def agent_environment(
     tool_dir: Path | None,
     rules: EnvironmentConfig,
 ) -> dict[str, str]:
-    """The whole environment of `record`'s program. `own` is the daemon's; `tool_dir` is where synapsectl is."""
+    """Returns the whole environment of `record`'s program. `own` is the daemon's; `tool_dir` is the directory of
+    synapsectl."""
     base = {**(own if record.env is None else record.env), **record.connection}
     env = without(travelling(base, rules), profile.unset_env)
     env |= TERMINAL
@@ -183,13 +184,13 @@ def travelling(environ: Mapping[str, str], rules: EnvironmentConfig) -> dict[str
 
 
 def brought(record: AgentRecord, env: Mapping[str, str]) -> list[str]:
-    """The names of what of the shell's environment decides which code runs in `env`, its program's."""
+    """Returns the names of the shell's variables in `env`, its program's environment, that decide which code runs."""
     return [name for name in activated(env) if name in (record.env or ()) and name not in record.extra_env]
 
 
 def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """Variables that keep requests to this machine, as those to SYNAPSE_ENDPOINT, from the proxies of `env`: both
-    spellings of NO_PROXY, extended. Empty where it names none."""
+    """Returns variables that keep requests to this machine, as those to SYNAPSE_ENDPOINT, from the proxies of `env`:
+    both spellings of NO_PROXY, extended. Empty if it names none."""
     if not any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" and env[name] for name in env):
         return {}
     large, small = env.get("NO_PROXY", ""), env.get("no_proxy", "")
@@ -202,8 +203,8 @@ def _with_here(told: str) -> str:
 
 
 def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str, install: str = "") -> str:
-    """The absolute path of `command`, seen from `cwd` with the PATH of `env`; `install` is a command that installs it.
-    Raises ProgramNotFound."""
+    """Returns the absolute path of `command`, seen from `cwd` with the PATH of `env`; `install` is a command that
+    installs it. Raises ProgramNotFound."""
     path = env.get("PATH", os.defpath)
     if "/" in command:
         candidate = Path(cwd, Path(command).expanduser())
@@ -224,12 +225,12 @@ def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str
 
 
 LAST_CONVERSATION = "last"
-"""Stands for the conversation of a program that continues its last one without being told an id."""
+"""Stands for the conversation of a program that continues its last one without an id."""
 
 
 def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dict[str, str]) -> LaunchPlan:
-    """What to run, and whether it goes on with the conversation on record or begins a new one. Where the person's own
-    arguments choose one, they do so at the first start: afterwards it is on record."""
+    """Returns the plan of a launch, which goes on with the conversation on record or begins a new one. If the person's
+    own arguments choose one, they do so at the first start: afterwards it is on record."""
     resume, conversation, args = profile.resume, record.conversation, tuple(record.args)
     resumed = profile.resumes and conversation is not None
     chosen = not resumed and resume.chosen_by(args)
@@ -247,7 +248,7 @@ def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dic
 
 
 def names_conversation(args: Sequence[str]) -> bool:
-    """Whether a conversation's id is among the arguments."""
+    """Returns True if a conversation's id is among the arguments."""
     return any("{conversation}" in arg for arg in args)
 
 
@@ -258,7 +259,8 @@ _LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*
 
 
 def with_env_file(record: AgentRecord, env_file: str | None, base: Path) -> AgentRecord:
-    """`record` with the variables of `env_file` (`~` allowed, relative to `base`) below its own. Raises ConfigError."""
+    """Returns `record` with the variables of `env_file` (`~` allowed, relative to `base`) below its own. Raises
+    ConfigError."""
     if env_file is None:
         return record
     found = read_env_file(base / Path(env_file).expanduser())
@@ -266,8 +268,8 @@ def with_env_file(record: AgentRecord, env_file: str | None, base: Path) -> Agen
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables of `path`. Empty lines and those that begin with `#` are passed over; a value in quotes is what is
-    between them. Nothing is expanded. Raises ConfigError, which names file and line and never shows a value."""
+    """Returns the variables of `path`. Empty lines and those that begin with `#` are ignored; a value in quotes is the
+    text between them. Nothing is expanded. Raises ConfigError, which names file and line and never shows a value."""
     try:
         if path.stat().st_size > SIZE_MAX:
             raise ConfigError(f"{path}: more than {SIZE_MAX} bytes are no file of variables", file=str(path))

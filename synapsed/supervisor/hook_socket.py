@@ -23,20 +23,20 @@ from synapsed.supervisor.directory import AgentDirectory
 QUESTION_MAX = 17 << 20
 """Bytes of a question: the hook client's limit and its envelope."""
 PATIENCE_S = 5.0
-"""For a question to be asked and answered; the asker has gone by then."""
+"""Seconds for a question and its answer; the asker has gone by then."""
 POKE_BYTES = 256
-"""Of a datagram; an agent's id is shorter."""
+"""Bytes of a datagram; an agent's id is shorter."""
 AT_ONCE = 64
 """Questions that are being answered; further ones wait."""
 
 type Decide = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
-"""Agent, event, what the program told → the answer."""
+"""Returns the answer for an agent, an event, and the program's data."""
 
 log = structlog.stdlib.get_logger("synapsed.questions")
 
 
 class HookSocket:
-    """A socket that `made` has within its block, and that can be made again: somebody may remove it."""
+    """A socket that `made` has within its block, and that can be made again if it is removed."""
 
     def __init__(self, made: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         self._made = made
@@ -53,8 +53,8 @@ class HookSocket:
 
 @asynccontextmanager
 async def answering(path: Path, decide: Decide) -> AsyncIterator[None]:
-    """Answer the questions that come to `path`, a Unix socket made here, within the block."""
-    path.unlink(missing_ok=True)  # the daemon's lock is held: nobody else's
+    """Answers the questions that come to `path`, a Unix socket made here, within the block."""
+    path.unlink(missing_ok=True)  # the daemon's lock is held: no other daemon uses it
     room = asyncio.Semaphore(AT_ONCE)
     serving = TaskSet()
     clients: set[asyncio.StreamWriter] = set()
@@ -108,8 +108,8 @@ async def _answer(question: bytes, decide: Decide) -> bytes:
 
 @asynccontextmanager
 async def poked(path: Path, directory: AgentDirectory) -> AsyncIterator[None]:
-    """Listen for the datagrams by which hooks say that there is news of an agent."""
-    path.unlink(missing_ok=True)  # the lock is held: nobody else's
+    """Listens for the datagrams by which hooks report news of an agent."""
+    path.unlink(missing_ok=True)  # the lock is held: no other daemon uses it
     transport, protocol = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: _Pokes(directory), local_addr=str(path), family=socket.AF_UNIX
     )
@@ -122,7 +122,7 @@ async def poked(path: Path, directory: AgentDirectory) -> AsyncIterator[None]:
 
 
 class _Pokes(asyncio.DatagramProtocol):
-    """One poke at a time and agent; one that comes meanwhile is remembered once, however many come."""
+    """Handles one poke at a time and agent; one or more that come meanwhile are remembered as one."""
 
     def __init__(self, directory: AgentDirectory) -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""What an agent's program is launched with: its record, its profile, the configuration and the others beside it."""
+"""Plans the launch of an agent's program from its record, its profile, the configuration and the other agents."""
 
 import os
 import sys
@@ -24,24 +24,24 @@ from synapsed.supervisor.roster import Roster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerSettings:
-    """What stays the same while the daemon runs. `environ` is the daemon's own environment."""
+    """Settings that stay the same while the daemon runs. `environ` is the daemon's own environment."""
 
     paths: Paths
     config: Config
     control_token: str
     environ: Mapping[str, str]
     tool_dir: Path | None
-    """Where synapsectl is."""
+    """Directory of synapsectl."""
     attributes: ProcessAttributes = field(default_factory=ProcessAttributes)
     """Attributes that the daemon was started with."""
     mcp: bool = True
-    """Whether `synapsectl mcp` has what it takes: programs are told of it."""
+    """True if the packages for `synapsectl mcp` are there: programs get its address."""
     on_config: Callable[[Config], None] = lambda _: None
-    """Told whenever the configuration was read again."""
+    """Called whenever the configuration was read again."""
 
 
 class Planner:
-    """`listen` is where the main listener really is, once that is known: the configuration may ask for any free port.
+    """`listen` is the real address of the main listener, once it is known: the configuration may ask for any free port.
     `agents` are all there are, by id."""
 
     def __init__(self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent]) -> None:
@@ -51,7 +51,8 @@ class Planner:
         self.listen = settings.config.api.listen
 
     def plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
-        """Raises ProgramNotFound, ConfigError for a file of variables that cannot be read, and NotEnforced."""
+        """Returns the plan. Raises ProgramNotFound, ConfigError for a file of variables that cannot be read, and
+        NotEnforced."""
         settings, config = self._settings, self._roster.config_of(record)
         record = with_env_file(record, config.env_file, settings.paths.config)
         env = environment.agent_environment(
@@ -87,7 +88,7 @@ class Planner:
         )
 
     def check(self, record: AgentRecord, profile: Profile) -> None:
-        """See `LaunchPlanner.check`."""
+        """Implements `LaunchPlanner.check`."""
         self._roster.library.get(record.profile)
         if not (Path(record.cwd).is_dir() and os.access(record.cwd, os.X_OK)):
             raise LaunchError(f"its folder {record.cwd} is not there, or cannot be entered", cwd=record.cwd)
@@ -99,11 +100,11 @@ class Planner:
         return own if record.attributes is None else record.attributes.over(own)
 
     def unusual(self, record: AgentRecord) -> str | None:
-        """Returns what is unusual of these, in one line."""
+        """Returns the unusual ones of these, in one line."""
         return self.attributes(record).unusual(self._settings.attributes)
 
     def endpoint(self, record: AgentRecord) -> str:
-        """The agent's base URL: never one where another program listens."""
+        """Returns the agent's base URL: never one at which another program listens."""
         if record.port is not None and (host := self._roster.ports.host(record.port)) is not None:
             return f"http://{host}:{record.port}"
         return f"http://{self.listen}/agents/{record.name}"
@@ -122,7 +123,7 @@ class Planner:
 
 
 def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings) -> None:
-    """Raises NotEnforced where a part of the agent's approval policy that may refuse a call would not count."""
+    """Raises NotEnforced if a part of the agent's approval policy that may refuse a call would have no effect."""
     parts = (("deny rules", "deny"), ('default = "deny"', "default"))
     lost = [said for said, part in parts if part in refusing and part in judged.loses]
     if lost:

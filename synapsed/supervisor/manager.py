@@ -1,7 +1,7 @@
 """All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
 
-What concerns one agent is done in that agent's actor. Here is what concerns all: they are made, started and ended, and
-`interfaces.Processes`; the other parts of `Control` are objects of their own.
+The actor of each agent does its own work. This class does the common work: it makes, starts and ends agents, and
+implements `interfaces.Processes`; the other parts of `Control` are objects of their own.
 """
 
 import asyncio
@@ -52,33 +52,33 @@ from synapsed.supervisor.startup_order import StartOrder, each
 from synapsed.tasks import transitions
 
 ACTORS_AT_ONCE = 8
-"""How many agents decide something in one turn of the event loop; it takes some 0.3 ms each."""
+"""Agents that decide something in one turn of the event loop; it takes some 0.3 ms each."""
 
 SWEEP_S = 1.0
-"""How often mailboxes are swept, besides when something happened."""
+"""Seconds between two sweeps of mailboxes, besides those after events."""
 
 VERSION_S = 8.0
-"""How long a start's answer may wait for the program's version, the first time that the program is run."""
+"""Seconds that a start's answer may wait for the program's version, the first time that the program is run."""
 
 log = structlog.stdlib.get_logger("synapsed.manager")
 
 
 ADOPTIONS_AT_ONCE = 16
-"""So many programs are taken up at a time: what three hundred keepers answer together is a tenth of a second in which
-nobody else is heard."""
+"""Programs that are adopted at a time: the answers of three hundred keepers together would block the loop for a tenth
+of a second."""
 
 ADOPTION_S = 0.5
-"""Whoever takes longer (much output to be read, a keeper that was stopped) holds up no other."""
+"""Seconds after which a slow adoption (much output to be read, a keeper that was stopped) delays no other."""
 
 
 async def _begin_adoption(agent: Agent) -> None:
-    """Returns when the agent is taken up, or takes long. What fails is left to who awaits the adoption itself."""
+    """Returns when the agent is adopted, or takes long. Errors are left to the awaiter of the adoption itself."""
     with contextlib.suppress(TimeoutError, SynapsedError):
         await asyncio.wait_for(agent.adopt(), ADOPTION_S)
 
 
 class PortServer(Protocol):
-    """Who serves the agents' own ports."""
+    """Server of the agents' own ports."""
 
     async def open_agent_port(self, sock: socket.socket) -> int: ...
 
@@ -151,14 +151,14 @@ class Manager:
         self._background = TaskSet()
         self._closed = False
         self._lost: list[transitions.Commit] = []
-        """Ends of tasks that nobody has any more."""
+        """Ends of tasks that no agent has any more."""
         self._reloading = asyncio.Lock()
         self._memory = MemoryWatch(agents=self._agents, memory=memory, clock=clock, background=self._background)
 
     # --- from one daemon to the next ---
 
     async def restore(self) -> None:
-        """Make the agents that the store and the configuration know. Nothing is started or adopted yet."""
+        """Makes the agents that the store and the configuration know. Nothing is started or adopted yet."""
         known = await self._store.agents()
         strays = await self._factory.strays({record.id for record in known})
         records = self._roster.restore(known + strays)
@@ -179,13 +179,13 @@ class Manager:
         self._sweep_again()
 
     async def end_lost(self) -> None:
-        """End the tasks that nobody has any more: once the parts are open, which have rows of theirs with them."""
+        """Ends the tasks that no agent has any more: once the parts are open, which have rows of theirs with them."""
         while self._lost:
             await self._end(self._lost[0])
             del self._lost[0]
 
     def _restore(self, agent: Agent, tasks: list[Task], turn_records: list[TurnRecord]) -> list[transitions.Commit]:
-        """Give `agent` what is its own, and start its actor. Returns the ends of what it does not know."""
+        """Gives `agent` its tasks, and starts its actor. Returns the ends of those that it does not know."""
         own = [task for task in tasks if task.agent_id == agent.id]
         ids = {task.id for task in own}
         message = "it was being worked on, but there is no record of how far"
@@ -197,15 +197,15 @@ class Manager:
         return lost
 
     async def serve_ports(self, server: PortServer, *, listen: str) -> None:
-        """Announce the agents' ports on `server`, now and from now on. `listen` is where the main listener really is:
-        the configuration may have asked for any free port."""
+        """Announces the agents' ports on `server`, now and from now on. `listen` is the real address of the main
+        listener: the configuration may have asked for any free port."""
         self._server = server
         self._planner.listen = listen
         for agent in self._agents.values():
             await self._announce(agent.record.port)
 
     async def adopt(self) -> None:
-        """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
+        """Adopts every program that lives; applies the restart policy to those that ended meanwhile."""
         agents = list(self._agents.values())
         await each(_begin_adoption, agents, parallel=ADOPTIONS_AT_ONCE)
         await each(Agent.adopt, agents, parallel=None)
@@ -214,7 +214,7 @@ class Manager:
         self._tidy_again()
 
     async def autostart(self) -> None:
-        """Start the agents that ran when the last daemon ended, and those configured to; failures are retried."""
+        """Starts the agents that ran when the last daemon ended, and those configured to; failures are retried."""
         try:
             await self._order.start(self._to_start(), self._roster.config)
         finally:
@@ -250,7 +250,7 @@ class Manager:
             return changes
 
     async def _perform(self, changes: list[ConfigChange]) -> list[ConfigChange]:
-        """Returns what was done; an agent that could not be started again is refused its restart."""
+        """Returns the performed changes; the restart of an agent that could not be started again is refused."""
         starting, done = [], list(changes)
         for number, change in enumerate(changes):
             if self._closed:
@@ -274,7 +274,7 @@ class Manager:
         return done
 
     async def _take_over(self, name: str) -> Agent:
-        """The agent as it is configured now: made, or let go of and taken up again, as by a new daemon."""
+        """Returns the agent as it is configured now: made, or released and adopted again, as by a new daemon."""
         old = next((agent for agent in self._agents.values() if agent.record.name == name), None)
         if old is not None:
             await old.adopt()
@@ -293,7 +293,7 @@ class Manager:
         return agent
 
     async def close(self, *, keep_agents: bool) -> None:
-        """End the agents, or let go of them. May be called again."""
+        """Ends the agents, or releases them. May be called again."""
         if self._closed:
             return
         self._closed = True
@@ -351,7 +351,7 @@ class Manager:
         return StartedAgent.model_construct(**view.__dict__, activated=environment.brought(record, plan.env))
 
     def _check_free(self, conversation: str, profile: Profile) -> None:
-        """Two programs in one conversation would write over each other."""
+        """Raises if the conversation is in use: two programs in one conversation would write over each other."""
         if not environment.names_conversation(profile.resume.args):
             raise InvalidRequest(f"profile {profile.name!r} cannot go on with a conversation by its id")
         if (name := self.directory.in_conversations().get((profile.name, conversation))) is not None:
@@ -400,17 +400,17 @@ class Manager:
     # --- inside ---
 
     def _check_open(self) -> None:
-        """An agent that is made now would be left behind."""
+        """Raises after the close: an agent that is made now would be left behind."""
         if self._closed:
             raise NotReady("the daemon is shutting down")
 
     async def _end(self, commit: transitions.Commit) -> None:
-        """End a task that belongs to no agent."""
+        """Ends a task that belongs to no agent."""
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
         self.tasks.ended(commit.task)
 
     async def _open_tasks(self) -> list[Task]:
-        """Those that agents work on: not those that replies complete."""
+        """Returns the open tasks of agents, without those that replies complete."""
         return [task for task in await self._store.open_tasks() if not self._reply_broker.owns(task.id)]
 
     def _add(self, record: AgentRecord, profile: Profile) -> Agent:
@@ -438,7 +438,7 @@ class Manager:
         return agent
 
     async def _forget(self, record: AgentRecord) -> None:
-        """Nothing of the agent stays but its tasks."""
+        """Removes everything of the agent but its tasks."""
         if (agent := self._agents.get(record.id)) is not None:
             if agent.state in LIVE_STATES:
                 with contextlib.suppress(StoreError):  # its program has ended all the same

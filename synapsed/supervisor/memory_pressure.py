@@ -13,13 +13,14 @@ from synapsed.errors import SynapsedError
 from synapsed.model.agent import ProcessState
 
 LOOK_EVERY_S = 5.0
-"""Memory that a program leaves is counted as available at once; looking more often would only cost."""
+"""Seconds between two looks. Memory that a program frees is counted as available at once; looking more often would only
+cost."""
 
 log = structlog.stdlib.get_logger("synapsed.parking")
 
 
 class MemoryWatch:
-    """`look` is called about once a second. One agent is parked at a time: what that gives back may be enough."""
+    """`look` is called about once a second. One agent is parked at a time: the freed memory may be enough."""
 
     def __init__(
         self,
@@ -57,8 +58,8 @@ class MemoryWatch:
             self._background.spawn(self._park(agent, memory))
 
     def _free(self) -> None:
-        """Give back the memory of links that were let go of. A link with its screen is a knot of callbacks: only the
-        collector finds it, and in a daemon that has little to do it may not look for hours."""
+        """Frees the memory of released links. A link with its screen is a circle of callbacks: only the collector finds
+        it, and in an idle daemon it may not run for hours."""
         if self._freeing:
             gc.collect()
         before, self._parked = self._parked, sum(agent.state is ProcessState.PARKED for agent in self._agents.values())

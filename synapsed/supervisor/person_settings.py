@@ -1,7 +1,8 @@
-"""The person's own settings of an agent's program, as far as what is added to a launch depends on them.
+"""The person's own settings of an agent's program, as far as additions to a launch depend on them.
 
-`read` looks at their files, their arguments and their variables by the profile's `SettingsSpec`. `judge` is pure: what
-is not given because they have said otherwise, what of theirs goes into a file of ours, and what that means, in words.
+`read` looks at their files, their arguments and their variables by the profile's `SettingsSpec`. `judge` is pure: it
+finds additions to leave out because of those settings, settings that go into a file of ours, and the consequences in
+words.
 """
 
 import json
@@ -18,7 +19,7 @@ from synapsed.profiles.setting_spec import KeysSpec, Rules, SettingsNote, Settin
 __all__ = ["Read", "judge", "read"]
 
 SIZE_MAX = 1 << 20
-"""Characters of a file of settings; what is larger is passed over, and told."""
+"""Characters of a file of settings; a larger one is skipped, and reported."""
 
 _VARIABLE = re.compile(r"\$(\w+)")
 _COMMENTS = re.compile(r'("(?:\\.|[^"\\])*+")|/\*[\s\S]*?\*/|//[^\n]*|,(?=\s*[\]}])')
@@ -32,20 +33,20 @@ class Layer:
     source: str
     values: Mapping[str, Any]
     in_folder: bool = False
-    """It is of the agent's folder, and may be a repository's."""
+    """True if it belongs to the agent's folder, and may be a repository's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What was found: `layers` from the weakest to the strongest; `args` are the person's own, without a document that
-    goes into a file of ours."""
+    """Settings that were found: `layers` from the weakest to the strongest; `args` are the person's own, without a
+    document that goes into a file of ours."""
 
     layers: tuple[Layer, ...] = ()
     keys: Layer | None = None
     documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     args: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
-    """Files that are there and could not be read, and why."""
+    """Existing files that could not be read, with the reasons."""
 
 
 def read(spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str]) -> Read:
@@ -59,7 +60,7 @@ def read(spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence
             documents[name] = dict(found.values)
             layers.insert(0, found)
     rest: list[str] = []
-    end = args.index("--") if "--" in args else len(args)  # what stands behind it is no option
+    end = args.index("--") if "--" in args else len(args)  # the words after it are no options
     for words, value in _options(args[:end], spec):
         name = words[0].partition("=")[0]
         if spec.into is not None and name == spec.document and value is not None:
@@ -87,7 +88,7 @@ class _Reader:
         self.unread: list[str] = []
 
     def load(self, paths: str | list[str], form: str) -> Layer | None:
-        """The file at the first of `paths` whose variables are set; None if no such file can be read."""
+        """Returns the file at the first of `paths` whose variables are set; None if no such file can be read."""
         path = self._place(paths)
         if path is None:
             return None
@@ -101,11 +102,12 @@ class _Reader:
             return None
 
     def first(self, places: Sequence[str], form: str) -> Layer | None:
-        """The first of these files that is there."""
+        """Returns the first of these files that exists."""
         return next((layer for place in places if (layer := self.load(place, form)) is not None), None)
 
     def document(self, option: str, value: str, form: str) -> Layer | None:
-        """An option's value, or the file that it names. None where that is neither: the program says so itself."""
+        """Returns an option's value, or the file that it names. None if it is neither: the program reports that
+        itself."""
         if not value.lstrip().startswith("{"):
             found = self.load(value, form)
             return None if found is None else replace(found, in_folder=False)
@@ -126,7 +128,7 @@ class _Reader:
 
 
 def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> PersonSettings:
-    """Returns what follows of the person's settings, where channels are `replaced` by others."""
+    """Returns the consequences of the person's settings, if channels are `replaced` by others."""
     notes, loses = list(found.unread), set[Rules]()
     layers = list(found.layers)
     for each in spec.yields:
@@ -149,7 +151,7 @@ def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> Pe
 
 
 def _without_folders(layers: Sequence[Layer], said: Yields) -> tuple[list[Layer], list[str]]:
-    """The layers without those that say what a repository may not say, and what that means."""
+    """Returns the layers without those with settings that a repository may not have, and the consequences."""
     kept, notes = [], []
     for layer in layers:
         value = _value(layer.values, said.to)
@@ -162,7 +164,7 @@ def _without_folders(layers: Sequence[Layer], said: Yields) -> tuple[list[Layer]
 
 
 def _less(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The document without what stands at `path`."""
+    """Returns the document without the value at `path`."""
     first, _, rest = path.partition(".")
     if not rest:
         return {key: value for key, value in values.items() if key != first}
@@ -187,7 +189,7 @@ def _word(value: Any) -> str:
 
 
 def _at(layers: Sequence[Layer], path: str) -> tuple[Any, str] | None:
-    """The value at `path` that counts, and where it stands."""
+    """Returns the valid value at `path`, and its place."""
     for layer in reversed(layers):
         if (value := _value(layer.values, path)) is not None:
             return value, layer.source
@@ -203,7 +205,7 @@ def _value(values: Any, path: str) -> Any:
 
 
 def _every(value: Any) -> Iterator[Any]:
-    """All that stands in a document but its keys."""
+    """Yields all values of a document."""
     if isinstance(value, Mapping):
         for item in value.values():
             yield from _every(item)
@@ -218,7 +220,7 @@ def _every(value: Any) -> Iterator[Any]:
 
 
 def _bound_otherwise(spec: KeysSpec, found: Layer) -> str:
-    """Which keys that are pressed here do something else, in words; empty where none does."""
+    """Returns the pressed keys that do something else, in words, or an empty text."""
     at = _value(found.values, spec.at)
     otherwise = _taken if spec.adapter == "bindings" else _moved
     lost = [f"{key} ({action})" for action, key in spec.pressed.items() if otherwise(at, spec, action, key)]
@@ -226,7 +228,7 @@ def _bound_otherwise(spec: KeysSpec, found: Layer) -> str:
 
 
 def _taken(at: Any, spec: KeysSpec, action: str, key: str) -> bool:
-    """The last binding of a key counts; `-command` takes one away."""
+    """Returns True if the key is bound: its last binding counts; `-command` removes one."""
     lost = False
     for bound, does in _bindings(at, spec):
         if _key(bound) == _key(key):
@@ -251,7 +253,7 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _moved(at: Any, spec: KeysSpec, action: str, key: str) -> bool:
-    """An action that is named has the keys that are named, and no others."""
+    """Returns True if the action is moved: a named action has the named keys, and no others."""
     keys = _value(at, action)
     if keys is None:
         return False
@@ -305,7 +307,7 @@ def _assigned(text: str) -> dict[str, Any]:
 
 
 def _options(args: Sequence[str], spec: SettingsSpec) -> Iterator[tuple[list[str], str | None]]:
-    """The arguments, those with a value of their own together with it."""
+    """Yields the arguments, those with a value of their own together with it."""
     valued = {name.partition(" ")[0] for name in spec.options if " " in name} | {*spec.assignments, spec.document}
     words = iter(args)
     for word in words:
@@ -320,7 +322,7 @@ def _options(args: Sequence[str], spec: SettingsSpec) -> Iterator[tuple[list[str
 
 
 def _stands_for(spec: SettingsSpec, name: str, value: str | None) -> dict[str, Any] | None:
-    """The settings that this argument stands for; None if it stands for none."""
+    """Returns the settings that this argument stands for; None if it stands for none."""
     if value is not None and name in spec.assignments:
         return _assigned(value)
     named = [(option.partition(" "), given) for option, given in spec.options.items()]
@@ -329,7 +331,7 @@ def _stands_for(spec: SettingsSpec, name: str, value: str | None) -> dict[str, A
 
 
 def _filled(template: Mapping[str, Any], value: str) -> dict[str, Any]:
-    """With the option's value; a dotted path leads where it says."""
+    """Returns the template with the option's value; a dotted path leads to its place."""
     filled: dict[str, Any] = {}
     for path, wanted in template.items():
         *above, last = path.replace("{value}", value).split(".")

@@ -1,11 +1,11 @@
 """The agents' ports: a port is owned by binding it.
 
-A claimed port is bound on 127.0.0.1 and on ::1 (`loopback`) and does not listen: it is nobody else's, and connections
-are refused until it is announced. On Linux SO_REUSEADDR cuts both ways: without it a port that has connections in
-TIME_WAIT (the last daemon was killed) cannot be bound; with it a second program that sets it too can bind the same port
-as long as nobody listens. So a port is bound without it first, which excludes everyone; where that fails it is bound
-with it and listens at once, which only one can. `announceable` sets it before the port is handed to a server, so that
-the connections accepted there will not be in the way of the next daemon.
+A claimed port is bound on 127.0.0.1 and on ::1 (`loopback`) and does not listen: no other program can get it, and
+connections are refused until it is announced. On Linux SO_REUSEADDR has two effects: without it a port that has
+connections in TIME_WAIT (the last daemon was killed) cannot be bound; with it a second program that sets it too can
+bind the same port as long as no one listens. So a port is bound without it first, which excludes all others; if that
+fails it is bound with it and listens at once, which only one program can. `announceable` sets it before the port is
+handed to a server, so that the connections accepted there will not be in the way of the next daemon.
 """
 
 import errno
@@ -17,7 +17,7 @@ from synapsed.errors import AgentError, PortsExhausted
 from synapsed.process.loopback import LOOPBACK, hold_other, tcp_socket
 
 COMMON = range(8200, 9000)
-"""The ports of agents for which their profile's range has none left, whatever the profile."""
+"""Ports of agents if their profile's range has none left, for every profile."""
 
 _BACKLOG = 128
 _NAMED_MAX = 10
@@ -34,17 +34,18 @@ class Ports:
         self._hosts: dict[int, str] = {}
 
     def owner(self, port: int) -> str | None:
-        """The name of the agent that has `port`."""
+        """Returns the name of the agent that has `port`."""
         return self._owners.get(port)
 
     def host(self, port: int) -> str | None:
-        """The host under which `port` is told, whose sockets were bound: `localhost`, or 127.0.0.1 where another
-        program has it at ::1. None where another program has it."""
+        """Returns the host to publish for `port`, whose sockets were bound: `localhost`, or 127.0.0.1 if another
+        program has it at ::1. None if another program has it."""
         return self._hosts.get(port)
 
     def claim(self, name: str, wanted: Iterable[int], *, listed: str) -> int:
-        """The first of the ports `wanted` that can be had, for agent `name`: at both addresses of `localhost`, if there
-        is such a one. `listed` says what is wanted, for the error. Raises PortsExhausted with who has which."""
+        """Returns the first free one of the ports `wanted`, for agent `name`: at both addresses of `localhost`, if
+        there is such a one. `listed` describes the wanted ports, for the error. Raises PortsExhausted with the holder
+        of each."""
         holders: dict[int, str] = {}
         half: int | None = None
         for port in wanted:
@@ -76,14 +77,14 @@ class Ports:
         )
 
     def reclaim(self, name: str, port: int) -> None:
-        """The port that `name` had under the last daemon. It stays the agent's (its id holds the number) also where
+        """Takes the port that `name` had under the last daemon. It stays the agent's (its id holds the number) even if
         another program has it now: then there is no socket."""
         self._owners[port] = name
         if self._listen and port not in self._hosts:
             self._hold(port)
 
     def _hold(self, port: int) -> bool:
-        """Bind `port`; false where another program has it."""
+        """Binds `port`; returns False if another program has it."""
         if (sock := _bind(LOOPBACK, port)) is None:
             return False
         try:
@@ -95,18 +96,19 @@ class Ports:
         return True
 
     def rename(self, port: int, name: str) -> None:
-        """The name under which the port was claimed was not the last word."""
+        """Changes the name under which the port was claimed."""
         self._owners[port] = name
 
     def release(self, port: int) -> None:
-        """The port is free again. Its sockets are closed, unless they were taken."""
+        """Frees the port. Its sockets are closed, unless they were taken."""
         self._owners.pop(port, None)
         self._hosts.pop(port, None)
         for sock in self.take(port):
             sock.close()
 
     def take(self, port: int) -> list[socket.socket]:
-        """The bound sockets of `port`, which are the caller's from here on; empty if none is bound there (any more)."""
+        """Returns the bound sockets of `port`, which are the caller's from here on; empty if none is bound there (any
+        more)."""
         return self._sockets.pop(port, [])
 
     def close(self) -> None:
@@ -116,13 +118,13 @@ class Ports:
 
 
 def announceable(sock: socket.socket) -> socket.socket:
-    """`sock`, ready to listen."""
+    """Returns `sock`, ready to listen."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return sock
 
 
 def _bind(address: str, port: int) -> socket.socket | None:
-    """A socket that owns `port` there, None where another program does. Raises AgentError, OSError for other
+    """Returns a socket that owns `port` there, None if another program does. Raises AgentError, OSError for other
     refusals."""
     for reuse in (False, True):
         sock = tcp_socket(address)

@@ -1,16 +1,17 @@
-"""The registry of live agents: one small JSON file each under `~/.a2a/registry/`, for whoever looks for agents there.
+"""The registry of live agents: one small JSON file each under `~/.a2a/registry/`, for programs that look for agents
+there.
 
-It is told, never asked: the daemon's own truth is the store. A file is replaced atomically and only when its content
-changes; writing happens in a thread, one write at a time, the latest state winning, so that a slow home directory
-delays nothing and an agent that flips between busy and idle costs no queue. A file that somebody else has removed,
-replaced or written to, or that could not be written, is written again at the next look.
+It is only written, never read: the daemon's own truth is the store. A file is replaced atomically and only when its
+content changes; writing happens in a thread, one write at a time, the latest state winning, so that a slow home
+directory delays nothing and an agent that flips between busy and idle costs no queue. A file that was removed, replaced
+or changed from outside, or that could not be written, is written again at the next look.
 
-Follows the log of events: the registry shows each agent as it is, and starts that wait for others go on.
+It follows the log of events: the registry shows each agent as it is, and starts that wait for others go on.
 
-An event is durable before its agent believes it, so the agent is looked at only when its actor has come past it. The
-log is followed from where it ends when a daemon begins: what a daemon that was killed did not write is written when
-the agents are adopted (`refresh`). What no event tells of (a link that is open, and sees what it saw before) is found
-by the look at every agent about once a second.
+An event is durable before its agent believes it, so the agent is read only when its actor has passed it. The log is
+followed from its end at the daemon's start: changes that a killed daemon did not write are written when the agents are
+adopted (`refresh`). Changes without an event (a link that is open, and sees an unchanged screen) are found by the look
+at every agent about once a second.
 """
 
 import asyncio
@@ -41,13 +42,13 @@ REGISTRY_SWEEP_S = 5.0
 """Least pause between two looks for stale registry entries."""
 
 _ENTRY_MAX = 64 * 1024
-"""Bytes of a file that are looked at; other programs write here too."""
+"""Bytes of a file that are read; other programs write here too."""
 
 log = structlog.stdlib.get_logger("synapsed.registry")
 
 
 class _Mark(NamedTuple):
-    """By which a file is known to be the one that was written."""
+    """Identity of a file that was written."""
 
     inode: int
     size: int
@@ -55,7 +56,7 @@ class _Mark(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """What a file should say; `mark` is None until that has been written."""
+    """Wanted content of a file; `mark` is None until it has been written."""
 
     path: str
     entry: RegistryEntry
@@ -70,13 +71,13 @@ class RegistryFiles:
         self._wanted: dict[str, _Wanted] = {}
 
     def write(self, entry: RegistryEntry) -> None:
-        """Write it if that was not done already; whether it is still there is seen by `mend`."""
+        """Writes it if that was not done already; `mend` checks that it is still there."""
         known = self._wanted.get(entry.agent_id)
         if known is None or known.entry != entry or known.mark is None:
             self._write(entry)
 
     def mend(self) -> list[str]:
-        """Write what is not there as it was written. Returns the ids. Raises OSError at the first that cannot be."""
+        """Writes files again that are missing or changed. Returns the ids. Raises OSError at the first failure."""
         mended = []
         for wanted in list(self._wanted.values()):
             if not self._is_there(wanted):
@@ -89,8 +90,8 @@ class RegistryFiles:
         self._path(agent_id).unlink(missing_ok=True)
 
     def sweep(self, live: frozenset[str], known: frozenset[str]) -> list[str]:
-        """Remove the entries of dead programs: those of our agents (`known`) that do not live, and anyone's whose pid
-        is gone. Returns their ids. What is not an entry is left alone."""
+        """Removes the entries of dead programs: those of our agents (`known`) that do not live, and any others whose
+        pid is gone. Returns their ids. Files that are no entries are left alone."""
         removed = []
         for path in self._directory.glob("*.json") if self._directory.is_dir() else ():
             agent_id = path.stem
@@ -112,7 +113,7 @@ class RegistryFiles:
         self._wanted[entry.agent_id] = _Wanted(str(path), entry, _mark(str(path)))
 
     def _is_there(self, wanted: "_Wanted") -> bool:
-        """As it was written."""
+        """Returns True if it is as it was written."""
         return wanted.mark is not None and _mark(wanted.path) == wanted.mark
 
     def _path(self, agent_id: str) -> Path:
@@ -120,14 +121,14 @@ class RegistryFiles:
 
 
 class Registry:
-    """Keeps the files as told; `publish`, `withdraw` and `look` return at once."""
+    """Keeps the files up to date; `publish`, `withdraw` and `look` return at once."""
 
     def __init__(self, files: RegistryFiles) -> None:
         self._files = files
         self._pending: dict[str, RegistryEntry | None] = {}
         self._look = False
         self._broken = False
-        """The last look failed, and the log says so."""
+        """True if the last look failed, and the log says so."""
         self._worker: asyncio.Task[None] | None = None
 
     def publish(self, entry: RegistryEntry) -> None:
@@ -137,7 +138,7 @@ class Registry:
         self._put(agent_id, None)
 
     def look(self) -> None:
-        """See to it that the files are still as they were told. Call it on a timer."""
+        """Checks that the files are unchanged. Call it on a timer."""
         self._look = True
         self._work_soon()
 
@@ -147,7 +148,7 @@ class Registry:
             log.info("stale registry entries removed", agents=removed)
 
     async def flush(self) -> None:
-        """Returns when everything told so far is in the files."""
+        """Returns when everything so far is in the files."""
         while self._worker is not None:
             await asyncio.shield(self._worker)
 
@@ -194,7 +195,7 @@ class Registry:
 
 
 def _mark(path: str) -> _Mark | None:
-    """`os.lstat` of a text: every file is looked at each second, and a `Path` costs several times as much."""
+    """Returns `os.lstat` of a text: every file is read each second, and a `Path` costs several times as much."""
     try:
         there = os.lstat(path)
     except OSError:
@@ -217,7 +218,7 @@ class RegistryFollower(Follower):
 
     name = "registry"
     wants = EventFilter(types=frozenset({"agentState", "activity"}))
-    """Of all that an entry says only state, activity and pid ever change."""
+    """Events to follow: state, activity and pid are the only fields of an entry that ever change."""
 
     def __init__(
         self,
@@ -241,12 +242,12 @@ class RegistryFollower(Follower):
         self._sweeps = TaskSet()
 
     def start(self) -> None:
-        """Follow what happens from now on."""
+        """Follows events from now on."""
         self.cursor = self._events.last_id
         super().start()
 
     async def restore(self) -> None:
-        """Nobody knows what was missed: every agent is looked at."""
+        """Marks every agent to be read, because the missed events are unknown."""
         self.cursor = self._events.last_id
         self._changed = set(self._agents)
 
@@ -262,12 +263,12 @@ class RegistryFollower(Follower):
             self._order.changed()
 
     def look(self) -> None:
-        """Look at every agent and at the files. Call it on a timer."""
+        """Reads every agent and the files. Call it on a timer."""
         self._show(self._reachable())
         self._registry.look()
 
     def sweep_soon(self) -> None:
-        """Remove stale entries, but not for each of many who ask."""
+        """Removes stale entries, but once for many requests."""
         if (now := self._clock.monotonic()) >= self._sweep_due:
             self._sweep_due = now + REGISTRY_SWEEP_S
             self._sweeps.spawn(self.refresh(), name="registry sweep")
@@ -279,13 +280,13 @@ class RegistryFollower(Follower):
         await self._registry.sweep(reachable, frozenset(self._agents))
 
     async def flush(self) -> None:
-        """Returns when all that the log has now is in the files, and the sweep that was begun is over."""
+        """Returns when all events of the log so far are in the files, and the present sweep is over."""
         await self._sweeps.finish()
         await self.reached(self._events.last_id)
         await self._registry.flush()
 
     async def close(self) -> None:
-        """The agents' actors have ended: nothing more happens. Returns when the files say so."""
+        """Ends after the agents' actors: there are no further events. Returns when the files are up to date."""
         await self.flush()
         await super().close()
 

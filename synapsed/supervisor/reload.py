@@ -1,8 +1,8 @@
-"""What a new configuration changes, decided purely: the difference to the old one, agent by agent.
+"""Changes of a new configuration, decided purely: the difference to the old one, agent by agent.
 
-What a program was launched with cannot change while it runs: such agents are restarted, when they are idle. What only
-this daemon does with an agent (how its screen is read, what follows its exit, what is approved) changes at once. An
-agent that is configured no more is stopped and stays listed. Everything else is not touched.
+The inputs of a launch cannot change while the program runs: such agents are restarted, when they are idle. The daemon's
+own behaviour (reading the screen, the restart policy, approval) changes at once. An agent that is no longer configured
+is stopped and stays listed. Everything else is not touched.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,13 +16,13 @@ from synapsed.model.records import AgentRecord
 from synapsed.profiles.profile import Profile
 
 LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp", "instructions"})
-"""Keys of an agent's configuration that its program was launched with."""
+"""Keys of an agent's configuration that its launch uses."""
 
 LAUNCH_PROFILE = frozenset({"command", "args", "env", "unset_env", "transport", "channels", "mcp", "instructions"})
-"""Keys of a profile that its programs were launched with."""
+"""Keys of a profile that a launch uses."""
 
 UNSEEN = frozenset({"name", "source", "description", "verified", "unverified", "install", "ports"})
-"""Keys of a profile that change nothing for an agent that is there."""
+"""Keys of a profile that change nothing for an agent that exists."""
 
 type ProfileOf = Callable[[str], Profile | None]
 
@@ -30,8 +30,8 @@ type ProfileOf = Callable[[str], Profile | None]
 def differences(
     agents: Iterable[tuple[AgentRecord, bool]], old: Config, new: Config, before: ProfileOf, after: ProfileOf
 ) -> list[ConfigChange]:
-    """What is to be done so that `agents` (each with whether it lives) are what `new` says; `before` and `after` give
-    the profiles. In the order of the names."""
+    """Returns the changes that bring `agents` (each with True if it lives) to the state of `new`; `before` and `after`
+    return the profiles. In the order of the names."""
     known = {record.name: (record, live) for record, live in agents}
     found: list[ConfigChange | None] = [
         _of_daemon("[api]", old.api, new.api),
@@ -64,8 +64,8 @@ def differences(
 
 
 def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
-    """What would have been configured for an agent that was started by hand (and perhaps saved), as far as `config`
-    says something of it."""
+    """Returns the configuration that matches an agent that was started by hand (and perhaps saved), as far as `config`
+    covers it."""
     if config is None:
         return AgentConfig()
     return AgentConfig(
@@ -82,7 +82,7 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
 
 
 def _of_daemon(section: str, old: BaseModel | None, new: BaseModel | None) -> ConfigChange | None:
-    """What is read once in a daemon's life."""
+    """Returns the change of settings that are read once in a daemon's life."""
     if old is None or new is None:
         reason = f"{section} counts after a restart of the daemon"
         return ConfigChange(None, "daemon", reason) if old is not new else None
@@ -93,7 +93,7 @@ def _of_daemon(section: str, old: BaseModel | None, new: BaseModel | None) -> Co
 
 
 def _at_once(old: Config, new: Config) -> list[ConfigChange]:
-    """What counts at once for all agents."""
+    """Returns the changes that take effect at once for all agents."""
     words: list[str] = []
     for name, key in new.part_sections.items():
         before, after = getattr(old, name), getattr(new, name)
@@ -128,14 +128,14 @@ def _of_one(
 
 
 def _changed(before: BaseModel, after: BaseModel) -> list[str]:
-    """The keys whose values differ, sorted."""
+    """Returns the keys whose values differ, sorted."""
     fields = type(before).model_fields
     return sorted(key for key in fields if getattr(before, key) != getattr(after, key))
 
 
 def in_layers(config: Config, names: Iterable[str]) -> list[list[str]]:
-    """`names` in the order in which they are to be started: each layer after those that it depends on, which may be
-    reached over agents that are not among them."""
+    """Returns `names` in the order of their start: each layer after those that it depends on, also through agents that
+    are not among them."""
     wanted = list(names)
     sorter = TopologicalSorter({name: agent.depends_on for name, agent in config.agents.items()})
     for name in wanted:

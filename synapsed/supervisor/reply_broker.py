@@ -2,11 +2,11 @@
 
 Neither a kill -9 loses a reply nor does it double one:
 
-1. the asking agent's task and its record are one commit, before anybody is asked;
-2. the request is durable in one commit with the record that says so;
+1. the asking agent's task and its record are one commit, before the question is sent; 2. the request is durable in one
+   commit with the record about it;
 3. that the request ended is durable in its own agent's commit; the reply follows, and a daemon that finds an ended
    request with a reply still awaited (`reconcile`) lets it follow then;
-4. the reply and the message that tells of it are one commit, with which the record goes.
+4. the reply and the message about it are one commit, which removes the record.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ AWAITED_MAX = 100
 """Replies that one agent may wait for at once."""
 
 RECENT = 50
-"""How many of an agent's tasks are looked at for what it was asked last."""
+"""Number of an agent's tasks that are searched for its last question."""
 
 log = structlog.stdlib.get_logger("synapsed.replies")
 
@@ -56,16 +56,16 @@ class ReplyBroker:
         self._planner = planner
         self._records: dict[str, ReplyRecord] = {}
         self._dues: dict[str, tuple[float, float]] = {}
-        """By task the date at which its record is due, and the same by the boot clock, which counts."""
+        """Date at which the record of a task is due, and the same by the boot clock, which counts."""
         self._requests: dict[str, str] = {}
         """Requests by id, with the tasks that their replies complete."""
         self._ended: dict[str, Task] = {}
-        """Requests that are at their end, and whose replies are to be settled."""
+        """Ended requests whose replies are to be settled."""
         self._callers: Counter[str] = Counter()
-        """How many callers wait for the reply to a task."""
+        """Number of callers that wait for the reply to a task."""
         self._lock = asyncio.Lock()
         self._begun = False
-        """Every agent is there, so that what comes of a reply finds its own."""
+        """True when every agent is there, so that the notice of a reply finds its own."""
         self._work = TaskSet(_not_settled)
 
     # --- from one daemon to the next ---
@@ -76,7 +76,7 @@ class ReplyBroker:
             self._put(record.model_copy(update={"due": due}))
 
     async def reconcile(self) -> None:
-        """Settle what ended while there was no daemon; every agent's actor runs."""
+        """Settles requests that ended while there was no daemon; every agent's actor runs."""
         for record in list(self._records.values()):
             own = await self._store.task(record.task_id)
             if own is None or (own.terminal and record.state != "over"):  # a version that knows no replies ran between
@@ -90,22 +90,22 @@ class ReplyBroker:
         await self._settle_all()
 
     def sweep(self) -> None:
-        """Look for what is due; called every now and then."""
+        """Looks for due records; called at intervals."""
         if self._ended or any(self._is_due(one) or _is_elsewhere(one) for one in self._records.values()):
             self._spawn()
 
     async def close(self) -> None:
-        """What was begun is finished; the rest is found by the next daemon."""
+        """Finishes the work that was begun; the next daemon finds the rest."""
         await self._work.finish()
 
     # --- what the post asks ---
 
     def owns(self, task_id: str) -> bool:
-        """Whether the task is one that a reply completes, and has not yet."""
+        """Returns True if the task is one that a reply completes, and has not yet."""
         return task_id in self._records
 
     async def expect(self, task: Task, *, wait: bool, limit: float | None) -> Task:
-        """Make `task`, an agent's own, for a reply. Raises QueueFull, StoreError."""
+        """Makes `task`, an agent's own, for a reply. Raises QueueFull, StoreError."""
         if sum(record.asker == task.agent_id for record in self._records.values()) >= AWAITED_MAX:
             raise QueueFull(f"{task.agent_id} waits for {AWAITED_MAX} replies already", agent=task.agent_id)
         settlement = replies.made(task, wait=wait, limit=limit or replies.LIMIT_S, now=self._clock.wall())
@@ -113,7 +113,7 @@ class ReplyBroker:
         return settlement.task
 
     def asked(self, request: Task) -> ReplyRecord | None:
-        """The record to be durable with `request`; None where nobody of ours waits for its reply. From now on the
+        """Returns the record to be durable with `request`; None if no agent here waits for its reply. From now on the
         request counts as asked: call `not_asked` if it was not accepted. Raises InvalidRequest, Forbidden."""
         named = request.metadata.get(SENDER_TASK)
         record = self._records.get(named) if isinstance(named, str) else None
@@ -130,12 +130,12 @@ class ReplyBroker:
         return after
 
     def not_asked(self, record: ReplyRecord) -> None:
-        """The request of `record` was not accepted."""
+        """Notes that the request of `record` was not accepted."""
         self._requests.pop(record.request or "", None)
         self._put(record.model_copy(update={"state": "open", "asked": None, "request": None}))
 
     def ended(self, request: Task) -> None:
-        """A task is at its end, durably: if its reply is awaited, that is its answer."""
+        """Notes that a task is at its end, durably: if its reply is awaited, that is its answer."""
         if (task_id := self._requests.get(request.id)) is not None:
             self._ended[task_id] = request
             self._spawn()
@@ -150,9 +150,9 @@ class ReplyBroker:
         owner: str | None = None,
         visible_to: str | None = None,
     ) -> Task:
-        """Complete the task that `named` (it, or the request, or the beginning of either's id) or, without it, the last
-        request to agent `by` stands for; it must be one of `owner`. The beginning of an id names only what agent
-        `visible_to` was asked, where that is not None. Raises TaskNotFound, AmbiguousAddress, NotWaiting, Forbidden."""
+        """Completes the task that `named` (it, or the request, or the beginning of either's id) or, without it, the
+        last request to agent `by` stands for; it must be one of `owner`. The beginning of an id names only requests to
+        agent `visible_to`, if that is not None. Raises TaskNotFound, AmbiguousAddress, NotWaiting, Forbidden."""
         async with self._lock:
             try:
                 task = await (self._named(named, visible_to) if named is not None else self._last(by or ""))
@@ -174,7 +174,7 @@ class ReplyBroker:
             return settlement.task
 
     async def cancel(self, task_id: str, *, reason: str = "canceled") -> Task | None:
-        """The agent does not want the reply any more; None where it is over. Raises StoreError."""
+        """Cancels the wait for a reply; returns None if it is over. Raises StoreError."""
         async with self._lock:
             record, task = self._records.get(task_id), await self._store.task(task_id)
             if record is None or task is None or record.state == "over":
@@ -184,7 +184,7 @@ class ReplyBroker:
             return settlement.task
 
     async def forget(self, agent_id: str) -> None:
-        """The agent is being removed."""
+        """Drops the records of an agent that is being removed."""
         for record in [record for record in self._records.values() if record.asker == agent_id]:
             if record.state == "over":
                 await self.collected(record.task_id)
@@ -192,7 +192,7 @@ class ReplyBroker:
                 await self.cancel(record.task_id, reason="removed")
 
     async def collected(self, task_id: str) -> None:
-        """The caller that waited for the reply has it. Nothing happens where nobody is to be told any more."""
+        """Notes that the waiting caller has the reply. Does nothing if no notice is due any more."""
         async with self._lock:
             record, task = self._records.get(task_id), await self._store.task(task_id)
             if record is not None and task is not None and record.state == "over":
@@ -200,7 +200,7 @@ class ReplyBroker:
 
     @contextmanager
     def caller(self, task_id: str) -> Iterator[None]:
-        """A caller waits for the reply."""
+        """Counts a caller that waits for the reply."""
         self._callers[task_id] += 1
         try:
             yield
@@ -210,7 +210,8 @@ class ReplyBroker:
                 del self._callers[task_id]
 
     def waits(self) -> Iterator[tuple[str, str]]:
-        """Which agents wait for which: those whose callers do, and those whose request is being worked on."""
+        """Yields pairs of waiting and awaited agents: those with a waiting caller, and those whose request is being
+        worked on."""
         for record in self._records.values():
             if record.state == "asked" and record.asked is not None:
                 task = self._current(record.asked)
@@ -218,11 +219,11 @@ class ReplyBroker:
                     yield record.asker, record.asked
 
     def check(self, waiter: str, waited: str, edges: Iterable[tuple[str, str]]) -> None:
-        """Raise WouldDeadlock where `waiter` may not wait for `waited`; `edges` are waits that are no replies."""
+        """Raises WouldDeadlock if `waiter` may not wait for `waited`; `edges` are waits that are no replies."""
         check_wait([*edges, *self.waits()], waiter, waited)
 
     def request_of(self, task_id: str) -> str | None:
-        """The request whose reply completes the task."""
+        """Returns the request whose reply completes the task."""
         record = self._records.get(task_id)
         return record.request if record is not None else None
 
@@ -244,7 +245,7 @@ class ReplyBroker:
         self._ended.pop(task_id, None)
 
     async def _perform(self, settlement: Settlement) -> None:
-        """One commit; only then is it believed."""
+        """Performs one commit, and relies on it only then."""
         task, record, notice = settlement.task, settlement.record, settlement.notice
         if notice is not None and not self._takes(notice):
             notice = None
@@ -264,8 +265,8 @@ class ReplyBroker:
             self._agents[notice.agent_id].enter(notice)
 
     def _takes(self, notice: Task) -> bool:
-        """Whether its agent is still there, and a reply can be typed to it: where no model reads it, it would be run as
-        a command. It is in the agent's own task all the same."""
+        """Returns True if its agent is still there, and a reply can be typed to it: if no model reads it, it would be
+        run as a command. The agent's own task has it all the same."""
         agent = self._agents.get(notice.agent_id)
         return agent is not None and agent.takes_agents
 
@@ -289,7 +290,7 @@ class ReplyBroker:
             log.warning("the database refused a reply; it will be tried again", error=error.message)
 
     async def _look_at(self, record: ReplyRecord) -> None:
-        """Whether the request is at its end, of which nobody has told."""
+        """Finds a request that is at its end without a report."""
         request = await self._store.task(record.request or "")
         if request is not None and request.terminal:
             self._ended[record.task_id] = request
@@ -317,7 +318,7 @@ class ReplyBroker:
                 await self._perform(replies.expired(record, task, sender, now=now))
 
     async def _named(self, named: str, visible_to: str | None) -> Task:
-        """The task that a reply to `named` completes; see `reply`."""
+        """Returns the task that a reply to `named` completes; see `reply`."""
         whole = await self._store.task(named) is not None
         ids = [named] if whole else []
         if not whole and len(named) >= TASK_PREFIX_MIN:
@@ -339,12 +340,12 @@ class ReplyBroker:
         return next(iter(found.values()))
 
     def _asked_of(self, task: Task) -> str | None:
-        """Who was asked for the reply that completes the task, or has given it."""
+        """Returns the agent that was asked for the reply that completes the task, or has given it."""
         record = self._records.get(task.id)
         return record.asked if record is not None else _replier(task)
 
     async def _last(self, agent_id: str) -> Task:
-        """What the agent was asked in the turn that runs, else last."""
+        """Returns the agent's question in the turn that runs, else its last one."""
         running = self._current(agent_id)
         recent, _ = await self._store.tasks(TaskFilter(agent_id=agent_id, limit=RECENT))
         for request in [*([running] if running is not None else ()), *recent]:
@@ -357,8 +358,8 @@ class ReplyBroker:
         raise NotWaiting("nobody waits for a reply of this agent", agent=agent_id)
 
     def _check_asker_is_here(self, agent_id: str | None) -> None:
-        """Raise NotWaiting that says what to do instead, where the agent works on a request from elsewhere: whoever
-        asked follows that task, and has no other of ours."""
+        """Raises NotWaiting with advice, if the agent works on a request from elsewhere: its asker follows that task,
+        and has no other one here."""
         running = self._current(agent_id) if agent_id is not None else None
         asker = sender_of(running) if running is not None and SENDER_TASK in running.metadata else None
         if asker is not None and asker.tier is Tier.EXTERNAL:
@@ -367,7 +368,7 @@ class ReplyBroker:
             )
 
     def _replying(self, task: Task, asked: str | None, sender: Sender | None) -> Sender:
-        """Who replies. Raises Forbidden for one that was not asked."""
+        """Returns the replying sender. Raises Forbidden for one that was not asked."""
         if sender is None:
             return Sender(id=asked or PERSON, tier=Tier.CLAIMED)
         if asked is not None and sender.id != asked:
@@ -375,7 +376,7 @@ class ReplyBroker:
         return sender
 
     def _sender(self, agent_id: str) -> Sender:
-        """An agent of ours, of which the daemon itself knows what it said, or one elsewhere."""
+        """Returns the sender: an agent of ours, for which the daemon itself vouches, or one elsewhere."""
         if (alias := alias_of(agent_id)) is not None:
             return Sender(id=alias, tier=Tier.EXTERNAL)
         if (agent := self._agents.get(agent_id)) is None:
@@ -384,7 +385,7 @@ class ReplyBroker:
         return Sender(id=agent_id, tier=Tier.AGENT, type=agent.record.profile, endpoint=endpoint)
 
     def _current(self, agent_id: str) -> Task | None:
-        """The task that the agent works on."""
+        """Returns the task that the agent works on."""
         return agent.turns.current if (agent := self._agents.get(agent_id)) is not None else None
 
 
@@ -393,7 +394,7 @@ def _not_settled(error: BaseException) -> None:
 
 
 def _is_elsewhere(record: ReplyRecord) -> bool:
-    """Asked was an agent that does not tell when a request ends."""
+    """Returns True if the asked agent does not report the end of a request."""
     return record.state == "asked" and record.asked is not None and alias_of(record.asked) is not None
 
 

@@ -1,4 +1,4 @@
-"""Who is who: the names and ports that are taken, and the records of agents made from requests and configuration."""
+"""Names and ports in use, and the records of agents made from requests and configuration."""
 
 import asyncio
 import os
@@ -24,13 +24,13 @@ from synapsed.supervisor.ports import COMMON, Ports
 
 DEFAULTS = AgentConfig()
 RESUMING = AgentConfig(usage_limit=UsageLimitPolicy(task="continue"))
-"""Of an agent that goes on by itself when the account's usage limit ends."""
+"""Configuration of an agent that goes on by itself when the account's usage limit ends."""
 
 log = structlog.stdlib.get_logger("synapsed.roster")
 
 
 class Roster:
-    """Names and ports are taken without waiting for anything, so that two requests at once never get the same."""
+    """Takes names and ports without waiting, so that two requests at once never get the same."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class Roster:
         clock: Clock,
         on_config: Callable[[Config], None] = lambda _: None,
     ) -> None:
-        """`on_config` is told of each configuration that follows."""
+        """`on_config` gets each later configuration."""
         self.config = config
-        """The one that counts now; `become` replaces it."""
+        """The present configuration; `become` replaces it."""
         self._on_config = on_config
         self.library = profiles
         self._clock = clock
@@ -49,13 +49,14 @@ class Roster:
         self.ports = Ports(listen=config.api.agent_ports)
 
     def config_of(self, record: AgentRecord) -> AgentConfig:
-        """What is configured for the agent; for one that was started by hand the defaults, and what was asked for."""
+        """Returns the agent's configuration; for one that was started by hand the defaults, and the values of its
+        request."""
         found = self.config.agents.get(record.name) if record.from_config else None
         return found or (RESUMING if record.resume_at_reset else DEFAULTS)
 
     def restore(self, known: list[AgentRecord]) -> list[AgentRecord]:
-        """The agents of the last daemon, brought up to date with the configuration, and the newly configured ones,
-        which are stopped. All have their names and ports."""
+        """Returns the agents of the last daemon, brought up to date with the configuration, and the newly configured
+        ones, which are stopped. All have their names and ports."""
         for record in known:
             record.from_config = False
             self._names.add(record.name)
@@ -74,13 +75,13 @@ class Roster:
         return records
 
     def become(self, config: Config) -> None:
-        """Have `config` from now on; `configured` makes records of it."""
+        """Sets `config` from now on; `configured` makes records of it."""
         self.config = config
         self._on_config(config)
 
     def configured(self, name: str, record: AgentRecord | None) -> AgentRecord:
-        """The record of an agent as it is to be now: a new one's, or `record` brought up to date; it may not be
-        configured any more. Raises InvalidRequest, PortsExhausted."""
+        """Returns the wanted record of an agent: a new one's, or `record` brought up to date; it may not be configured
+        any more. Raises InvalidRequest, PortsExhausted."""
         if (config := self.config.agents.get(name)) is None:
             assert record is not None, "only an agent that is there is left out of a new configuration"
             return record.model_copy(update={"from_config": False})
@@ -89,7 +90,7 @@ class Roster:
         return made
 
     def enter(self, request: StartRequest, profile: Profile) -> AgentRecord:
-        """The record of a new agent; takes its name and its port, or raises and takes neither.
+        """Returns the record of a new agent; takes its name and its port, or raises and takes neither.
 
         Raises InvalidRequest, NameTaken, PortsExhausted.
         """
@@ -133,13 +134,13 @@ class Roster:
         )
 
     def leave(self, record: AgentRecord) -> None:
-        """The agent's name and port are free again."""
+        """Frees the agent's name and port."""
         self._names.discard(record.name)
         self._release(record.port)
 
     def _free_name(self, profile: str, port: int | None, cwd: Path) -> str:
-        """The profile's name; where that is taken, with its folder behind it. Where the folder says nothing, the port
-        stands there, or a number where there is no port."""
+        """Returns the profile's name; if that is in use, with its folder after it. If the folder says nothing, the port
+        is used, or a number without a port."""
         if profile not in self._names:
             return profile
         folder = folder_in_name(cwd, home=Path.home())
@@ -158,8 +159,8 @@ class Roster:
             self.ports.release(port)
 
     def _claim(self, name: str, port: int | Literal[False] | None, profile: Profile) -> int | None:
-        """The port that the agent has from now on: `port`, or one of the profile's range, or of the common one; None
-        where `port` is False."""
+        """Returns the port that the agent has from now on: `port`, or one of the profile's range, or of the common one;
+        None if `port` is False."""
         if port is False:
             return None
         if port is not None:
@@ -189,8 +190,8 @@ class Roster:
 
 
 async def save_started(paths: Paths, record: AgentRecord, request: StartRequest) -> None:
-    """Write a started agent to `agents.d`; the environment of the caller's shell stays out of it, `--env` is what was
-    asked for. Raises StoreError."""
+    """Writes a started agent to `agents.d`, without the environment of the caller's shell, but with `--env`. Raises
+    StoreError."""
     config = AgentConfig(
         profile=record.profile,
         cwd=record.cwd,
@@ -217,8 +218,8 @@ def _adopted(request: StartRequest) -> dict[str, Any]:
 
 
 def _configure(record: AgentRecord, name: str, config: AgentConfig) -> None:
-    """What the configuration says counts from the next launch on. Profile and port are part of the agent's id and
-    stay. Raises InvalidRequest where the agent of that name is of another profile."""
+    """Applies the configuration, from the next launch on. Profile and port are part of the agent's id and stay. Raises
+    InvalidRequest if the agent of that name is of another profile."""
     if record.profile != (config.profile or name):
         raise InvalidRequest(f"there is an agent {name!r} of profile {record.profile!r}: 'stop --remove' it first")
     record.from_config = True

@@ -17,7 +17,7 @@ PARALLEL = 16
 """Agents that are started or stopped at once at the daemon's start and end."""
 
 DEPENDENCY_S = 60.0
-"""How long an agent's start waits for those that it depends on to be ready."""
+"""Seconds that an agent's start waits for those that it depends on to be ready."""
 
 log = structlog.stdlib.get_logger("synapsed.manager")
 
@@ -25,7 +25,7 @@ log = structlog.stdlib.get_logger("synapsed.manager")
 async def each(
     work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent], *, parallel: int | None = PARALLEL
 ) -> None:
-    """Do `work` for each, some at a time (None: all at once); one that fails is told and does not keep the others."""
+    """Does `work` for each, some at a time (None: all at once); a failure is logged and does not stop the others."""
     chosen = list(agents)
     room = asyncio.Semaphore(parallel or max(1, len(chosen)))
 
@@ -40,8 +40,8 @@ async def each(
 
 
 class StartOrder:
-    """Starts agents by `depends_on`; `agents` are all there are, by id. `changed` is to be called whenever something
-    about an agent changed."""
+    """Starts agents by `depends_on`; `agents` are all there are, by id. Call `changed` whenever something about an
+    agent changed."""
 
     def __init__(self, agents: Mapping[str, Agent], *, clock: Clock, timers: Timers) -> None:
         self._agents = agents
@@ -52,13 +52,13 @@ class StartOrder:
         self._making = asyncio.Lock()
 
     async def turn(self) -> None:
-        """Returns when an agent may be made: one in each turn of the event loop, so that others are heard meanwhile
-        however many are wanted at once."""
+        """Returns when an agent may be made: one in each turn of the event loop, so that a large number does not block
+        others."""
         async with self._making:
             await asyncio.sleep(0)
 
     def end(self) -> None:
-        """Nothing more is started."""
+        """Ends all starts."""
         self._over = True
         self.changed()
 
@@ -67,8 +67,8 @@ class StartOrder:
         news.set()
 
     async def start(self, wanted: Iterable[Agent], config: Config) -> None:
-        """Start `wanted`; what others of them need is ready before they are started. Who was made again meanwhile, for
-        another configuration, is started as it is then; who was stopped is not."""
+        """Starts `wanted`, after the agents that they depend on are ready. One that was made again meanwhile, for
+        another configuration, is started in its new form; one that was stopped is not."""
         for layer in in_layers(config, [agent.record.name for agent in wanted]):
             needed = {other for name in layer if name in config.agents for other in config.agents[name].depends_on}
             await self._until_up([agent for agent in self._agents.values() if agent.record.name in needed])

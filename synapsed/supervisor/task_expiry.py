@@ -1,6 +1,6 @@
-"""Forgets what is too old: tasks with all that is theirs, in the store and in the agents' inboxes, step by step.
+"""Removes old tasks with all their data, in the store and in the agents' inboxes, step by step.
 
-Where the clock was set lately, nothing goes for its age.
+After a recent change of the clock, nothing is removed for its age.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ EVERY_S = 600.0
 """Pause between two looks."""
 
 STEP_PAUSE_S = 0.02
-"""Pause between two steps: ten times what a step takes, so that the writer is the others' most of the time."""
+"""Seconds of pause between two steps: ten times the length of a step, so that the writer is mostly free for others."""
 
 LEAST_AGE_S = 3600.0
 """A task that ended within this time stays, however many there are: its client may be about to ask for it."""
@@ -35,7 +35,7 @@ log = structlog.stdlib.get_logger("synapsed.retention")
 
 
 class Retention:
-    """`inbox` gives an agent's."""
+    """`inbox` returns an agent's inbox."""
 
     def __init__(
         self, store: SqliteStore, keep: Keep, *, inbox: Callable[[str], Path], clock: Clock, timers: Timers
@@ -47,7 +47,7 @@ class Retention:
         self._timers = timers
 
     async def run(self) -> None:
-        """Look again and again, until it is cancelled."""
+        """Looks again and again, until it is cancelled."""
         while True:
             try:
                 await self.tidy()
@@ -58,7 +58,7 @@ class Retention:
             await pause(self._timers, EVERY_S)
 
     async def tidy(self) -> int:
-        """Remove all that is to go; how many tasks that were."""
+        """Removes all tasks that are due; returns their number."""
         now, settled = self._clock.wall(), self._clock.settled()
         cut = await self._store.find_cut(
             keep=self._keep.tasks,
@@ -80,7 +80,7 @@ class Retention:
         return removed
 
     async def _forget(self, tasks: Sequence[tuple[str, str]]) -> None:
-        """Their files. They are named by the beginning of the task's id, which another task may share."""
+        """Removes their files. They are named by the beginning of the task's id, which another task may share."""
         files: dict[str, set[str]] = {}
         for task_id, agent_id in tasks:
             if not await self._store.find_tasks(task_id[:SHORT_ID], 1):

@@ -1,14 +1,14 @@
-"""Keeps up what the daemon stands on, its premises (its folder of state, its database, its locks and its sockets), and
-watches whether its event loop turns.
+"""Restores the daemon's own files if they are removed (its folder of state, its database, its locks and its sockets),
+and watches its event loop.
 
-`Upkeep` looks every second whether somebody has taken some of it away, says so, and makes again what can be. Nobody
-would hear of it before the daemon ends, and all since then would be gone.
+`Upkeep` checks every second if some of them were removed, reports it, and makes again those that it can. Otherwise it
+would be noticed only when the daemon ends, with the loss of all data since then.
 
-Keepers whose sockets were removed are asked to bind them again. What lies in the folders of the sockets looks old to
-whoever tidies up by age: a shared lock keeps systemd-tmpfiles from it, and others see that it was touched.
+Keepers whose sockets were removed are asked to bind them again. Files in the folders of the sockets look old to
+cleaners that go by age: a shared lock keeps systemd-tmpfiles from them, and a touch keeps others.
 
-A file that is removed while it is open goes on for whoever has it open, and nobody else finds it: all that is written
-from then on would be gone with the process, without a word.
+A file that is removed while it is open goes on for its process, but no other finds it: all later writes would be lost
+with the process, without an error.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ from synapsed.supervisor.hook_socket import HookSocket
 STATE, DATABASE, LOCK, RUN_LOCK = "state", "database", "lock", "lock of the sockets"
 CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET = "control socket", "hooks socket", "questions socket"
 SOCKETS = (CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET)
-"""A service manager may put others in their places."""
+"""Sockets; a service manager may put others in their places."""
 
 
 class Premises:
     def __init__(self, paths: Paths) -> None:
-        """They are all there now."""
+        """All of them are there now."""
         self._places: Mapping[str, Path] = {
             STATE: paths.state,
             DATABASE: paths.database,
@@ -57,7 +57,8 @@ class Premises:
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
     def find_deleted(self) -> dict[str, Path]:
-        """What is gone, or another one, since the last look, by name; blocks for a moment. It counts as known then."""
+        """Returns the files that are gone, or replaced, since the last look, by name; blocks for a moment. They count
+        as known then."""
         lost = {}
         for name, place in self._places.items():
             now = _identity(place)
@@ -68,7 +69,7 @@ class Premises:
         return lost
 
     def made_again(self) -> None:
-        """What is there now is ours."""
+        """Notes that the present files are ours."""
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
 
@@ -81,19 +82,19 @@ def _identity(place: Path) -> tuple[int, int] | None:
 
 
 LOOK_EVERY_S = 1.0
-"""Between two looks."""
+"""Seconds between two looks."""
 TOUCH_EVERY_S = 6 * 3600.0
-"""The longest that the XDG base directory specification lets a file in a runtime directory rest."""
+"""Longest time in seconds that the XDG base directory specification lets a file in a runtime directory rest."""
 
 CHECK_S = 1.0
 TOLD_S = 0.25
-"""An event loop that comes this much late to a timer of a second is told: some call blocks it."""
+"""Seconds by which a timer of a second must be late to be reported: some call blocks the event loop."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
 
 async def watch_loop(clock: Clock, lag: Histogram, look: Callable[[], object]) -> None:
-    """Note in `lag`, and say, when the event loop was held up; `look` is called each time. Until cancelled."""
+    """Notes in `lag`, and logs, when the event loop was held up; `look` is called each time. Until cancelled."""
     while True:
         look()
         due = clock.monotonic() + CHECK_S
@@ -105,10 +106,10 @@ async def watch_loop(clock: Clock, lag: Histogram, look: Callable[[], object]) -
 
 
 class ControlServer(Protocol):
-    """What serves the control socket, and tells people what is wrong."""
+    """Server of the control socket, which also shows alerts to people."""
 
     async def start_unix(self, path: Path) -> None:
-        """Listens there, in place of where it did. Raises SynapsedError, OSError."""
+        """Listens there, in place of the former address. Raises SynapsedError, OSError."""
         ...
 
     def alert(self, message: str) -> None: ...
@@ -140,12 +141,12 @@ class Upkeep:
         self._folders = KeptFolders(paths.sockets, paths.keeper_sockets)
         self._installed = InstalledFiles()
         self._stands_in = False
-        """The control socket is not in its own place."""
+        """True if the control socket is not in its own place."""
         self._standing: dict[str, str] = {}
-        """Alerts that stand until they are over, by subject."""
+        """Present alerts, by subject."""
 
     async def run(self) -> None:
-        """All is there now. Ends when it is cancelled."""
+        """Runs; all files are there at the call. Ends when it is cancelled."""
         premises = Premises(self._paths)
         lost: dict[str, Path] = {}
         try:
@@ -162,7 +163,7 @@ class Upkeep:
             self._folders.close()
 
     def _look(self, premises: Premises, launches: Sequence[LaunchRecord]) -> tuple[dict[str, Path], str]:
-        """Returns what is gone, and what is to be said of the installed files. In a thread, all at once."""
+        """Returns the missing files, and the warning about the installed files. In a thread, all at once."""
         self._folders.keep(time.monotonic())
         _call_unfound(launches)
         return premises.find_deleted(), self._installed.problem()
@@ -179,7 +180,7 @@ class Upkeep:
                 self._servers.alert(f"{place} ({name}) was removed while the daemon ran, and is made again")
 
     async def _make_again(self, lost: dict[str, Path]) -> None:
-        """Take out of `lost` what is there again. What cannot be made yet (a runtime directory that comes with the next
+        """Takes restored files out of `lost`. One that cannot be made yet (a runtime directory that comes with the next
         login) is tried at every look."""
         makers: list[tuple[set[str], Callable[[], Awaitable[None]]]] = [
             (set(), self._make_directories),
@@ -209,8 +210,9 @@ class Upkeep:
         await self._store.rescue()
 
     async def _control_again(self) -> None:
-        """Moves to a stand-in: where its own place cannot be made, because a logout has taken the runtime directory,
-        it is below the state directory meanwhile: the lock says so. Raises what kept it from its own place."""
+        """Moves the control socket to a stand-in: if its own place cannot be made, because a logout has removed the
+        runtime directory, it is below the state directory meanwhile: the lock says so. Raises the error of its own
+        place."""
         try:
             await self._servers.start_unix(self._paths.control_socket)
         except (SynapsedError, OSError):
@@ -229,7 +231,7 @@ class Upkeep:
         await asyncio.to_thread(self._lock.make_again)
 
     def _settle(self, about: str, trouble: str) -> None:
-        """Tell it, in place of what was told before; empty: it is over."""
+        """Reports it, in place of the former report; empty: it is over."""
         before = self._standing.get(about, "")
         if trouble == before:
             return
@@ -242,14 +244,14 @@ class Upkeep:
 
 
 class KeptFolders:
-    """Folders that who tidies up by age leaves alone."""
+    """Folders that are kept from cleaners that go by age."""
 
     def __init__(self, *folders: Path) -> None:
         self._held: dict[Path, int] = dict.fromkeys(folders, -1)
         self._touched: float | None = None
 
     def keep(self, now: float) -> None:
-        """Blocks for a moment."""
+        """Keeps them; blocks for a moment."""
         for folder, fd in self._held.items():
             if not _is_open_at(fd, folder):
                 self._release(folder)
@@ -278,7 +280,7 @@ def _is_open_at(fd: int, folder: Path) -> bool:
 
 
 def _share(folder: Path) -> int:
-    """A descriptor with a shared lock on it; -1 where there is no such folder."""
+    """Returns a descriptor with a shared lock on it; -1 if there is no such folder."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,5 @@
-"""Tasks without an agent: their transitions, the text that is typed for them, who sent them, how replies find back."""
+"""Tasks without an agent: their transitions, the text that is typed for them, their senders, the way back of
+replies."""
 
 from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY

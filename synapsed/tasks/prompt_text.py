@@ -1,14 +1,13 @@
-"""A message as it is typed: the mark before it, by which a model knows whom it hears, its text, and the files that go
-with it.
+"""A message as it is typed: the mark before it, which names the sender to the model, its text, and its files.
 
-What a terminal takes well is typed: text, small data as JSON, a file's address. What it does not (long text, large
-data, the content of files) is written into the agent's inbox, and the typed text names the path. `compose` is pure, and
-gives the same letter for the same task each time: a delivery that is taken up again after a restart finds its own files
-and its own words. `agents.message_files` puts the files there.
+Text, small data as JSON and a file's address are typed. Long text, large data and the content of files, which a
+terminal does not take well, are written into the agent's inbox, and the typed text names the path. `compose` is pure,
+and gives the same letter for the same task each time: a delivery that goes on after a restart finds its own files and
+its own text. `agents.message_files` puts the files there.
 
-What stands around a message of others:
+The marks of a message of others:
 
-    [A2A:1a2b3c4d:synapse-TYPE-8100] text           from an agent or somebody who was named (S17)
+    [A2A:1a2b3c4d:synapse-TYPE-8100] text from an agent or a named sender (S17)
     [A2A:1a2b3c4d:synapse-TYPE-8100:R] text         the same, and a reply is expected
     [A2A:reply:1a2b3c4d:synapse-TYPE-8120] text      the reply to the message of that id
 
@@ -17,11 +16,11 @@ sender is known:
 
     [A2A:provenance] agent: …
 
-The id in the mark is the one by which a reply is found: that of the sender's own task where he has made one, as in the
-seeds. Only synapsed writes frames: whatever looks like one in a message of others loses its bracket.
+The id in the mark identifies the reply: it is that of the sender's own task if there is one, as in the seeds. Only
+synapsed writes frames: text that looks like one in a message of others loses its bracket.
 
-Characters that look like those of our own marks, and those that nobody sees, stand here as classes for regular
-expressions: after Unicode 16's compatibility mappings (NFKD, accents taken away), its list of confusables (UTS 39), its
+Characters that look like those of our own marks, and invisible ones, stand here as classes for regular expressions:
+after Unicode 16's compatibility mappings (NFKD, accents taken away), its list of confusables (UTS 39), its
 default-ignorable code points and blanks. They are written down, because working them out takes longer than a message
 may.
 """
@@ -52,7 +51,7 @@ UNSEEN = (
     r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d165-\U0001d182\U0001d185-\U0001d18b"
     r"\U000e0000-\U000e0fff]"
 )
-"""Blanks, controls, and whatever is drawn as nothing or upon its neighbour."""
+"""Blanks, controls, and characters that are drawn as nothing or upon their neighbour."""
 
 OPENING = (
     r"[\[\u0f3a\u0f3c\u169b\u2045\u2308\u230a\u2329\u23a1-\u23a3\u2768\u276a\u276c\u276e\u2770\u2772\u27c5\u27e6\u27e8"
@@ -88,10 +87,10 @@ SHORT_ID = 8
 """Characters of a task's id in a mark."""
 
 RESPONSE_EXPECTED = "response_expected"
-"""Key of a request's metadata: whether a reply is expected."""
+"""Key of a request's metadata: true if a reply is expected."""
 
 REPLY_TO = "reply_to"
-"""Key of the metadata of a task that tells its agent of a reply: the task that was replied to."""
+"""Key of the metadata of a task that brings its agent a reply: the task that was replied to."""
 
 _FRAME = re.compile(f"{UNSEEN}*+".join((OPENING, LETTER_A, TWO, LETTER_A, COLON)))
 
@@ -113,7 +112,7 @@ _REPLY_EXPECTED = " Your answer in this turn goes back to {name} as the reply."
 
 
 def mark(task: Task) -> str:
-    """What stands before the text of `task`; nothing where a person sent it, or had it sent."""
+    """Returns the mark before the text of `task`; empty if a person sent it, or had it sent."""
     sender = sender_of(task)
     if sender is None or sender.tier is Tier.PERSON:
         return ""
@@ -125,18 +124,18 @@ def mark(task: Task) -> str:
 
 
 def is_ours(task: Task) -> bool:
-    """Whether synapsed itself speaks."""
+    """Returns True if synapsed itself is the sender."""
     sender = sender_of(task)
     return sender is not None and sender.id == SYSTEM
 
 
 def system_mark(task_id: str) -> str:
-    """What stands before what synapsed itself says in the turn of a task."""
+    """Returns the mark before synapsed's own text in the turn of a task."""
     return f"[A2A:{task_id[:SHORT_ID]}:{SYSTEM}] "
 
 
 def provenance(task: Task) -> str:
-    """The last line, with the break before it; nothing where a person, or synapsed, sent the task."""
+    """Returns the last line, with the break before it; empty if a person, or synapsed, sent the task."""
     sender = sender_of(task)
     if sender is None or sender.tier not in _WORDS or sender.id == SYSTEM:
         return ""
@@ -147,7 +146,7 @@ def provenance(task: Task) -> str:
 
 
 def neutralised(text: str) -> str:
-    """`text` without anything that looks like a frame's beginning, whatever its characters are."""
+    """Returns `text` without anything that looks like the beginning of a frame, in any characters."""
     return _FRAME.sub("(A2A:", text)
 
 
@@ -161,7 +160,7 @@ def _expects_reply(task: Task) -> bool:
 
 
 TEXT_MAX = 1 << 20
-"""Bytes of a message's text, data included. What is longer is a file, and should be sent as one."""
+"""Bytes of a message's text, data included. A longer text is a file, and should be sent as one."""
 
 DATA_TYPED_MAX = 8 << 10
 """Bytes of one data part that are typed; a larger one becomes a file."""
@@ -177,8 +176,8 @@ _UNSAFE = re.compile(r"[^\w.+=,@~-]+")
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """A file of the inbox; `name` has no separators. What is kept already (`model.kept_file`) has its place, `kept`, in
-    place of the content."""
+    """A file of the inbox; `name` has no separators. A file that is kept already (`model.kept_file`) has its place,
+    `kept`, instead of the content."""
 
     name: str
     content: bytes = b""
@@ -194,7 +193,7 @@ class Letter:
 
 
 def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
-    """What is typed for `task`, marked with the sender where one is told, and what is put into `inbox`.
+    """Returns the text to type for `task`, marked with the sender if there is one, and the files for `inbox`.
 
     Raises InvalidRequest for an empty message and for a part that is no file, TooLarge beyond TEXT_MAX, and for a
     command of the program that cannot be typed whole.
@@ -213,7 +212,7 @@ def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
 
 
 def note(task: Task, text: str) -> Letter:
-    """What synapsed itself says in the task's turn."""
+    """Returns synapsed's own message in the task's turn."""
     return Letter(system_mark(task.id) + text)
 
 
@@ -242,7 +241,7 @@ class _Writer:
         return text
 
     def note(self, wording: str, name: str, content: bytes) -> str:
-        """Enclose a file; the words that refer to it."""
+        """Encloses a file; returns the words that refer to it."""
         return self._enclosed(wording, name, str(len(content)), content, None)
 
     def _enclosed(self, wording: str, name: str, size: str, content: bytes, kept: str | None) -> str:
@@ -288,8 +287,8 @@ class _Writer:
 
 
 def safe_name(name: str | None, mime_type: str | None = None) -> str:
-    """`name` without folders, control characters, blanks, leading dots and dashes, in at most NAME_MAX bytes; its
-    ending is kept where it is cut."""
+    """Returns `name` without folders, control characters, blanks, leading dots and dashes, in at most NAME_MAX bytes;
+    its ending is kept if it is cut."""
     last = unicodedata.normalize("NFC", name or "").replace("\\", "/").rstrip("/").rpartition("/")[2]
     clean = _UNSAFE.sub("_", last).lstrip(".-_")
     if not clean:

@@ -1,7 +1,7 @@
-"""What becomes of a reply that an agent waits for (S20), and whether one more wait would never end: decided purely; the
-table is `TRANSITIONS`.
+"""Replies that agents wait for (S20), and a check for waits that would never end: decided purely; the table is
+`TRANSITIONS`.
 
-The agent that asks has a task of its own, which the reply completes; it is made before anybody is asked. ::
+The agent that asks has a task of its own, which the reply completes; it is made before the question is sent. ::
 
     open ──asked──► asked ──replied, ended, expired, canceled──► over ──told, collected──► (nothing is kept)
       └──replied, expired, canceled───────────────────────────────┘
@@ -9,14 +9,14 @@ The agent that asks has a task of its own, which the reply completes; it is made
 - `asked`: the request is with another agent, durable together with that request.
 - `replied`: with words of the asked agent's own; `ended`: its turn ended without them, so that its answer is the reply,
   its failure the failure.
-- `over`: the task is at its end. Where no caller waits, the agent is told in the same commit, by a message; else when
+- `over`: the task is at its end. If no caller waits, the agent is notified in the same commit, by a message; else when
   the caller has not come for the reply in time.
 
-Each change is a `Settlement`: what one transaction does. `supervisor.reply_broker` performs it; nothing else changes
-these tasks and records.
+Each change is a `Settlement`: the content of one transaction. `supervisor.reply_broker` performs it; nothing else
+changes these tasks and records.
 
 An edge `(a, b)` says that agent a goes on only when b has answered. A wait that closes a circle never ends, nor does a
-wait for oneself.
+wait for itself.
 """
 
 from collections import deque
@@ -49,35 +49,35 @@ TRANSITIONS: Final[dict[tuple[State, Step], State | None]] = {
     ("over", "told"): None,
     ("over", "collected"): None,
 }
-"""None: the record goes. What is not here is refused."""
+"""None: the record is removed. Steps that are not here are refused."""
 
 LIMIT_S = 24 * 3600.0
-"""How long a reply may take where nobody says otherwise."""
+"""Seconds that a reply may take by default."""
 
 UNASKED_S = 600.0
-"""How long a task waits for somebody to be asked: whoever made it may have died before he asked."""
+"""Seconds that a task waits for its question to be sent: its maker may have ended before that."""
 
 COLLECT_S = 15.0
-"""How long a reply is kept for the caller that waits for it: a daemon that was killed is waited for 10 s."""
+"""Seconds that a reply is kept for the caller that waits for it: a daemon that was killed is waited for 10 s."""
 
 DIRECTION = "direction"
 OUTGOING = "outgoing"
-"""`metadata.direction` of a task that a reply completes: it is typed to nobody."""
+"""`metadata.direction` of a task that a reply completes: it is typed to no program."""
 
 IN_REPLY_TO = "in_reply_to"
 """Key of a message's metadata: it is the reply to that task."""
 
 REPLY = "reply"
-"""Key of the task's metadata: who replied, with which task, and whether with words of his own."""
+"""Key of the task's metadata: the replying agent, its task, and true if the words are its own."""
 
 HOPS = "hops"
-"""Key of a task's metadata: through how many agents the message has gone."""
+"""Key of a task's metadata: the number of agents that the message has passed through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """One transaction: the task, the message that tells its agent (`notice`), the record as it will be, None where
-    nothing more is awaited."""
+    """One transaction: the task, the message that notifies its agent (`notice`), the new record, None if nothing more
+    is awaited."""
 
     task: Task
     record: ReplyRecord | None
@@ -86,7 +86,7 @@ class Settlement:
 
 
 def moved(record: ReplyRecord, step: Step) -> State | None:
-    """The state after `step`. Raises NotWaiting for one that the table has not."""
+    """Returns the state after `step`. Raises NotWaiting for a step that the table does not have."""
     try:
         return TRANSITIONS[record.state, step]
     except KeyError:
@@ -96,12 +96,12 @@ def moved(record: ReplyRecord, step: Step) -> State | None:
 
 
 def awaits(task: Task) -> bool:
-    """Whether it is a task that a reply completes."""
+    """Returns True if it is a task that a reply completes."""
     return task.metadata.get(DIRECTION) == OUTGOING
 
 
 def made(task: Task, *, wait: bool, limit: float, now: float) -> Settlement:
-    """The agent's own task is made: nobody is asked yet."""
+    """Makes the agent's own task, before the question is sent."""
     task = task.model_copy(
         update={
             "status": TaskState.WORKING,
@@ -113,7 +113,7 @@ def made(task: Task, *, wait: bool, limit: float, now: float) -> Settlement:
 
 
 def asked(record: ReplyRecord, request: Task, *, now: float) -> ReplyRecord:
-    """`request` is about to be another agent's; to be made durable with it."""
+    """Returns the record for the question `request`, which is about to be sent; to be made durable with it."""
     changes = {
         "state": moved(record, "asked"),
         "asked": request.agent_id,
@@ -125,13 +125,13 @@ def asked(record: ReplyRecord, request: Task, *, now: float) -> ReplyRecord:
 
 
 def replied(record: ReplyRecord, task: Task, parts: Sequence[Part], sender: Sender, *, now: float) -> Settlement:
-    """Somebody replied with words of his own."""
+    """Completes the task with the replying agent's own words."""
     commit = _completed(_noted(task, sender, record.request, implicit=False), parts, exact=True, now=now)
     return _over(record, "replied", commit, sender, now)
 
 
 def ended(record: ReplyRecord, task: Task, request: Task, sender: Sender, *, now: float) -> Settlement:
-    """The request's task is at its end, and so is the agent's own: with its answer, or its failure."""
+    """Ends the agent's own task with the end of the request's task: with its answer, or its failure."""
     noted = _noted(task, sender, request.id, implicit=True)
     if request.status is TaskState.COMPLETED:
         parts = [part for artifact in request.artifacts if artifact.artifact_id == ANSWER_ID for part in artifact.parts]
@@ -146,27 +146,27 @@ def ended(record: ReplyRecord, task: Task, request: Task, sender: Sender, *, now
 
 
 def expired(record: ReplyRecord, task: Task, sender: Sender, *, now: float) -> Settlement:
-    """No reply came in time. Where nobody was asked, nobody is told."""
+    """Ends the task because no reply came in time. If no question was sent, there is no notice."""
     message = f"no reply came within {record.limit:g} seconds" if record.state == "asked" else "nobody was asked"
     return _over(record, "expired", transitions.failed(task, code="TIMEOUT", message=message, now=now), sender, now)
 
 
 def canceled(record: ReplyRecord, task: Task, *, reason: str, now: float) -> Settlement:
-    """Its agent does not want the reply any more, so it is not told."""
+    """Ends the task without a notice, because its agent does not want the reply any more."""
     moved(record, "canceled")
     commit = transitions.canceled(task, reason=reason, now=now)
     return Settlement(task=commit.task, record=None, events=commit.events)
 
 
 def told(record: ReplyRecord, task: Task, sender: Sender, *, now: float) -> Settlement:
-    """The caller that waited has not come: the agent is told after all."""
+    """Notifies the agent after all, because the waiting caller has not come."""
     moved(record, "told")
     notice = _notice(task, sender, record.hops, now)
     return Settlement(task=task, record=None, events=transitions.submitted(notice).events, notice=notice)
 
 
 def gone(record: ReplyRecord, task: Task) -> Settlement:
-    """The caller that waited has the reply."""
+    """Ends the record, because the waiting caller has the reply."""
     moved(record, "collected")
     return Settlement(task=task, record=None)
 
@@ -174,8 +174,8 @@ def gone(record: ReplyRecord, task: Task) -> Settlement:
 def corrected(
     task: Task, parts: Sequence[Part], sender: Sender, *, told_by: ReplyRecord | None, now: float
 ) -> Settlement:
-    """Words of the asked agent's own, after its answer was taken for the reply: they count in place of it. The agent is
-    told of them, unless a caller has still to come for the reply (`told_by`). Raises NotWaiting where it had replied
+    """Replaces the answer, which was taken for the reply, by later words of the asked agent's own. The agent is
+    notified of them, unless a caller has still to come for the reply (`told_by`). Raises NotWaiting if it had replied
     before, or failed."""
     reply = task.metadata.get(REPLY)
     if task.status is not TaskState.COMPLETED or not isinstance(reply, dict) or reply.get("implicit") is not True:
@@ -221,7 +221,7 @@ def _completed(task: Task, parts: Sequence[Part], *, exact: bool, now: float) ->
 
 
 def _notice(task: Task, sender: Sender, hops: int, now: float) -> Task:
-    """The message that tells the agent of the reply."""
+    """Returns the message that brings the agent the reply."""
     parts: list[Part] = [part for artifact in task.artifacts for part in artifact.parts]
     if task.status is TaskState.FAILED and task.error is not None:
         parts = [TextPart(text=f"There is no reply: {task.error.code}: {task.error.message}")]
@@ -249,8 +249,8 @@ def _hops(task: Task) -> int:
 
 
 def circle(edges: Iterable[tuple[str, str]], waiter: str, waited: str) -> list[str] | None:
-    """The agents in the circle that the wait of `waiter` for `waited` would close, beginning and ending with `waiter`;
-    None where it closes none."""
+    """Returns the agents in the circle that the wait of `waiter` for `waited` would close, beginning and ending with
+    `waiter`; None if it closes none."""
     if waiter == waited:
         return [waiter, waiter]
     follows: dict[str, list[str]] = {}
@@ -270,7 +270,7 @@ def circle(edges: Iterable[tuple[str, str]], waiter: str, waited: str) -> list[s
 
 
 def check_wait(edges: Iterable[tuple[str, str]], waiter: str, waited: str) -> None:
-    """Raise WouldDeadlock where the wait would close a circle."""
+    """Raises WouldDeadlock if the wait would close a circle."""
     way = circle(edges, waiter, waited)
     if way is None:
         return

@@ -1,19 +1,19 @@
-"""Whose message is this? What the machine says of the caller, and what the message claims, make a verdict. Pure.
+"""The verdict on the sender of a message, from the machine's evidence of the caller and the claim in the message. Pure.
 
 ============================  ==========================  =============================
 the caller is                 the message claims          the verdict
 ============================  ==========================  =============================
 an agent                      nothing, or that agent      that agent, verified
-an agent                      anybody else                refused
+an agent                      another name                refused
 an agent, not known which     nothing                     `unknown`, claimed
 a person                      nothing                     a person: no sender
-a person, or an agent, not    somebody                    that one, claimed
+a person, or an agent, not    a name                      that one, claimed
 known which
-another machine               somebody; or anybody says   that one, external
-                              that it was `name@host`
-a device, or a token for a    somebody                    `somebody@token-ID`, external
+another machine               a name; or a claim that     that one, external
+                              it is `name@host`
+a device, or a token for a    a name                      `name@token-ID`, external
 script
-anybody                       to be synapsed itself       refused
+any                           to be synapsed itself       refused
 ============================  ==========================  =============================
 """
 
@@ -28,8 +28,8 @@ from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier, is_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What the evidence says of whoever makes a request: `person`, else an agent, with `agent_id` where it is known
-    which. `remote`: on another machine. `visitor`: `token-ID` or `device-ID` of a person's."""
+    """Evidence of the caller of a request: `person`, else an agent, with `agent_id` if it is known. `remote`: on
+    another machine. `visitor`: `token-ID` or `device-ID` of a person's."""
 
     person: bool
     agent_id: str | None = None
@@ -38,9 +38,9 @@ class Caller:
 
 
 def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) -> Sender | None:
-    """The sender of a message, None for a person's own. `claim` is what came as `metadata.sender`: an id or address, or
-    `{sender_id, …}`; `find` gives the agent of an address or id. Raises Forbidden for a claim against the evidence,
-    AmbiguousAddress for one that fits several agents, InvalidRequest for what is no claim."""
+    """Returns the sender of a message, None for a person's own. `claim` is the value of `metadata.sender`: an id or
+    address, or `{sender_id, …}`; `find` returns the agent of an address or id. Raises Forbidden for a claim against the
+    evidence, AmbiguousAddress for one that fits several agents, InvalidRequest for a malformed one."""
     name = _claimed(claim)
     if name is not None and is_system(name):
         raise Forbidden(f"{SYSTEM} is synapsed itself", sender=name)
@@ -62,8 +62,8 @@ def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) 
 
 
 def _of_visitor(name: str, visitor: str) -> Sender:
-    """What a script calls itself stands before what it is: that is the name of no agent here or elsewhere, and which
-    names agents have makes no difference. Raises Forbidden, InvalidRequest."""
+    """Returns the sender for a visitor. The visitor's own name stands before its id: that is the name of no agent here
+    or elsewhere, so that the names of agents make no difference. Raises Forbidden, InvalidRequest."""
     name, field = name.removeprefix("@"), "metadata.sender.sender_id"
     if "@" in name:
         raise Forbidden(f"{field}: {name[:100]!r} is of another host, for which {visitor} does not speak", sender=name)
@@ -73,7 +73,7 @@ def _of_visitor(name: str, visitor: str) -> Sender:
 
 
 def _claimed(claim: Any) -> str | None:
-    """The name in a claim, None where nothing is claimed."""
+    """Returns the name in a claim, None if nothing is claimed."""
     name = claim.get("sender_id") if isinstance(claim, dict) else claim
     if claim is None or name in (None, ""):
         return None
@@ -95,7 +95,7 @@ def _verified(agent_id: str, find: Callable[[str], AgentView]) -> Sender:
 
 
 def _check_is(agent_id: str, name: str, find: Callable[[str], AgentView]) -> None:
-    """Raise Forbidden unless `name` means the agent that speaks."""
+    """Raises Forbidden unless `name` means the agent that speaks."""
     try:
         claimed = find(name).id
     except UnknownAgent:

@@ -1,8 +1,7 @@
-"""What happens to a task, decided purely: every change is a `Commit`, the one transaction that makes it durable.
+"""Transitions of a task, decided purely: every change is a `Commit`, the one transaction that makes it durable.
 
-A change is a function from the task as it is to the task as it will be plus the events that tell of it; the actor
-performs it by committing, and only then believes it. Nothing here knows of processes or time but by its arguments
-(`now`: seconds since the epoch).
+A change is a function from the present task to the new task and the events about the change; the actor performs it by
+committing, and only then relies on it. Processes and time come in only as arguments (`now`: seconds since the epoch).
 """
 
 import json
@@ -37,25 +36,25 @@ from synapsed.model.task import (
 from synapsed.shared.choices import whole
 
 IN_BACKGROUND = "in_background"
-"""Key of a completed task's metadata: so much of what the program has started goes on."""
+"""Key of a completed task's metadata: the number of background tasks that the program goes on with."""
 
 COMMAND = "command"
 """Key of a task's metadata: its text may be a command of the program."""
 
 
 def is_command(task: Task) -> bool:
-    """Whether its text may be a command of the program."""
+    """Returns True if its text may be a command of the program."""
     return task.metadata.get(COMMAND) is True
 
 
 def wants_new_conversation(task: Task) -> bool:
-    """Whether its message begins a new conversation."""
+    """Returns True if its message begins a new conversation."""
     return task.metadata.get(NEW_CONVERSATION) is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One task as it will be, and all that is written with it."""
+    """The new state of one task, and all that is written with it."""
 
     task: Task
     events: tuple[NewEvent, ...] = ()
@@ -65,37 +64,38 @@ class Commit:
 
 
 def submitted(task: Task, reply: ReplyRecord | None = None) -> Commit:
-    """`reply` says that an agent waits for the answer."""
+    """Returns the commit of a new task; with `reply` an agent waits for the answer."""
     return Commit(task=task, events=(_status(task),), reply=reply)
 
 
 def accepted(task: Task, reply: ReplyRecord | None = None) -> Commit:
-    """A new task, sent by whoever: `submitted`, and what it passes on."""
+    """Returns the commit of a new task: `submitted`, and the event of its passing from an agent."""
     commit = submitted(task, reply)
     return replace(commit, events=(*commit.events, *passed_on(task)))
 
 
 def begun(task: Task, *, launch_id: str, attempt: int, now: float) -> Commit:
-    """The task leaves the mailbox; durable before a byte of it is typed."""
+    """Returns the commit with which the task leaves the mailbox; it is durable before a byte of it is typed."""
     task = _changed(task, now, status=TaskState.WORKING)
     turn = TurnRecord(task_id=task.id, launch_id=launch_id, attempt=attempt)
     return Commit(task=task, events=(_status(task),), turn=turn)
 
 
 def progressed(task: Task, *, message_id: str, text: str, now: float) -> Commit:
-    """An assistant message that was not the last; one told again under the same id replaces what was told."""
+    """Adds an assistant message that was not the last; a message under a former id replaces that one."""
     artifact = Artifact(artifact_id=f"{PROGRESS}-{message_id}", name=PROGRESS, parts=[TextPart(text=text)])
     task = _changed(task, now, artifacts=_with(task.artifacts, artifact))
     return Commit(task=task, events=(_event(task, TaskArtifactAdded(artifact=artifact)),))
 
 
 def said(task: Task, *, text: str, append: bool) -> NewEvent:
-    """A piece of the answer to come: told, and not kept in the task, which gets the answer whole."""
+    """Returns the event for a piece of an unfinished answer; the task itself gets the answer whole."""
     return _event(task, TaskArtifactAdded(artifact=Artifact.answer(text), append=append, last_chunk=False))
 
 
 def in_blocks(task: Task, *, blocks: Sequence[Artifact], now: float) -> Commit | None:
-    """The answer to come has these blocks so far, which are kept; None where the task has just these."""
+    """Returns the commit with the present blocks of the unfinished answer, which are kept; None if the task has just
+    these."""
     if not (news := _news(task, blocks)):
         return None
     task = _changed(task, now, artifacts=[*_without_blocks(task), *blocks])
@@ -114,10 +114,10 @@ def completed(
     told: str = "",
     background: int = 0,
 ) -> Commit:
-    """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole, but where
-    the screen that it was read off had it no more (`truncated`: so many lines are `missing`, if that is known). What
-    was `told` of it in pieces is not told again, unless it turned out to be another text; nor are the blocks that the
-    task has already. `background`: so much of what the program has started goes on."""
+    """Completes the task. `blocks` are the pieces of an answer that is more than text; the answer itself is kept whole,
+    except for a beginning that was gone from the screen (`truncated`: so many lines are `missing`, if that is known).
+    The pieces that were `told` are not sent again, unless the answer is another text; nor are the blocks that the task
+    has already. `background`: number of the program's background tasks that go on."""
     artifacts = [Artifact.answer(answer, truncated=truncated, missing=missing), *blocks]
     append = bool(told) and answer.startswith(told)
     rest = Artifact.answer(answer[len(told) :], truncated=truncated, missing=missing)
@@ -145,7 +145,7 @@ def failed(task: Task, *, code: str, message: str, now: float, details: dict[str
 
 
 def undelivered(task: Task, *, reason: str, screen: str, now: float) -> Commit:
-    """The message is not in the program, whose screen shows why."""
+    """Fails the task, because the message is not in the program, whose screen shows why."""
     message = f"the message could not be delivered: {reason}"
     return failed(task, code="UNDELIVERED", message=message, details={"screen": screen}, now=now)
 
@@ -157,33 +157,33 @@ def canceled(task: Task, *, reason: str, now: float) -> Commit:
 
 
 def stopped(task: Task, *, reason: str, failure: str, now: float) -> Commit:
-    """Its turn was stopped, for want of an answer where there is a `failure` to be told."""
+    """Ends a task whose turn was stopped; with `failure` it fails for want of an answer."""
     if failure:
         return failed(task, code="TIMEOUT", message=failure, now=now)
     return canceled(task, reason=reason, now=now)
 
 
 def waiting(task: Task, *, prompt: Prompt, now: float) -> Commit:
-    """The program asks; only a person can go on."""
+    """Sets the task waiting for a person's answer to the program's prompt."""
     state = TaskState.AUTH_REQUIRED if prompt.type == "login" else TaskState.INPUT_REQUIRED
     task = _changed(task, now, status=state, prompt=prompt)
     return Commit(task=task, events=(_status(task, prompt=prompt),))
 
 
 def answered(task: Task, *, prompt: Prompt, answer: Message) -> Task:
-    """The task with what was asked and answered; neither is told by an event of its own."""
+    """Returns the task with the question and its answer; neither has an event of its own."""
     asked = TextPart(text=whole(prompt.model_dump()))
     question = Message(role="agent", parts=[asked], message_id=f"{task.id}.{prompt.prompt_id}")
     return task.model_copy(update={"exchange": [*task.exchange, question, answer][-HISTORY_KEPT:]})
 
 
 def has_answer(task: Task, message: Message) -> bool:
-    """Whether `message` is an answer that was taken already."""
+    """Returns True if `message` is an answer that was taken already."""
     return any(said.message_id == message.message_id and said.parts == message.parts for said in task.exchange)
 
 
 def handed_over(task: Task, *, artifact: Artifact, append: bool, last_chunk: bool, now: float) -> Commit:
-    """The program's own word on what it made: a new artifact, one in place of another, or further parts of one."""
+    """Adds the program's own report of its output: a new artifact, one in place of another, or further parts of one."""
     known = next((each for each in task.artifacts if each.artifact_id == artifact.artifact_id), None)
     whole = artifact
     if append and known is not None:
@@ -199,22 +199,24 @@ def working_again(task: Task, *, now: float) -> Commit:
 
 
 def returned(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
-    """The turn's text never was in the program: the task waits again, and its next attempt has a number of its own."""
+    """Returns the task to the mailbox, because the turn's text never was in the program; its next attempt has a number
+    of its own."""
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     turn = record.model_copy(update={"attempt": record.attempt + 1, "link": {}})
     return Commit(task=task, events=(_status(task, reason=reason),), turn=turn)
 
 
 def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
-    """The program has the message and could not work on it: the task waits, and is then told to go on."""
+    """Puts the task off, because the program has the message and could not work on it: it waits, and the program is
+    then asked to go on."""
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     changes = {"attempt": record.attempt + 1, "link": {}, "continued": record.launch_id}
     return Commit(task=task, events=(_status(task, reason=reason),), turn=record.model_copy(update=changes))
 
 
 def delivered(task: Task, before: TurnRecord, after: TurnRecord) -> list[NewEvent]:
-    """What is told where the record changes from `before` to `after`: that the message was submitted, once the submit
-    key is known to be written, or the program's channel has taken it."""
+    """Returns the event for a change of the record from `before` to `after` in which the message was submitted: the
+    submit key is known to be written, or the program's channel has taken it."""
     if _is_delivered(before) or not _is_delivered(after):
         return []
     return [NewEvent.of(task, TaskDelivered(attempt=after.attempt))]
@@ -225,23 +227,23 @@ def _is_delivered(record: TurnRecord) -> bool:
 
 
 def is_submitted(record: TurnRecord) -> bool:
-    """Whether the program may have the message: from then on it is never typed again."""
+    """Returns True if the program may have the message: from then on it is never typed again."""
     return bool(record.link.get("submitted"))
 
 
 def is_being_stopped(record: TurnRecord) -> bool:
-    """Whether somebody has asked for the turn's end, which the program may not have heard of."""
+    """Returns True if the turn's end was requested, which the program may not know yet."""
     return bool(record.link.get("interrupting"))
 
 
 def waits_for(task: Task, prompt_id: str) -> bool:
-    """Whether that prompt is what the task waits with; it may be the next one already."""
+    """Returns True if the task waits with that prompt; it may be the next one already."""
     asked = task.prompt.prompt_id if task.prompt is not None else prompt_id
     return task.status in INTERRUPTED_STATES and asked == prompt_id
 
 
 def text_of(message: Message) -> str:
-    """What of an answer to a prompt can be typed: text as it is, data as JSON, a file by its address.
+    """Returns the text to type for an answer to a prompt: text as it is, data as JSON, a file by its address.
 
     Raises InvalidRequest for an empty one, UnsupportedMedia for a file that came by value.
     """
@@ -263,7 +265,7 @@ def text_of(message: Message) -> str:
 
 
 def describe_exit(exited: LinkExited) -> str:
-    """`exit code 7`, `signal SIGKILL`, or why it is not known."""
+    """Returns `exit code 7`, `signal SIGKILL`, or why it is not known."""
     code = exited.exit_code
     if code is None:
         return exited.reason or "exit code unknown"
@@ -271,7 +273,7 @@ def describe_exit(exited: LinkExited) -> str:
 
 
 def exit_details(exited: LinkExited) -> dict[str, Any]:
-    """`exit_code` and, where it was one, `signal`, for a task's error."""
+    """Returns `exit_code` and, if there was one, `signal`, for a task's error."""
     code = exited.exit_code
     details: dict[str, Any] = {"exit_code": code}
     if code is not None and code < 0:
@@ -304,8 +306,7 @@ def _without_blocks(task: Task) -> list[Artifact]:
 
 
 def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
-    """What there is to tell now that the answer has these blocks: those that are new or another than before, and
-    without parts those that are gone."""
+    """Returns the news about the answer's blocks: new and changed ones, and without parts those that are gone."""
     before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
     told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
     gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]
@@ -323,12 +324,13 @@ def _event(task: Task, data: TaskStatusChanged | TaskArtifactAdded) -> NewEvent:
 
 
 REASON_SHOWN = 200
-"""Characters of a message that are given as the reason."""
+"""Characters of a message in the reason of a handover."""
 _ID_MAX = 128
 
 
 def passed_on(task: Task) -> tuple[NewEvent, ...]:
-    """A new task: from the agent that sent it; nothing for a person's, or one of synapsed's own."""
+    """Returns the event of a new task's passing from the agent that sent it; nothing for a person's task, or one of
+    synapsed's own."""
     sender = sender_of(task)
     if sender is None or sender.id == SYSTEM or sender.tier is Tier.PERSON:
         return ()
@@ -346,7 +348,7 @@ def passed_on(task: Task) -> tuple[NewEvent, ...]:
 
 
 def handed_back(record: ReplyRecord, task: Task, *, own_words: bool) -> tuple[NewEvent, ...]:
-    """`task`, the asker's own, has its reply."""
+    """Returns the event of `task`, the asker's own, getting its reply."""
     if record.asked is None:
         return ()
     end = task.status.value if task.error is None else f"{task.status.value}, {task.error.code}"

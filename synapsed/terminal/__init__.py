@@ -1,1 +1,1 @@
-"""What a terminal shows and means: scanner, emulator, composer, dialogs, answers, verdict. Pure."""
+"""Reading of terminals: scanner, emulator, composer, dialogs, answers, verdict. Pure."""

@@ -1,9 +1,8 @@
-"""Tells what runs in a program's background, and how long its screen has stood still but for what is beside its work:
-what stands below the composer, where a person's status line is, and numbers that count where they may be of the
-background. Pure.
+"""Finds the background tasks of a program, and measures how long its screen has stood still except beside its work:
+below the composer, where a person's status line is, and in numbers that may count for the background. Pure.
 
-Stillness counts where signs of work are known: of another program a clock that runs may be all that shows that it
-works. So may numbers be of one whose turn runs, or of which nothing is known to run in the background.
+This stillness is used only for programs with known signs of work: for another program a running clock may be the only
+sign. So may numbers be, if a turn runs, or if nothing is known to run in the background.
 """
 
 import re
@@ -14,29 +13,29 @@ from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 COUNT_MAX = 99
-"""A count is believed up to that."""
+"""Highest count that is believed."""
 
 ROWS_ABOVE = 8
-"""Rows above the composer that tell of it, too."""
+"""Rows above the composer that report it, too."""
 
 _NUMBERS = re.compile(r"(?:[ \t]*\d[\d.,:/%]*[ \t]?(?:ms|[smhdkM]\b)?)+")
 
 
 class BackgroundWork:
-    """What runs there, in the program's words for each: as a channel has told, else as its rows show."""
+    """Background tasks, in the program's words: as a channel has reported them, else as its rows show them."""
 
     def __init__(self, profile: Profile, told: Any = ()) -> None:
-        """`told`: what was told when a checkpoint was made."""
+        """`told` is the last report at the time of a checkpoint."""
         self._rows = profile.background.rows
         self.told = tuple(one for one in told if isinstance(one, str)) if isinstance(told, list | tuple) else ()
-        """What a side channel told last."""
+        """Last report of a side channel."""
 
     def names(self, screen: ScreenSnapshot, composer: ComposerState, parts: tuple[str, ...] | None) -> tuple[str, ...]:
         """`parts` are those of the program's status record; None where it writes none."""
         return (self.told if parts is None else parts) or self._shown(screen, composer)
 
     def _shown(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[str, ...]:
-        """By rows around the composer."""
+        """Returns the tasks in rows around the composer."""
         if not self._rows or composer.row is None:
             return ()
         around = "\n".join(screen.lines[max(0, composer.row - ROWS_ABOVE) :])
@@ -51,22 +50,22 @@ def _words(found: re.Match[str]) -> tuple[str, ...]:
 
 
 class Calm:
-    """Of one launch. Times are monotonic seconds."""
+    """Stillness in one launch. Times are monotonic seconds."""
 
     def __init__(self, profile: Profile) -> None:
         self._wanted = profile.busy.known and needs_composer(profile.composer)
         self._screen: ScreenSnapshot | None = None
         self._shown: tuple[bool, str] = (False, "")
         self.since = 0.0
-        """When more than that moved; as of the last `look`."""
+        """Time of the last other movement; as of the last `look`."""
 
     def moved(self, now: float) -> None:
-        """The program has told something that it may draw only now."""
+        """Notes that the program has reported something that it may draw only now."""
         self.since = now
 
     def look(self, screen: ScreenSnapshot, composer: ComposerState, changed_at: float, *, beside: bool) -> None:
-        """The screen, which changed last at `changed_at`, is that; `composer` is what was found on it; numbers may be
-        `beside` the program's work."""
+        """Takes the screen, which changed last at `changed_at`, with its `composer`; `beside`: numbers may be beside
+        the program's work."""
         if not self._wanted or composer.row is None:
             self._screen, self._shown, self.since = None, (False, ""), changed_at
         elif screen is not self._screen or beside is not self._shown[0]:

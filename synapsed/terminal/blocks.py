@@ -1,8 +1,8 @@
 """An answer as blocks (S2, S3): code, JSON documents, errors, references to files, and the text around them.
 
-`StreamParser` gives them as they become whole while the answer grows, the same however the text is cut. The grammar
-of fenced code is CommonMark's (`fences`); what is outside of it is read line by line (`plain_blocks`). The info
-string of a fence says language and file name (`describe`).
+`StreamParser` gives each block as soon as it is whole while the answer grows; the result does not depend on the cuts of
+the text. The grammar of fenced code is CommonMark's (`fences`); text outside of it is read line by line
+(`plain_blocks`). The info string of a fence has language and file name (`describe`).
 """
 
 import re
@@ -15,8 +15,8 @@ from synapsed.terminal.plain_blocks import Block, PlainReader
 
 
 class StreamParser:
-    """While the text comes `feed` gives the blocks that are whole, in order; at its end `flush` gives the rest. Nothing
-    of the text is lost but fences, blank lines around blocks, and line breaks other than newlines."""
+    """Parses a growing text: `feed` returns the blocks that are whole, in order; `flush` returns the rest at the end.
+    Nothing of the text is lost but fences, blank lines around blocks, and line breaks other than newlines."""
 
     def __init__(self, spec: Parsers) -> None:
         self._spec = spec
@@ -29,11 +29,11 @@ class StreamParser:
 
     @property
     def held(self) -> int:
-        """Characters that are held back, which the next piece may have read once more."""
+        """Characters that are held back, which the next piece may require to be read again."""
         return self._fences.held + sum(map(len, self._rest))
 
     def feed(self, chunk: str) -> list[Block]:
-        """Take in a further piece of the text, cut anywhere."""
+        """Takes a further piece of the text, cut anywhere."""
         if self._carriage_return and chunk:
             chunk = chunk.removeprefix("\n")
             self._carriage_return = False
@@ -47,7 +47,7 @@ class StreamParser:
         return [block for line in lines for piece in self._fences.feed(line) for block in self._read(piece)]
 
     def flush(self) -> list[Block]:
-        """The text is over; the parser is as new."""
+        """Ends the text; the parser is as new."""
         pieces = self._fences.feed("".join(self._rest)) if self._rest else []
         self._rest, self._carriage_return = [], False
         blocks = [block for piece in [*pieces, *self._fences.end()] for block in self._read(piece)]
@@ -167,11 +167,11 @@ _MIME_TYPES: Mapping[str, str] = MappingProxyType(
 )
 
 _NONE = "text"
-"""Language of a block that names none."""
+"""Language of a block that names no language."""
 
 
 def describe(info: str) -> tuple[str, str, str | None]:
-    """Language (as it is written), MIME type and file name of a block with this info string. Known spellings:
+    """Returns language (as it is written), MIME type and file name of a block with this info string. Known spellings:
     `python`, `python title="a.py"`, `python:src/a.py`, `{.python file=a.py}`."""
     named = _LANGUAGE.match(info)
     language = named["language"] if named else _NONE

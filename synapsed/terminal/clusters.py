@@ -1,13 +1,14 @@
-"""How many characters come together in one cell, bounded before the emulator sees them.
+"""Limits the number of characters in one cell, before the emulator gets them.
 
 Characters without a width are appended to the cell before the cursor, without a limit; the emulator corrupts its memory
 at some hundreds in one cell, and never ends when such a cell is wrapped again (docs/adr/0001-terminal-emulator.md).
-With grapheme clustering (mode 2027) characters that have a width are appended too, where Unicode joins them to what
-stands there.
+With grapheme clustering (mode 2027) characters that have a width are appended too, if Unicode joins them to that cell's
+text.
 
-What a cell may hold is counted in the stream: from a character that begins a cell, through the characters that join it
-and what changes the pen only. After anything else (a movement, an erasure, a line break) it is not known what stands
-before the cursor, and what would be appended there is left out, until the next character begins a cell.
+The characters of a cell are counted in the stream: from a character that begins a cell, through the characters that
+join it and sequences that only change the pen. After anything else (a movement, an erasure, a line break) the text
+before the cursor is unknown, and characters that would be appended there are left out, until the next character begins
+a cell.
 """
 
 import re
@@ -47,7 +48,7 @@ _ZERO_RANGES = (
     "1d1aa-1d1ad 1d242-1d244 1d25b-1d25c 1da00-1da36 1da3b-1da6c 1da75 1da84 1da9b-1daaf 1e000-1e02a 1e08f "
     "1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef 1e5ee-1e5ef 1e6e3-1e6f5 1e8d0-1e8d6 1e944-1e94a e0000-e0fff "
 )
-# What joins in clusters only: spacing marks, prepended marks, skin tones, what begins a conjoined syllable.
+# Characters that join in clusters only: spacing marks, prepended marks, skin tones, beginnings of conjoined syllables.
 _CLUSTER_RANGES = (
     "600-605 6dd 70f 890-891 8e2 903 93b 93e-940 949-94c 94e-94f 982-983 9be-9c0 9c7-9cc 9d7 a03 a3e-a40 a83 "
     "abe-ac0 ac9-acc b02-b03 b3e b40 b47-b4c b57 bbe-bbf bc1-bcc bd7 c01-c03 c41-c44 c82-c83 cbe cc0-cc4 cc7-ccb "
@@ -80,7 +81,7 @@ _ASTRAL = "\U00010000-\U0010ffff"
 
 
 def _charset(ranges: str, *, astral: bool | None = None) -> str:
-    """As in an expression; of all characters, or only those beyond 16 bits, or only the others."""
+    """Returns the ranges as in an expression: all characters, or only those beyond 16 bits, or only the others."""
     pairs = (entry.partition("-") for entry in ranges.split())
     bounds = [(int(first, 16), int(last or first, 16)) for first, _, last in pairs]
     chosen = [pair for pair in bounds if astral is None or (pair[0] > 0xFFFF) is astral]
@@ -88,18 +89,19 @@ def _charset(ranges: str, *, astral: bool | None = None) -> str:
 
 
 def _joins(ranges: str) -> str:
-    """An expression for one of `ranges`. Python looks characters of 16 bits up, and compares others with each range."""
+    """Returns an expression for one of `ranges`. Python looks characters of 16 bits up, and compares others with each
+    range."""
     return f"(?:[{_charset(ranges, astral=False)}]|(?=[{_ASTRAL}])[{_charset(ranges, astral=True)}])"
 
 
 def _begins(ranges: str) -> str:
-    """An expression for some characters of which none is in `ranges`, nor a control."""
+    """Returns an expression for characters outside `ranges`, without controls."""
     below, above = _charset(ranges, astral=False), _charset(ranges, astral=True)
     return f"(?:[^{_CONTROLS}{_ASTRAL}{below}]++|[{_PICTURES}]++|(?=[{_ASTRAL}])[^{above}])++"
 
 
 _PICTURES = "\U0001f300-\U0001f3fa\U0001f400-\U0001faff\U00020000-\U0003ffff"
-"""Of the characters beyond 16 bits those that come in numbers, and join nothing."""
+"""Characters beyond 16 bits that are frequent, and join nothing."""
 _CONTROLS = "\x00-\x1f\x7f-\x9f"
 _SUSPECT = re.compile(f"[{_charset(_ZERO_RANGES, astral=False)}{_ASTRAL}]")
 _ZERO = re.compile(_joins(_ZERO_RANGES))
@@ -117,7 +119,8 @@ _SEQUENCES = (
 
 
 def _parts(joining: str, simple: str) -> re.Pattern[str]:
-    """Sequences, what joins, what begins cells, and (`many`) a stretch of such that few `simple` ones join."""
+    """Returns an expression for sequences, joining characters, beginnings of cells, and (`many`) a stretch of
+    beginnings that few `simple` characters join."""
     text = _begins(joining)
     many = f"(?:{text}{_joins(simple)}{{1,{CLUSTER_MAX}}}+)++"
     return re.compile(f"{_SEQUENCES}|(?P<many>{many})|(?P<text>{text})|(?P<run>{_joins(joining)}++)")
@@ -135,44 +138,44 @@ _RUN = re.compile(f"{_joins(_ZERO_RANGES)}++")
 _CLUSTER_RUN = re.compile(f"{_joins(_ZERO_RANGES + _CLUSTER_RANGES)}++")
 _STRING_END = re.compile("[\x07\x1b]")
 _ALONE = "\x1b[?2027l", "\x1b[?2027h"
-"""What is printed between these joins nothing that stands before it."""
+"""Sequences around text that joins nothing before it."""
 
 
 def is_joining(character: str) -> bool:
-    """Whether `character` may be appended to the cell before the cursor."""
+    """Returns True if `character` may be appended to the cell before the cursor."""
     return _JOINING.match(character) is not None
 
 
 class ClusterBound:
-    """Leaves out of one terminal's output what would make a cell longer than `CLUSTER_MAX`, or twice that where one
-    conjoined syllable follows another. Pure.
+    """Leaves out of one terminal's output the characters that would make a cell longer than `CLUSTER_MAX`, or twice
+    that if one conjoined syllable follows another. Pure.
 
-    It takes whole sequences and characters, as valid UTF-8; what it gives does not depend on where the output is cut.
+    It takes whole sequences and characters, as valid UTF-8; its result does not depend on the cuts of the output.
     """
 
     def __init__(self) -> None:
         self._count = 0
-        """Characters that joined the one that was printed last."""
+        """Number of characters that joined the one that was printed last."""
         self._attached = False
-        """Nothing but pens came since: what joins now joins that."""
+        """True if only pens came since: the next joining character joins that one."""
         self._joined = False
-        """The last character printed was one that joins: repeating it (REP) would append it many times."""
+        """True if the last character printed was a joining one: repeating it (REP) would append it many times."""
         self._linked = False
-        """The next character may join what stands in the cell before the cursor."""
+        """True if the next character may join the text in the cell before the cursor."""
         self._dangling = False
-        """There may be such a cell elsewhere."""
+        """True if there may be such a cell elsewhere."""
         self._syllable = False
-        """The last character printed begins a conjoined syllable: another such one joins it."""
+        """True if the last character printed begins a conjoined syllable: another such character joins it."""
         self._inside = False
-        """In a string that is too long to be kept back."""
+        """True inside a string that is too long to be kept back."""
 
     def moved(self) -> None:
-        """The cursor may be elsewhere now."""
+        """Notes that the cursor may be elsewhere now."""
         self._dangling = self._dangling or self._linked or self._syllable
         self._attached = self._linked = self._syllable = False
 
     def feed(self, data: bytes, *, clusters: bool) -> bytes:
-        """`data` without what would be too much.
+        """Returns `data` without the excess.
 
         `clusters`: grapheme clustering is on.
         """
@@ -186,8 +189,8 @@ class ClusterBound:
         return data if bounded is None else bounded.encode("utf-8")
 
     def pieces(self, data: bytes, *, clusters: bool) -> Iterator[bytes]:
-        """The same, in pieces: before each but the first the caller may say that the cursor `moved`, because what joins
-        something comes now, and the character before it may not be where it would be expected."""
+        """Yields the same in pieces: before each piece but the first, which begins with a joining character, the caller
+        may say that the cursor `moved`, because the character before it may be in an unexpected place."""
         text, start = data.decode("utf-8"), 0
         for run in (_CLUSTER_RUN if clusters else _RUN).finditer(text):
             if run.start() > start:
@@ -197,11 +200,11 @@ class ClusterBound:
 
     @property
     def inside(self) -> bool:
-        """A string that is too long to be kept back goes on, or one that was cut for `pieces`."""
+        """True while a string goes on that is too long to be kept back, or that was cut for `pieces`."""
         return self._inside
 
     def _end(self, text: str) -> None:
-        """Take note of the end of `text`, in which nothing joins anything."""
+        """Notes the end of `text`, in which nothing joins anything."""
         end = len(text)
         while (escape := text.rfind("\x1b", 0, end)) >= 0:
             found = _SEQUENCE.match(text, escape)
@@ -218,7 +221,7 @@ class ClusterBound:
             self._attached = text[end - 1] >= " " and not "\x7f" <= text[end - 1] <= "\x9f"
 
     def _bounded(self, text: str, *, clusters: bool) -> str | None:
-        """`text` without what is too much; None where it is all."""
+        """Returns `text` without the excess; None if all of it is allowed."""
         start = 0
         if self._inside:
             end = _STRING_END.search(text)
@@ -236,7 +239,7 @@ class ClusterBound:
         return "".join([*out, text[done:]]) if done else None
 
     def _part(self, part: re.Match[str], *, clusters: bool) -> str | None:
-        """What is passed on of one part; None for all of it."""
+        """Returns the allowed part of `part`; None for all of it."""
         match part.lastgroup:
             case "text":
                 return self._text(part[0], clusters=clusters)
@@ -253,7 +256,7 @@ class ClusterBound:
         return None
 
     def _text(self, text: str, *, clusters: bool) -> str | None:
-        """Characters that begin a cell each; the first may join the cell before."""
+        """Handles characters that begin a cell each; the first may join the cell before."""
         joins = clusters and self._linked and not text[0].isascii()
         alone = clusters and self._dangling and not self._attached and not text[0].isascii()
         if text[joins:]:
@@ -264,7 +267,8 @@ class ClusterBound:
         return f"{_ALONE[0]}{text[0]}{_ALONE[1]}{text[1:]}" if alone else None
 
     def _many(self, text: str, *, clusters: bool) -> str | None:
-        """Characters that begin a cell each, with some that join them: never too many, where all of them begin one."""
+        """Handles characters that begin a cell each, with some that join them: never too many, if each of them begins
+        one."""
         if clusters and (self._linked or (self._dangling and not self._attached)):
             pieces = _CLUSTER_PIECES.finditer(text)
             kept = [(piece[0], self._part(piece, clusters=clusters)) for piece in pieces]
@@ -275,14 +279,14 @@ class ClusterBound:
         return None
 
     def _run(self, run: str) -> str | None:
-        """Of characters that take no column, those for which there is room."""
+        """Returns as many of these characters, which take no column, as there is room for."""
         kept = run[: CLUSTER_MAX - self._count] if self._attached else ""
         self._count += len(kept)
         self._joined = True
         return None if len(kept) == len(run) else kept
 
     def _cluster(self, run: str) -> str | None:
-        """The same of all that joins in clusters."""
+        """Does the same for all characters that join in clusters."""
         if self._attached and self._count + len(run) < CLUSTER_MAX and _SYLLABLE.search(run) is None:
             self._count += len(run)
             self._joined, self._syllable = True, False
@@ -307,5 +311,5 @@ class ClusterBound:
 
 
 def _is_open(sequence: re.Match[str]) -> bool:
-    """Whether it is a string that goes on behind the end of what there is."""
+    """Returns True if it is a string that goes on after the end of the text."""
     return sequence.lastgroup == "string" and sequence.end() == len(sequence.string) and sequence[0][-1] != "\x07"

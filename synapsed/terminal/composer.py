@@ -1,15 +1,16 @@
-"""Where a program takes a message, and what stands there: nothing, text of the program's own that nobody typed, or
-something that must not be mixed with. Pure.
+"""The composer, the place where a program takes a message, and its content: nothing, text of the program's own that was
+not typed, or text that must not be mixed with a message. Pure.
 
-A profile names the placeholders of the versions that it knows. Of others the rule is this evidence, all of it:
+A profile names the placeholders of the versions that it knows. Any other text is taken for the program's own only with
+all of this evidence:
 
 - the text came while no key had been typed for `TYPED_S`, by a person or by synapsed: as the composer first appeared in
-  this launch, or later. What a program gives back after an interrupt, or shows late, has been typed;
+  this launch, or later. Text that a program gives back after an interrupt, or shows late, has been typed;
 - it has not changed since;
 - the cursor stands at its beginning, as the terminal's own or as the one cell in reverse that a program draws for one.
-  Behind a draft, also one that a program restores from its last session, it stands at the end.
+  In a draft, also one that a program restores from its last session, it stands at the end.
 
-Whatever does not show all of it is a draft, and messages wait (`held` is `typing`).
+Any text without all of this evidence is a draft, and messages wait (`held` is `typing`).
 """
 
 import re
@@ -24,9 +25,9 @@ from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 @dataclass(frozen=True, slots=True)
 class ComposerState:
-    """`absent`: not on the screen (a dialog, a start-up, a running line-oriented program). `text` is the draft,
-    `prompt` what stands before it where that is at the cursor; `learned`: that is known to be one, of a program that no
-    profile describes; `why` that is so."""
+    """Content of the composer. `absent`: it is not on the screen (a dialog, a start-up, a running line-oriented
+    program). `text` is the draft; `prompt` is the text before it if the composer is at the cursor; `learned`: the
+    prompt was learned, for a program that no profile describes; `why` is the reason for the state."""
 
     state: Literal["empty", "draft", "absent"]
     text: str = ""
@@ -38,18 +39,18 @@ class ComposerState:
 
 ABSENT = ComposerState("absent")
 END_CHARS = 40
-"""How much of a message's end is looked for at the cursor; more may be wrapped, or above the screen."""
+"""Characters of a message's end that are searched at the cursor; more may be wrapped, or above the screen."""
 AROUND_ROWS = 3
-"""Rows above and below the composer's that its surroundings are; `Composer.rows_above` may say otherwise."""
+"""Rows above and below the composer's row that count as its surroundings; `Composer.rows_above` may differ."""
 
 
 def needs_composer(spec: Composer) -> bool:
-    """Whether a program whose composer is not on the screen asks for something else, or cannot be read."""
+    """Returns True if a program without its composer on the screen asks something else, or cannot be read."""
     return spec.line is not None and spec.needed and not spec.at_cursor
 
 
 def cursor_line(screen: ScreenSnapshot) -> tuple[int, str]:
-    """First row and text of the logical line (soft-wrapped rows joined) that the cursor is on."""
+    """Returns the first row and the text of the logical line (soft-wrapped rows joined) that the cursor is on."""
     row, col = screen.cursor
     first = row
     while first > 0 and screen.wrapped[first - 1]:
@@ -60,15 +61,16 @@ def cursor_line(screen: ScreenSnapshot) -> tuple[int, str]:
 
 
 def unended(screen: ScreenSnapshot) -> str:
-    """What a program has left on the cursor's line without ending it, when its prompt is about to follow."""
+    """Returns the text that a program has left on the cursor's line without ending it, when its prompt is about to
+    follow."""
     text = cursor_line(screen)[1]
     # Blanks are counted in columns, of which a character may take two: those at the end are not known then.
     return (text if text.isascii() else text.rstrip()) if text.strip() else ""
 
 
 def _at_cursor(pattern: re.Pattern[str], line: str, before: str) -> re.Match[str] | None:
-    """The prompt on the cursor's `line`, behind what was `unended`. A program may switch to editing only when its
-    prompt stands: then that is what was unended, and no prompt follows."""
+    """Returns the prompt on the cursor's `line`, after the `unended` text. A program may switch to editing only after
+    printing its prompt: then the prompt is the unended text, and no other follows."""
     rest = line.removeprefix(before)
     behind = rest if before.isascii() or rest == line else rest.lstrip()
     return pattern.search(behind) or pattern.search(line)
@@ -77,8 +79,9 @@ def _at_cursor(pattern: re.Pattern[str], line: str, before: str) -> re.Match[str
 def read_composer(
     spec: Composer, screen: ScreenSnapshot, bright: Callable[[int], str] | None = None, *, before: str = ""
 ) -> ComposerState:
-    """What `spec` finds on `screen`. `bright(row)` is a row's text with faint cells blanked; with it, and where the
-    profile says so, faint text is a placeholder and not a draft. `before`: what was `unended` when the prompt came."""
+    """Returns the content of the composer that `spec` finds on `screen`. `bright(row)` is a row's text with faint cells
+    blanked; with it, and if the profile says so, faint text is a placeholder and not a draft. `before`: the `unended`
+    text when the prompt came."""
     if spec.line is None or (spec.shows_cursor and not screen.cursor_visible):
         return ABSENT
     pattern = spec.line
@@ -111,14 +114,14 @@ def _judge(spec: Composer, screen: ScreenSnapshot, text: str, row: int) -> Compo
 
 
 def emptied(spec: Composer, screen: ScreenSnapshot, composer: ComposerState) -> ComposerState:
-    """`composer` where the text in it is known to be no draft."""
+    """Returns `composer` as empty if its text is known to be no draft."""
     if composer.row is None or not _stands(spec.empty, screen, composer.row):
         return composer
     return replace(composer, state="empty", text="")
 
 
 def _stands(pattern: re.Pattern[str] | None, screen: ScreenSnapshot, row: int, rows_above: int = AROUND_ROWS) -> bool:
-    """Whether `pattern`, if there is one, is found in what surrounds `row`."""
+    """Returns True if `pattern`, if there is one, is found in the surroundings of `row`."""
     if pattern is None:
         return True
     above = [""] * max(0, rows_above - row)
@@ -127,22 +130,23 @@ def _stands(pattern: re.Pattern[str] | None, screen: ScreenSnapshot, row: int, r
 
 
 def puts_off(spec: PutOff, screen: ScreenSnapshot, message: str) -> bool:
-    """Whether `message`, and nothing else, is what the program shows to have put off."""
+    """Returns True if `message`, and nothing else, is shown as put off by the program."""
     found = spec.shown.search("\n".join(screen.lines))
     shown = found["text"].strip().rstrip("…") if found is not None else ""
     return bool(shown) and " ".join(message.split()).startswith(shown)
 
 
 def holds_back(spec: DeliverySpec, screen: ScreenSnapshot, composer: ComposerState) -> bool:
-    """Whether the program says, below what stands in its composer, that it holds that until it has started."""
+    """Returns True if the program says, below its composer, that it holds the text there until it has started."""
     if spec.starting is None or composer.state != "draft" or composer.row is None:
         return False
     return spec.starting.search("\n".join(screen.lines[composer.row + 1 :])) is not None
 
 
 def ends_at_cursor(screen: ScreenSnapshot, message: str, *, edited: bool = False) -> bool:
-    """Whether the last line of `message` is what the program, or its terminal, has echoed last. `edited`: a line editor
-    is up. Some end a row that is full: then the cursor waits on the empty one below, as after Enter elsewhere."""
+    """Returns True if the last line of `message` is the last echo of the program, or of its terminal. `edited`: a line
+    editor is running. Some end a row that is full: then the cursor waits on the empty one below, as after Enter
+    elsewhere."""
     last = message.rpartition("\n")[2].strip()[-END_CHARS:]
     shown = last in cursor_line(screen)[1] or (edited and _full_row_above(screen).endswith(last))
     return bool(last) and shown
@@ -160,8 +164,8 @@ _BORDERS = re.compile(r"[\s│┃║|]+")
 
 
 def shows_line(composer: ComposerState, screen: ScreenSnapshot, line: str) -> bool:
-    """Whether `line` is the draft in the composer, which may go on in the rows below its first. Where it ends nothing
-    else may stand. How a program wraps is its own: spaces and the sides of a box do not count."""
+    """Returns True if `line` is the draft in the composer, which may go on in the rows below its first, and nothing
+    else is there. Each program wraps in its own way: spaces and the sides of a box do not count."""
     if composer.state != "draft" or composer.row is None:
         return False
     wanted, seen = _BORDERS.sub("", line), _BORDERS.sub("", composer.text)
@@ -173,14 +177,15 @@ def shows_line(composer: ComposerState, screen: ScreenSnapshot, line: str) -> bo
 
 
 TYPED_S = 3.0
-"""What a key brings about is on the screen by then; a program that has not read it is known to have not."""
+"""Seconds after which the effect of a key is on the screen; a program that has not read the key is known to have
+not."""
 
 KNOWN_MAX = 16
 
 
 class OwnText:
-    """Which texts in the composer of one launch are the program's own. Times are monotonic seconds. `known` are those
-    of an earlier look at the same launch: with them, what stands there now may have been typed meanwhile."""
+    """Decides which texts in the composer of one launch are the program's own. Times are monotonic seconds. `known` are
+    those of an earlier look at the same launch: with them, the present text may have been typed meanwhile."""
 
     def __init__(self, known: Sequence[str] | None = None, now: float = 0.0) -> None:
         self._known = list(known or ())
@@ -190,15 +195,15 @@ class OwnText:
 
     @property
     def known(self) -> list[str]:
-        """Those that were seen, for a checkpoint."""
+        """Returns the texts that were seen, for a checkpoint."""
         return list(self._known)
 
     def typed(self, now: float) -> None:
-        """Keys went to the program, or it has read some."""
+        """Notes that keys went to the program, or it has read some."""
         self._typed_at = now
 
     def is_own(self, composer: ComposerState, *, before: bool, now: float) -> bool:
-        """Whether what stands in `composer` is. `before`: the cursor stands at its beginning."""
+        """Returns True if the text in `composer` is the program's own. `before`: the cursor stands at its beginning."""
         text = composer.text if composer.state == "draft" else ""
         if text != self._text:
             self._text = text
@@ -211,7 +216,7 @@ class OwnText:
 
 
 def stands_before(composer: ComposerState, screen: ScreenSnapshot, cells: Sequence[Cell]) -> bool:
-    """Whether the cursor stands at the beginning of the text in `composer`, whose row has these `cells`."""
+    """Returns True if the cursor stands at the beginning of the text in `composer`, whose row has these `cells`."""
     if composer.row is None or not composer.text:
         return False
     at = "".join(cell.text for cell in cells).find(composer.text)
@@ -231,7 +236,7 @@ def stands_before(composer: ComposerState, screen: ScreenSnapshot, cells: Sequen
 
 
 def _reversed(cells: Sequence[Cell]) -> list[int]:
-    """The columns of the cells in reverse."""
+    """Returns the columns of the cells in reverse."""
     found, column = [], 0
     for cell in cells:
         if cell.inverse:

@@ -1,13 +1,13 @@
-"""What is typed for a message: cleaned of what a terminal would obey, never a command by accident, and with blocks by
-indentation as Python's prompt takes them: one statement at a time, a block until an empty line. Pure.
+"""The keystrokes for a message: without characters that a terminal would obey, never a command by accident, and with
+indented blocks as Python's prompt takes them: one statement at a time, a block until an empty line. Pure.
 
 A body must not be able to leave a bracketed paste (`ESC [ 201 ~`), press a key (C0, C1) or turn into a program's own
 command (`/clear`, `!rm`): OSC and CSI are made of control characters, and none but tab and newline passes.
 
-A message of several lines is a file to whoever wrote it: there a block ends where the next line stands at the margin,
-and empty lines mean nothing. At the prompt an empty line ends the block, and a line at the margin without one is an
-error. So each block is given its empty line, and those within one are left out. A line that goes on with a statement
-(`else:`) ends none, and what is in brackets or in quotes is no line of its own.
+A message of several lines is written like a file: there a block ends before the next line at the margin, and empty
+lines mean nothing. At the prompt an empty line ends the block, and a line at the margin without one is an error. So
+each block gets its empty line, and those within a block are left out. A line that continues a statement (`else:`) ends
+no block, and lines in brackets or in quotes are not separate.
 """
 
 import re
@@ -20,12 +20,12 @@ from synapsed.profiles.screen_spec import DeliverySpec, Indented
 _TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""", re.DOTALL)
 _TRIPLE = frozenset({'"""', "'''"})
 _LINES_MAX = 20_000
-"""A message that has more is typed as it is."""
+"""Lines of a message up to which blocks are handled; a longer one is typed as it is."""
 
 
 def as_typed(spec: Indented, text: str, *, whole: bool) -> str:
-    """`text` as it is typed at such a prompt. `whole`: the program takes it as one, blocks and all, and only wants the
-    empty line at its end."""
+    """Returns `text` as it is typed at such a prompt. `whole`: the program takes it as one, blocks and all, and only
+    wants the empty line at its end."""
     lines = text.split("\n")
     if whole or len(lines) > _LINES_MAX:
         return f"{text}\n" if len(lines) > 1 or spec.opens.search(text) else text
@@ -33,7 +33,7 @@ def as_typed(spec: Indented, text: str, *, whole: bool) -> str:
     nesting, block, before = _Nesting(), False, ""
     for line in lines:
         if not nesting.inside and block and not line.strip():
-            continue  # whether the block is over tells the next line
+            continue  # the next line decides if the block is over
         if not nesting.inside and line[:1].strip() and not line.startswith("#"):
             goes_on = block and (spec.goes_on.search(line) or spec.leads.search(before))
             if block and not goes_on:
@@ -46,7 +46,7 @@ def as_typed(spec: Indented, text: str, *, whole: bool) -> str:
 
 
 class _Nesting:
-    """Whether the next line is still inside brackets, or a text in triple quotes, or goes on behind a backslash."""
+    """Tracks if the next line is still inside brackets, or a text in triple quotes, or follows a backslash."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -76,24 +76,24 @@ class _Nesting:
 
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
-"""U+FEFF among them: programs take it for white space where Python does not: `exit` with one behind it ends them."""
+"""U+FEFF is among them: programs take it for white space where Python does not: `exit` before one ends them."""
 _NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")
 PASTE_BEGIN = "\x1b[200~"
 PASTE_END = "\x1b[201~"
 
 
 KNOWN_BY = 200
-"""Characters of a message, but for blanks and what is not seen, by which it is known again."""
+"""Characters of a message, without blanks and invisible ones, by which it is recognised."""
 
 _UNSEEN = ("Cf", "Cn", "Co")
 _SLICE = 4096
-"""Characters that are looked at together."""
+"""Characters that are tested together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The keystrokes of a message: `paste`, then `submit` when the program has taken the paste in. `text` is what the
-    program should then have, for comparing."""
+    """The keystrokes of a message: `paste`, then `submit` when the program has taken the paste in. `text` is the text
+    that the program should then have, for comparing."""
 
     text: str
     paste: bytes
@@ -101,19 +101,20 @@ class Typed:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether it is several lines that a line-oriented program takes each by itself."""
+        """True if it has several lines that a line-oriented program takes one by one."""
         return b"\n" in self.paste and not self.paste.startswith(PASTE_BEGIN.encode())
 
     def may_be(self, prompt: str | None) -> bool:
-        """Whether `prompt`, as the program tells what it took, may be this. A command may be told as what it stands
-        for, blanks and the forms of characters are the program's own."""
+        """Returns True if `prompt`, the prompt that the program reports, may be this message. A program may report the
+        text that a command stands for; blanks and the forms of characters may differ."""
         if not prompt or self.text.startswith(("/", "!")):
             return True
         return squeezed(self.text)[:KNOWN_BY] in squeezed(prompt)
 
 
 def squeezed(text: str) -> str:
-    """Programs rewrite what they take: compatibility and composed forms, no characters that are not seen."""
+    """Returns the text in the form in which programs can be compared, because they rewrite it: compatibility and
+    composed forms, no invisible characters."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
         text = "".join(character for character in text if unicodedata.category(character) not in _UNSEEN)
@@ -121,20 +122,20 @@ def squeezed(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without control characters but tab and newline, and without byte order marks; line breaks as `\\n`; no
-    blank lines at its ends."""
+    """Returns `text` without control characters but tab and newline, and without byte order marks; line breaks as `\n`;
+    no blank lines at its ends."""
     return _CONTROLS.sub("", _NEWLINES.sub("\n", text)).rstrip().lstrip("\n")
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of `text` would be seen once it is typed: no program takes that for a message."""
+    """Returns True if `text` would be invisible once it is typed: no program takes that for a message."""
     slices = (text[at : at + _SLICE] for at in range(0, len(text), _SLICE))
     return not any(character.isprintable() and not character.isspace() for some in slices for character in set(some))
 
 
 def type_message(spec: DeliverySpec, text: str, *, bracketed: bool, command: bool = False, prompt: str = "") -> Typed:
-    """The keystrokes for `text`. `bracketed`: the program has bracketed paste on now; `prompt`: what it is typed
-    behind. Raises TooLarge."""
+    """Returns the keystrokes for `text`. `bracketed`: the program has bracketed paste on now; `prompt`: the text before
+    the place of typing. Raises TooLarge."""
     body = clean(text)
     if spec.indented is not None and spec.indented.prompt.search(prompt):
         body = as_typed(spec.indented, body, whole=bracketed and spec.paste != "plain")

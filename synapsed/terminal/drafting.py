@@ -1,7 +1,7 @@
-"""A profile to begin with, written from what is on a program's screen at one moment. Pure.
+"""Drafts a first profile from a program's screen at one moment. Pure.
 
-What can be read off the screen is written as it is; what is a guess, or cannot be told from one screen, is said to be
-so in a comment beside it. `main` is a program of its own, which has no rights when it draws that screen.
+Facts on the screen are written as they are; guesses, and facts that one screen does not show, are marked in a comment
+beside them. `main` is a program of its own, which has no rights when it draws that screen.
 """
 
 import json
@@ -20,7 +20,7 @@ from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.snapshot import Color, ScreenSnapshot
 
 _SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
-"""What a row begins with into which something is typed: a sign, behind the side of a box at most; or that alone."""
+"""Beginning of a row into which text is typed: a sign, after the side of a box at most; or that side alone."""
 _BARE_SIDE = re.compile(r"[\s│┃|▌▎]*")
 _PROMPT = re.compile(r"^[^\n]{0,60}?[>$#%❯›»:)\]][ \u00a0]?")
 _RIGHT = re.compile(r"[ \u00a0]+(?P<side>[│┃|▐])$")
@@ -32,18 +32,18 @@ _HEAD = """\
 # while the program works and asks ('synapsectl screen'). 'synapsectl profiles check' tells what is wrong here."""
 
 ASKS = 3
-"""The exit code of `main` where the program asks."""
+"""The exit code of `main` if the program asks something."""
 
 CPU_S = 30
 """Seconds that `main` may compute."""
 
 _SAID = frozenset({"composer", "ready", "busy", "interrupt", "exit", "answer", "prompts"})
-"""Tables of a draft: they say how a screen is read, and name no program."""
+"""Tables of a draft: they describe how a screen is read, and name no program."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The composer, as it seems to be: `pattern` finds it, `why` says what it was known by."""
+    """The probable composer: `pattern` finds it, `why` gives the reason."""
 
     row: int
     pattern: str
@@ -57,18 +57,18 @@ _WORK = (
     r"\b(?:[Ee]sc|[Ee]scape|[Cc]trl[+-][Cc])\b[^\n]{0,12}\bto (?:stop|interrupt|cancel|abort)\b",
     r"^\s*[⠁-⣿✢✳✶✻✽◐◓◑◒]\s",
 )
-"""Usual signs of work: how it is stopped, and spinners."""
+"""Usual signs of work: the key that stops it, and spinners."""
 
 BRIGHT_BLACK, GREYS = 8, range(233, 252)
-"""Of the palette."""
+"""Colours of the palette."""
 
 
 class AsksError(Exception):
-    """The program asks something: what is on the screen is no composer."""
+    """The program asks something: the screen shows no composer."""
 
 
 def draft(screen: Screen, *, command: Sequence[str], agent: str) -> str:
-    """The text of a profile for the program that shows `screen`, the agent `agent`; `command` starts it. Raises
+    """Returns the text of a profile for the program that shows `screen`, the agent `agent`; `command` starts it. Raises
     AsksError."""
     now = screen.snapshot()
     if (asked := find_prompt(Prompts(generic=True), now, screen.row_cells)) is not None:
@@ -90,7 +90,7 @@ def draft(screen: Screen, *, command: Sequence[str], agent: str) -> str:
 
 
 def _by_cursor(screen: Screen, now: ScreenSnapshot) -> _Found | None:
-    """The cursor stands in it."""
+    """Finds it by the cursor in it."""
     row, _ = now.cursor
     line = now.lines[row]
     if not now.cursor_visible:
@@ -106,7 +106,7 @@ def _by_cursor(screen: Screen, now: ScreenSnapshot) -> _Found | None:
 
 
 def _by_sign(screen: Screen, now: ScreenSnapshot) -> _Found | None:
-    """The last row that begins with a prompt's sign."""
+    """Finds the last row that begins with a prompt's sign."""
     for row in range(now.rows - 1, -1, -1):
         sign = _SIGN.match(now.lines[row])
         if sign is not None and _BARE_SIDE.fullmatch(sign["prefix"]) is None:
@@ -131,8 +131,8 @@ def _boxed(screen: Screen, now: ScreenSnapshot, row: int, prefix: str, why: str)
 
 
 def _is_faint(screen: Screen, row: int, start: int) -> bool:
-    """Whether what stands there is drawn as placeholders are: faint, or in a grey; its first cell may be the cursor's,
-    and where a program draws one there, nothing is typed before it."""
+    """Returns True if the text there is drawn like a placeholder: faint, or in a grey; its first cell may be the
+    cursor's, and if a program draws one there, nothing is typed before it."""
     cells = [cell for cell in screen.row_cells(row)[start:] if cell.text.strip() and cell.text not in "│┃|▐"]
     if not cells:
         return False
@@ -256,12 +256,12 @@ def _dialogs() -> str:
 
 
 def _literal(text: str) -> str:
-    """`text` as a pattern, readable: only what means something else is escaped."""
+    """Returns `text` as a readable pattern: only special characters are escaped."""
     return re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", text)
 
 
 def _quoted(pattern: str) -> str:
-    """A pattern as a TOML string."""
+    """Returns a pattern as a TOML string."""
     return json.dumps(pattern, ensure_ascii=False) if "'" in pattern else f"'{pattern}'"
 
 
@@ -269,7 +269,7 @@ def _quoted(pattern: str) -> str:
 
 
 def only_drafts(text: str, command: Sequence[str]) -> bool:
-    """Returns True if `text` is a draft for `command`, whoever has written it."""
+    """Returns True if `text` is a draft for `command`, by any author."""
     try:
         told = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):

@@ -1,11 +1,11 @@
 """The screen of one agent: the bytes its program wrote, as rows of text, a cursor and modes.
 
-What the emulator is spared, whichever it is (`emulator`):
+Kept away from the emulator, whichever it is (`emulator`):
 
 - An escape sequence or character cut by the end of a chunk is kept back (`Screen.pending`), so that the emulator's
   parser is at rest whenever the screen is read, and a checkpoint stands between two sequences.
-- Some hundreds of characters that come together in one cell, of which it corrupts its memory: see `clusters`.
-- Control characters that terminals pass over, and invalid UTF-8: see `tokenizer.straightened`.
+- Some hundreds of characters in one cell, which corrupt its memory: see `clusters`.
+- Control characters that terminals ignore, and invalid UTF-8: see `tokenizer.straightened`.
 - Repeating a character more often than the screen has cells: see `emulator_input.fewer_repeats`.
 """
 
@@ -28,9 +28,9 @@ DEFAULT_SCROLLBACK_LINES = 1000
 
 DEFAULT_FOREGROUND = (255, 255, 255)
 DEFAULT_BACKGROUND = (0, 0, 0)
-"""What programs are told that they are drawn in; most agents take it for a dark theme, as most terminals have."""
+"""Background that programs get as an answer; most agents take it for a dark theme, as most terminals have."""
 
-# What may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
+# Sequences that may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
 _RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 
 
@@ -68,14 +68,14 @@ class Screen:
         return self._tokenizer.pending
 
     def feed(self, data: bytes) -> None:
-        """Apply what the program wrote: any bytes, cut anywhere."""
+        """Applies output of the program: any bytes, cut anywhere."""
         whole = self._tokenizer.take(data)
         if whole:
             self._admit(fewer_repeats(straightened(whole), self._cols, self._rows))
             self._snapshot = None
 
     def resize(self, cols: int, rows: int) -> None:
-        """Change the size, in cells, as the program's window does: the main screen is wrapped again."""
+        """Changes the size, in cells, as the program's window does: the main screen is wrapped again."""
         cols, rows = bounded(cols, rows)
         if (cols, rows) == (self._cols, self._rows):
             return
@@ -85,57 +85,59 @@ class Screen:
         self._snapshot = None
 
     def set_default_colors(self, foreground: Rgb | None, background: Rgb | None) -> None:
-        """What programs are told that they are drawn in, where they have set nothing else; None for the usual."""
+        """Sets the colours that programs get as an answer, if they have set no others; None for the usual ones."""
         foreground, background = foreground or DEFAULT_FOREGROUND, background or DEFAULT_BACKGROUND
         self._emulator.set_default_colors(foreground, background)
         self._default_colors = (foreground, background, self._default_colors[2])
         self._snapshot = None
 
     def keyboard_flags(self) -> int:
-        """What the program has switched on of the kitty keyboard protocol, on the screen that is shown."""
+        """Returns the flags of the kitty keyboard protocol that the program has set, on the screen that is shown."""
         return self._emulator.keyboard_flags()
 
     def snapshot(self) -> ScreenSnapshot:
-        """What the screen shows now; the same object until something is fed."""
+        """Returns the present screen; the same object until something is fed."""
         if self._snapshot is None:
             self._snapshot = self._read()
         return self._snapshot
 
     @property
     def synchronized(self) -> bool:
-        """The program is drawing a frame (mode 2026): what the screen shows is half of it."""
+        """True while the program is drawing a frame (mode 2026): the screen shows half of it."""
         return self._emulator.mode(2026)
 
     def text(self, *, scrollback: bool) -> str:
-        """The screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if wanted."""
+        """Returns the screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if
+        wanted."""
         if scrollback:
             return self._emulator.text().rstrip("\n")
         return self.snapshot().text()
 
     def row_cells(self, row: int) -> Sequence[Cell]:
-        """The cells of a visible row (from 0), left to right, each character once. IndexError beyond the last."""
+        """Returns the cells of a visible row (from 0), left to right, each character once. IndexError beyond the
+        last."""
         self.snapshot()
         return self._grid.cells(row)
 
     def kinds(self) -> str:
-        """How each character of `snapshot().text()` is drawn: see `grid.PLAIN`. A line break is itself."""
+        """Returns the style of each character of `snapshot().text()`: see `grid.PLAIN`. A line break is itself."""
         snapshot = self.snapshot()
         rows = (self._grid.kinds(row, len(line)) for row, line in enumerate(snapshot.lines))
         ends = ("" if joined else "\n" for joined in snapshot.wrapped)
         return "".join(row + end for row, end in zip(rows, ends, strict=True)).rstrip("\n")
 
     def formatted(self) -> bytes:
-        """The screen and the rows above it, wrapped rows joined, as text with the sequences that draw it."""
+        """Returns the screen and the rows above it, wrapped rows joined, as text with the sequences that draw it."""
         return self._emulator.content()
 
     def redraw(self, *, scrollback: bool = False, notice: Sequence[str] = (), alone: bool = False) -> bytes:
-        """The bytes that bring a terminal of this size to what this one shows.
+        """Returns the bytes that make a terminal of this size show the same.
 
         Cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours the program
         set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the main one too.
         With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. ``alone``:
-        of an alternate screen what it shows, on whichever the other terminal is. Not kept:
-        hyperlinks, images, protected cells and what DECSC saved.
+        only the content of an alternate screen, on the other terminal's present screen. Not kept: hyperlinks, images,
+        protected cells and the state that DECSC saved.
         """
         snapshot = self.snapshot()
         parts = [redraw.RESET, b"\x1b[?2027%c" % ord("h" if 2027 in snapshot.modes.dec else "l")]
@@ -148,17 +150,17 @@ class Screen:
         return b"".join(parts)
 
     def coloured(self) -> bytes:
-        """What stands on it, a line for each row, with its colours and nothing else that a terminal obeys."""
+        """Returns the text, a line for each row, with its colours and no other sequences."""
         self.snapshot()
         return self._grid.coloured()
 
     def page_rows(self) -> Rows:
-        """What it shows, as rows of a page."""
+        """Returns the screen as rows of a page."""
         now = self.snapshot()
         return rows(self._grid.rows(now), now)
 
     def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        """The bytes that show this screen in a terminal of another size: see `pane`."""
+        """Returns the bytes that show this screen in a terminal of another size: see `pane`."""
         snapshot = self.snapshot()
         part = part_of(
             (self._cols, self._rows),
@@ -181,7 +183,7 @@ class Screen:
         )
 
     def _redraw_main(self, *, scrollback: bool) -> bytes:
-        """The main screen under the alternate one."""
+        """Returns the bytes for the main screen under the alternate one."""
         with self._emulator.main_screen() as (row, column):
             self._grid.refresh()
             drawn = (
@@ -194,7 +196,8 @@ class Screen:
         return b"".join(drawn)
 
     def _redraw_scrollback(self) -> bytes:
-        """The rows above the screen and on it, scrolled until the first row of the screen is at its top."""
+        """Returns the bytes for the rows above the screen and on it, scrolled until the first row of the screen is at
+        its top."""
         content = self._emulator.content()
         last, used = self._grid.last_text()
         below = self._rows - 1 - last - redraw.blank_rows_below(content, self._cols, used)
@@ -223,7 +226,7 @@ class Screen:
         return b"".join(parts)
 
     def _admit(self, data: bytes) -> None:
-        """Apply `data`, bounded by the modes that are in force in each part of it."""
+        """Applies `data`, bounded by the modes that are in force in each part of it."""
         mode, done = self._emulator.mode, 0
         for rule in [*_RULES.finditer(data), None]:
             end = len(data) if rule is None else rule.end()
@@ -234,8 +237,8 @@ class Screen:
             done = end
 
     def _apply_at_edge(self, data: bytes) -> None:
-        """Apply `data` where the last column is filled again and again: what joins the character there is appended to
-        the cell before, and a wide one is not printed at all. So nothing joins there."""
+        """Applies `data` in a state in which the last column is filled again and again: a joining character there is
+        appended to the cell before, and a wide one is not printed at all. So nothing joins there."""
         for piece in self._bound.pieces(data, clusters=self._emulator.mode(2027)):
             self._emulator.feed(piece)
             if self._bound.inside:

@@ -2,9 +2,9 @@
 ``tests/emulator`` and an hour of fuzz (docs/adr/0062-the-emulator-again.md).
 
 - History is bounded by bytes: bounded by lines the library corrupts its memory.
-- Answers to queries go nowhere: the daemon answers them itself (`queries`).
-- 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is never allowed (40 is not passed
-  on), and where it was set in another way the size is what it was when the piece is over.
+- Its answers to queries are dropped: the daemon answers them itself (`queries`).
+- 132-column mode (DECCOLM) would resize the emulator without its owner: it is never allowed (40 is not passed on), and
+  if it was set in another way the size is restored after the piece.
 """
 
 import re
@@ -31,7 +31,7 @@ _SHAPE_NUMBERS = {CURSOR[name]: numbers for name, numbers in _SHAPES.items()}
 
 _SETS = re.compile(rb"\x1b\[\?(?=[\d;]*?(?:1049|40))(?P<modes>[\d;]+)h")
 _CHARSET = re.compile(rb"\x1b[(-+][0A]")
-"""Anything but ASCII is put into use, in which a wide character is a blank."""
+"""Selection of a character set other than ASCII, in which a wide character is a blank."""
 _BEGINS = re.compile(rb"(?:\x1b\[[\d;:]*m)*+(?P<first>.)", re.DOTALL)
 _JOINS_FROM = 0xC0
 """Any character beyond ASCII may join another, in clusters."""
@@ -42,7 +42,7 @@ _MODES = [*DEC, *(number + _ANSI for number in ANSI)]
 class Emulator:
     """One terminal: bytes in, whole sequences and valid UTF-8 only; its rows, cursor and modes out.
 
-    `read` reads the rows; what is said of rows is of those that were read last.
+    `read` reads the rows; the methods about rows use those that were read last.
     """
 
     def __init__(self, cols: int, rows: int, *, scrollback_lines: int) -> None:
@@ -58,11 +58,12 @@ class Emulator:
         self._mode_values = ffi.new("void*[]", [ffi.addressof(self._modes, index) for index in range(len(_MODES))])
         self._set("SCROLLBACK_MAX_BYTES", ffi.new("size_t*", scrollback_lines * cols * _SCROLLBACK_BYTES_PER_CELL))
         self._set("KITTY_IMAGE_STORAGE_LIMIT", ffi.new("uint64_t*", 0))
-        # Programs cannot ask for this one: so that it is told whether they have asked for another.
+        # Programs cannot ask for this one: so the style shows if they have asked for another.
         self._set("DEFAULT_CURSOR_STYLE", ffi.new("int*", CURSOR["BLOCK_HOLLOW"]))
         self._main_cursor = (0, 0)
         self._just_read, self._joined = True, False
-        """Nothing but pens was fed since the rows were read; what came then may join what had been printed."""
+        """The first is True if only pens were fed since the rows were read; the second if a later character may have
+        joined an earlier one."""
         self._halves: set[bool] = set()
         """The screens, by `alternate`, on which there may be halves of wide characters, or wide blanks."""
         self._reader = RowReader(self._terminal)
@@ -119,7 +120,7 @@ class Emulator:
 
     @property
     def alternate(self) -> bool:
-        """The alternate screen is shown."""
+        """True if the alternate screen is shown."""
         out = ffi.new("int*")
         self._get_into("ACTIVE_SCREEN", out)
         return bool(out[0])
@@ -129,7 +130,7 @@ class Emulator:
         return self._get("CURSOR_Y"), self._get("CURSOR_X")
 
     def waits_to_wrap(self) -> bool:
-        """Returns whether the next character wraps first."""
+        """Returns True if the next character wraps first."""
         self._get_into("CURSOR_PENDING_WRAP", self._flag)
         return bool(self._flag[0])
 
@@ -152,14 +153,14 @@ class Emulator:
 
     @property
     def styles(self) -> list[Cell]:
-        """The styles that rows name by their index, each as a blank cell."""
+        """Returns the styles that rows name by their index, each as a blank cell."""
         return self._reader.styles
 
     def read(self) -> list[str]:
-        """Reads what is shown. Returns the text of each visible row, without the blank cells at its end, or with some
-        of them."""
+        """Reads the screen. Returns the text of each visible row, without the blank cells at its end, or with some of
+        them."""
         if self._joined:
-            self._reader.begin()  # what joins a character does not mark its row as changed
+            self._reader.begin()  # a joining character does not mark its row as changed
         self._just_read, self._joined = True, False
         texts = self._reader.read(self._cols, self._rows, by_cells=self.alternate in self._halves)
         self.colors = self._reader.colors()
@@ -174,7 +175,7 @@ class Emulator:
         return self._reader.drawn(index)
 
     def wrapped(self, index: int) -> bool:
-        """Returns whether a row goes on in the next one."""
+        """Returns True if a row goes on in the next one."""
         return self._reader.wrapped(index)
 
     def forget_styles(self) -> None:
@@ -199,7 +200,7 @@ class Emulator:
 
     @contextmanager
     def main_screen(self) -> Iterator[tuple[int, int]]:
-        """Shows the main screen under the alternate one meanwhile; gives where its cursor stands. Mode 47 changes
+        """Shows the main screen under the alternate one meanwhile; yields the place of its cursor. Mode 47 changes
         between the two and touches nothing else."""
         was_set = self.mode(47)
         self._write(b"\x1b[?47l")
@@ -263,8 +264,8 @@ _TAB_WIDTH = 8
 
 
 def _read_state(written: bytes, cols: int) -> Extras:
-    """Takes apart what the formatter wrote around a cell. If the cursor waits to wrap, the character before it follows
-    its position."""
+    """Parses the text that the formatter wrote around a cell. If the cursor waits to wrap, the character before it
+    follows its position."""
     state = _WRITTEN.fullmatch(written)
     if state is None:
         return Extras()

@@ -1,9 +1,9 @@
-"""Output on its way into the emulator: without the sequences that it is spared, or told of in other ways, and cut into
+"""Prepares output for the emulator: without sequences that it must not get, or gets in other ways, and cut into
 portions that a screen takes in about a millisecond each. Pure.
 
-What output costs hangs on what it holds, not on its length: 64 KiB of text are taken in within a millisecond, as much
-of resets, of marks without wrapping, or of questions in a hundred and more. So a portion ends at so many things that
-cost something, and behind each that costs much; who feeds it may leave the thread to others between two portions.
+The cost of output depends on its content, not on its length: 64 KiB of text take a millisecond, 64 KiB of resets, of
+marks without wrapping, or of questions a hundred and more. So a portion ends after a number of cheap elements, and
+after each expensive one; the caller may leave the thread to others between two portions.
 """
 
 import re
@@ -15,7 +15,7 @@ LONGEST = 8 * 1024
 _THINGS = 128
 """Stretches of text, characters beyond the alphabets, and sequences in a portion."""
 
-# What fills, empties or scrolls the screen, repeating, and what asks something: its answer may take a look at it.
+# Sequences that fill, empty or scroll the screen, repeat, or ask something: the answer may need a look at the screen.
 _DEAR = (
     rb"\x1b(?:\#8"
     rb"|\[(?:[\d;]{0,64}+[JSTt]|[>=?]?[\d;]{0,64}+(?:[bcnx]|\$[pw]|\*y)|\?[\d;]{0,64}+[mSu])"
@@ -33,7 +33,7 @@ _PORTION = re.compile(rb"(?s:(?:%b){1,%d}+(?:%b)?|%b)" % (_THING, _THINGS, _DEAR
 
 
 def portions(data: bytes) -> Iterator[bytes]:
-    """`data` in order, cut anywhere: what takes it must not depend on where."""
+    """Yields `data` in order, cut anywhere: the result of feeding it must not depend on the cuts."""
     for portion in _PORTION.finditer(data):
         yield portion[0]
 
@@ -41,12 +41,12 @@ def portions(data: bytes) -> Iterator[bytes]:
 # REP, of so many that it may be more than a screen has cells.
 _REPEAT = re.compile(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
 _REPEAT_MAX = 65535
-"""What terminals take a larger parameter for."""
+"""Value that terminals use for a larger parameter."""
 
 
 def fewer_repeats(data: bytes, cols: int, rows: int) -> bytes:
-    """``data`` with no character repeated (REP) more often than fills the screen: 65,535 times take milliseconds, for
-    eight bytes. The cursor comes to stand where it would."""
+    """Returns ``data`` with no character repeated (REP) more often than fills the screen: 65,535 times take
+    milliseconds, for eight bytes. The cursor ends in the same place."""
     cells = cols * rows
 
     def bounded(found: re.Match[bytes]) -> bytes:

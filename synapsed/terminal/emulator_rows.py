@@ -1,9 +1,9 @@
 """The visible rows of a terminal of libghostty-vt: the text of all, as the library writes it, and the cells of one row
-where they are asked for.
+on request.
 
-Cells are read as 64 bits each. The library marks every row as changed when one is scrolled, so what was made of a row
-is found again by these bits: what they tell by themselves is worked out once (`_Layout`), and the styles, which a page
-numbers as it likes, are asked for once a look and page.
+Cells are read as 64 bits each. The library marks every row as changed when one is scrolled, so the results for a row
+are found again by these bits: the facts in the bits alone are computed once (`_Layout`), and the styles, which each
+page numbers in its own way, are read once a look and page.
 """
 
 import codecs
@@ -44,15 +44,15 @@ _COLUMNS = bytes([1, 2, 0, 1]) + bytes(252)
 """The columns that a cell of each width takes."""
 
 _LAYOUTS, _VARIANTS, _TOLD = 32, 8, 4096
-"""Rows remembered beside those that are shown, and beside as many again; how many of each; styles of the library."""
+"""Rows remembered besides the visible ones, and besides as many again; variants of each; styles of the library."""
 
 _GRAPHEME_BYTES = 1024
-"""Code points of a cell that are read at once; more are asked for once more."""
+"""Code points of a cell that are read at once; more need a second read."""
 
 
 @dataclass(slots=True, eq=False)
 class ScreenRow:
-    """The cells of one visible row: what stands in each column, the columns that it takes and the index of its style.
+    """The cells of one visible row: the text of each column, its number of columns and the index of its style.
 
     `wrapped`: it goes on in the next one. `head`: its last column is blank, because a wide character did not fit.
     """
@@ -68,11 +68,11 @@ class ScreenRow:
 
 
 class _Layout:
-    """The layout of a row, as its cells tell it; the same cells may be of other styles, or hold other clusters.
+    """The layout of a row, from its cells; the same cells may have other styles, or hold other clusters.
 
     `numbers` are the styles of the columns, as the row's page has them, if there are any, and `named` those that are
-    met; `painted` columns have nothing but that background; in `joined` columns there is more than a code point.
-    `known` are the rows that were made of it.
+    met; `painted` columns have only that background; `joined` columns have more than one code point. `known` are the
+    rows that were made of it.
     """
 
     __slots__ = ("cells", "graphemes", "head", "joined", "known", "named", "numbers", "painted", "widths")
@@ -82,7 +82,7 @@ class _Layout:
         length = len(cells)
         number = int.from_bytes(cells, "little")  # one operation for all cells
         codes, tags, styles, widths = _masks(length)
-        # Of each cell two characters, of which the second is nothing.
+        # Each cell becomes two characters, of which the second is nothing.
         text = (number >> CONTENT_AT & codes).to_bytes(length, "little").decode("utf-32-le", "replace")[::2]
         self.graphemes: Sequence[str] = text.replace("\0", " ")
         self.numbers = _parts(number, STYLE_AT, length, "H") if number & styles else ()
@@ -113,8 +113,8 @@ class _Layout:
     def row(
         self, styles: Sequence[int], painted: Sequence[int], clusters: Sequence[str], *, wrapped: bool
     ) -> ScreenRow:
-        """Makes the row. `styles` are the indexes of `named` ones, `painted` those of its columns, and `clusters` are
-        what stands in `joined` ones."""
+        """Makes the row. `styles` are the indexes of the `named` ones, `painted` those of its columns, and `clusters`
+        are the texts of the `joined` columns."""
         graphemes = self.graphemes
         if self.joined:
             graphemes = [*graphemes]
@@ -130,8 +130,8 @@ class _Layout:
 
 @lru_cache(8)
 def _masks(length: int) -> tuple[int, int, int, int]:
-    """Returns, for the cells of a row as one number, where code points (when it is shifted to them), tags, styles and
-    widths are."""
+    """Returns, for the cells of a row as one number, the masks of code points (when it is shifted to them), tags,
+    styles and widths."""
     parts = (0x1FFFFF, 3, 0xFFFF << STYLE_AT, 3 << WIDTH_AT)
     codes, tags, styles, widths = (
         int.from_bytes(part.to_bytes(CELL_BYTES, "little") * (length // CELL_BYTES), "little") for part in parts
@@ -140,7 +140,7 @@ def _masks(length: int) -> tuple[int, int, int, int]:
 
 
 def _parts(number: int, at: int, length: int, form: Literal["B", "H"]) -> list[int]:
-    """Returns of each cell the part, of the size of `form`, that begins at bit `at`."""
+    """Returns the part of each cell, of the size of `form`, that begins at bit `at`."""
     view = memoryview((number >> at).to_bytes(length, "little")).cast(form)
     parts: list[int] = view[:: CELL_BYTES // view.itemsize].tolist()
     return parts
@@ -150,7 +150,7 @@ _row_get_multi, _NULL = lib.ghostty_render_state_row_get_multi, ffi.NULL
 
 
 class RowReader:
-    """Reads the visible rows of a terminal, of which it keeps what they were."""
+    """Reads the visible rows of a terminal, and keeps them until they change."""
 
     def __init__(self, terminal: Any) -> None:
         self._terminal = terminal
@@ -163,7 +163,7 @@ class RowReader:
         self._dirty, self._y = ffi.new("int*"), ffi.new("uint16_t*")
         self._view, self._raw = ffi.new("GhosttyCellsView*"), ffi.new("uint64_t*")
         self._id = ffi.new("GhosttyRenderStateRowId*")
-        self._page = ffi.buffer(self._id, ffi.sizeof("uint64_t"))  # of a row's name that of its page comes first
+        self._page = ffi.buffer(self._id, ffi.sizeof("uint64_t"))  # the name of a row begins with that of its page
         self._row_keys = ffi.new("int[]", [ROW_DATA["CELLS_RAW"], ROW_DATA["RAW"], ROW_DATA["ID"]])
         self._row_values = ffi.new("void*[]", [self._view, self._raw, self._id])
         self._style = sized("GhosttyStyle")
@@ -188,11 +188,11 @@ class RowReader:
         """The same by page and number: these hold until the next `read`."""
         self._layouts: dict[bytes, _Layout] = {}
         self._at, self._entered = -1, False
-        """The row that the iterator stands at, and whether its cells were asked for."""
+        """The row that the iterator stands at, and True if its cells were read."""
         self.begin()
 
     def begin(self) -> None:
-        """All rows are read the next time, as if they had not been."""
+        """Makes the next read read all rows, as if for the first time."""
         made = ffi.new("GhosttyRenderState*")
         check(lib.ghostty_render_state_new(ffi.NULL, made), "render_state_new")
         self._state = ffi.gc(made[0], lib.ghostty_render_state_free)
@@ -230,8 +230,8 @@ class RowReader:
         return self._texts
 
     def drawn(self, y: int) -> str | None:
-        """Returns the text of a row, as of the last `read`, with the sequences that set its pens: each pen is told
-        whole, and the last one ends with the row. None where the text has to be made of the cells."""
+        """Returns the text of a row, as of the last `read`, with the sequences that set its pens: each pen is complete,
+        and the last one ends with the row. None if the text has to be made of the cells."""
         if self._by_cells:
             return None
         if self._drawn[y] is None:
@@ -255,7 +255,7 @@ class RowReader:
         return row
 
     def wrapped(self, y: int) -> bool:
-        """Returns whether a row goes on in the next one."""
+        """Returns True if a row goes on in the next one."""
         self._stand_at(y)
         check(lib.ghostty_render_state_row_get(self._iterator, ROW_DATA["RAW"], self._raw), "row")
         return bool(self._raw[0] & WRAPPED)
@@ -266,7 +266,7 @@ class RowReader:
         self._rewind()
 
     def _write(self, form: str, first: int, last: int) -> str:
-        """Returns rows, the last of which is `last`, as the library writes them."""
+        """Returns rows `first` to `last`, as the library writes them."""
         self._text.emit = FORMAT[form]
         for end, place in zip(self._ends, ((0, first), (self._cols - 1, last)), strict=True):
             self._point.value.x, self._point.value.y = place
@@ -294,7 +294,7 @@ class RowReader:
             self._at += 1
 
     def shape(self) -> tuple[int, bool]:
-        """Returns the cursor's shape, and whether it blinks."""
+        """Returns the cursor's shape, and True if it blinks."""
         self._get("CURSOR", self._cursor)
         return self._cursor.visual_style, self._cursor.blinking
 
@@ -364,7 +364,7 @@ class RowReader:
         return index
 
     def _cluster(self, column: int) -> str:
-        """Returns what stands in a column of this row, of more than one code point."""
+        """Returns the text in a column of this row that has more than one code point."""
         self._enter(column)
         buffer = self._buffer
         buffer.ptr, buffer.cap, buffer.len = self._bytes, len(self._bytes), 0

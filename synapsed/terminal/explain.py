@@ -1,6 +1,6 @@
-"""Why an agent is believed to do what it does: every channel, strongest first, what it says and since when.
+"""The evidence for an agent's state: every channel, strongest first, with its report and its time.
 
-Built from the same observation as the verdict (`verdict`), only when somebody asks.
+Built from the same observation as the verdict (`verdict`), only on request.
 """
 
 from collections.abc import Callable
@@ -32,13 +32,13 @@ KERNEL = {
     "works": "the program works: it sleeps, computes or waits for a child",
     None: "not asked",
 }
-"""What it says of a line-oriented program that is quiet."""
+"""Texts about a line-oriented program that is quiet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What one channel says. `since` is monotonic seconds, None where that is not known; `decides`: the verdict rests
-    on this one."""
+    """The report of one channel. `since` is monotonic seconds, None if it is not known; `decides`: the verdict follows
+    it."""
 
     channel: str
     says: str
@@ -46,13 +46,13 @@ class Witness:
     decides: bool
 
     def testify(self, began: float) -> Testimony:
-        """For whoever asks; `began` is the wall clock's time when the monotonic one began."""
+        """Returns the report for clients; `began` is the wall clock's time when the monotonic one began."""
         since = None if self.since is None else iso(began + self.since)
         return Testimony(channel=self.channel, says=self.says, since=since, decides=self.decides)
 
 
 class Since:
-    """Since when each channel has said what it says."""
+    """The time since which each channel has its present report."""
 
     def __init__(self) -> None:
         self._said: dict[str, tuple[object, float]] = {}
@@ -68,7 +68,7 @@ class Since:
 
 
 def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since, now: float) -> list[Witness]:
-    """The chain of evidence behind `verdict`."""
+    """Returns the chain of evidence behind `verdict`."""
     side = seen.turn_open or next(iter(profile.channels), "side channel")
     turn = "a turn is open" if seen.turn_open else "no turn is open" if profile.channels else "no turn is known"
     if lost_end(profile, seen):
@@ -105,7 +105,8 @@ def _record(profile: Profile, seen: Observation) -> str:
 
 
 def _sign(profile: Profile, look: Callable[[Signs], str | None], said: str = "") -> str:
-    """What a channel says (where `said` is empty, the sign that `look` finds), and of which state that is a sign."""
+    """Returns a channel's report (if `said` is empty, the sign that `look` finds), with the state that it is a sign
+    of."""
     for state, signs in (("waiting", profile.waiting), ("busy", profile.busy), ("ready", profile.ready)):
         if (sign := look(signs)) is not None:
             return f"{said or repr(sign.partition(': ')[2])}, a sign of {state}"

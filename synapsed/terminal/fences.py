@@ -1,9 +1,9 @@
 """Fenced code in Markdown, found by a library (markdown-it, CommonMark) while the text still grows.
 
-What is a fence depends on all that stands around it: lists and quotes hold fences of their own, HTML and indented code
-hide them. So the library decides, always. `FenceReader` only finds places where a text can be cut: where one block of
-the document's top level ends and the next has begun, nothing that follows changes what is before, and what is after
-reads as a document of its own. So the fences are those of the whole, whatever the text and however it is cut.
+A fence depends on all the text around it: lists and quotes hold fences of their own, HTML and indented code hide them.
+So the library decides, always. `FenceReader` only finds places where a text can be cut: where one block of the
+document's top level ends and the next has begun, nothing that follows changes the text before, and the text after reads
+as a document of its own. So the fences are those of the whole, for every text and every cut.
 """
 
 import re
@@ -19,7 +19,7 @@ GROWTH = 1.5
 block, and is not to be parsed a thousand times."""
 
 NESTING_MAX = 100
-"""Levels of lists and quotes (a list is two). What is deeper, and all that follows, is prose to the library, whose own
+"""Levels of lists and quotes (a list is two). Deeper text, and all that follows, is prose to the library, whose own
 limit is that of a list in nine others."""
 
 _OPENS = re.compile(r" {0,3}(?:`{3}|~{3})")
@@ -35,8 +35,8 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A fenced block. `info` is what follows the opening fence, `content` the code with the indentation of what holds
-    the fence removed, `lines` all of it as it was written."""
+    """A fenced block. `info` is the text after the opening fence, `content` the code without the indentation of its
+    container, `lines` all of it as it was written."""
 
     info: str
     content: str
@@ -48,17 +48,17 @@ type Piece = Prose | Code
 
 class FenceReader:
     """Takes a text line by line and gives it as prose and fenced code, in order; a piece of prose may come in several.
-    A fence that is not closed runs to the end of what holds it."""
+    A fence that is not closed runs to the end of its container."""
 
     def __init__(self) -> None:
         self._markdown = _markdown()
         self._lines: list[str] = []
-        """From the beginning of a block of the top level on."""
+        """Lines from the beginning of a block of the top level on."""
         self._size = 0
         self._try_at = 0.0
         self._after_blank = False
         self._closing: re.Pattern[str] | None = None
-        """Closes the fence of the top level with which `_lines` begins."""
+        """Pattern that closes the fence of the top level with which `_lines` begins."""
 
     @property
     def held(self) -> int:
@@ -66,7 +66,7 @@ class FenceReader:
         return self._size
 
     def feed(self, line: str) -> list[Piece]:
-        """Take in the next line; what is certain now."""
+        """Takes the next line; returns the pieces that are certain now."""
         self._lines.append(line)
         self._size += len(line) + 1
         if self._closing is not None:
@@ -77,13 +77,13 @@ class FenceReader:
         return self._cut()
 
     def end(self) -> list[Piece]:
-        """The text ends, or may be cut here."""
+        """Ends the text, or cuts it here."""
         pieces = _pieces(self._lines, _parse(self._markdown, self._lines))
         self._keep([])
         return pieces
 
     def _cut(self) -> list[Piece]:
-        """Give all before the last block of the top level, in which the last line stands."""
+        """Gives all before the last block of the top level, in which the last line stands."""
         tokens = _parse(self._markdown, self._lines)
         top = [token for token in tokens if token.level == 0 and token.map is not None]
         if not top:
@@ -110,8 +110,8 @@ class FenceReader:
 
 @cache
 def _markdown() -> MarkdownIt:
-    """One for all: it keeps nothing of what it reads, and takes longer to make than an answer to read. It compiles its
-    rules when it reads for the first time, which is here, before several threads do."""
+    """Returns one parser for all: it keeps nothing of a text, and takes longer to make than an answer takes to read. It
+    compiles its rules when it reads for the first time, which is here, before several threads do."""
     markdown = MarkdownIt("commonmark", {"maxNesting": NESTING_MAX}).disable("inline")
     markdown.parse("> a\n")
     return markdown

@@ -1,8 +1,8 @@
-"""libghostty-vt by its C API, as the package `pyghostty` ships it: the library, and what it says of itself.
+"""libghostty-vt by its C API, as the package `pyghostty` ships it: the library, and its own description of its types.
 
-Of that package only the shared library is used: importing it parses its declarations for half a second. Ours are in
-`ghostty_abi`, compiled (`scripts.ghostty_abi`). A wrong type in a call ends the process, so a library that lays
-anything out otherwise than it is declared is refused when this is imported.
+Only the shared library of that package is used: importing it parses its declarations for half a second. Ours are in
+`ghostty_abi`, compiled (`scripts.ghostty_abi`). A wrong type in a call ends the process, so importing this module
+refuses a library whose layout differs from the declarations.
 """
 
 import importlib.util
@@ -19,7 +19,7 @@ VERSION = "0.1.0-dev"
 
 
 class EmulatorError(RuntimeError):
-    """A call of the library failed: nothing but a lack of memory is known to do that."""
+    """A call of the library failed: the only known cause is a lack of memory."""
 
 
 def _opened() -> Any:
@@ -37,7 +37,7 @@ lib = _opened()
 
 
 def _types() -> dict[str, Any]:
-    """Returns what the library says of its types, which are checked to be as they are declared."""
+    """Returns the library's description of its types, after checking it against the declarations."""
     told = json.loads(ffi.string(lib.ghostty_type_json()))
     if told["library_version"] != VERSION:
         raise ImportError(f"libghostty-vt is {told['library_version']}, not {VERSION}")
@@ -85,14 +85,14 @@ def check(result: int, what: str) -> None:
 
 
 def sized(kind: str) -> Any:
-    """Returns a new struct that says its size."""
+    """Returns a new struct that has its size set."""
     made = ffi.new(f"{kind}*")
     _set_sizes(made)
     return made
 
 
 def _set_sizes(made: Any) -> None:
-    """The library is told the size of each struct that may grow, in the struct."""
+    """Sets the size of each struct that may grow, in the struct, for the library."""
     kind = ffi.typeof(made).item
     for name, field in kind.fields:
         if name == "size":
@@ -112,7 +112,7 @@ def _wrapped_bit() -> int:
 
 
 def _check_cells() -> None:
-    """The layout of a cell is not promised: it is held to what the library says of one."""
+    """Checks the layout of a cell, which is not guaranteed, against the library's own functions."""
     keys = _values("GhosttyCellData")
     code, style, number = 0x1F600, 0x1234, ffi.new("int*")
     for tag, width in ((CODE_POINT, NARROW), (JOINED, WIDE), (CODE_POINT, TAIL), (JOINED, HEAD)):

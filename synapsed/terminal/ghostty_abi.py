@@ -1,4 +1,4 @@
-"""The declarations of libghostty-vt that are called, compiled by `scripts.ghostty_abi`."""
+"""The declarations of the used functions of libghostty-vt, compiled by `scripts.ghostty_abi`."""
 
 # auto-generated file
 import _cffi_backend

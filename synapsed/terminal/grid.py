@@ -1,9 +1,8 @@
 """The visible rows of the emulator: as text, as cells and as bytes.
 
-The text of all rows is read at once, and so are their pens where they are asked for; cells only of rows that are asked
-for more. The emulator hands out the same object for a row that shows what it showed, also after it moved, so what is
-derived of a row is kept by its identity. Whether a row is wrapped into the next is asked of rows that look like it, and
-of all of them for `paint`.
+The text of all rows is read at once, and so are their pens on request; cells only for the rows that need them. The
+emulator returns the same object for an unchanged row, also after it moved, so results for a row are kept by its
+identity. Wrapping into the next row is read only for rows that look like it, and for all rows in `paint`.
 """
 
 import re
@@ -31,13 +30,13 @@ MAX_DRAWN = 256
 _PENS = re.compile(r"((?:\x1b\[[\d;:]*m)+)")
 _SHOWN = re.compile("[^ ]")
 _DRAWN_OTHERWISE = frozenset({"2", "3", "4", "7", "8", "9", "48"})
-"""What a pen sets that makes text `OTHER`: faint, italic, underlined, inverse, invisible, struck, a background."""
+"""Codes of a pen that make text `OTHER`: faint, italic, underlined, inverse, invisible, struck, a background."""
 
 _GRAYS = 232
 """The first of the palette's 24 grays, dark to light."""
 
 _HUE, _LIGHT, _DARK = 16, 192, 64
-"""How far a colour's parts may differ where it has none, and from where on it is nearly white or black."""
+"""Largest difference of a colour's parts for a grey, and the limits of nearly white and nearly black."""
 
 
 class _Cells(NamedTuple):
@@ -50,16 +49,16 @@ class _Cells(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """What is derived of one row."""
+    """Results for one row."""
 
     rendered: bytes | None = None
-    """As `redraw.render_row` makes it, unwrapped."""
+    """Result of `redraw.render_row`, unwrapped."""
     cells: list[Cell] | None = None
     kinds: str | None = None
-    """How each character of its text is drawn, by its cells."""
+    """Style of each character of its text, by its cells."""
     told: tuple[Rgb | bytes, ...] = ()
     row: str = ""
-    """The row of a page (`rows.written`), and in which colours it was worked out."""
+    """The row of a page (`rows.written`), and the colours that it was made with."""
 
 
 class Grid:
@@ -77,11 +76,11 @@ class Grid:
         self._pens: list[bytes] = []
         """Sequences that set the pen to each style, for as many as were asked for; empty for the default one."""
         self._kinds: dict[str, str | None] = {}
-        """How each character of a row is drawn, by how it is drawn with its pens."""
+        """Style of each character of a row, by its drawing with pens."""
         self._cells: dict[tuple[str, int, int], Cell] = {}
 
     def refresh(self) -> None:
-        """Read what the emulator shows now."""
+        """Reads the present screen of the emulator."""
         if len(self._emulator.styles) > MAX_STYLES:
             self._emulator.forget_styles()
             self._start()
@@ -89,12 +88,12 @@ class Grid:
         self.cursor = self._emulator.cursor()
 
     def lines(self, cols: int) -> tuple[tuple[str, ...], tuple[bool, ...]]:
-        """The rows' texts, and which rows are wrapped into their successors.
+        """Returns the rows' texts, and True for each row that is wrapped into the next.
 
-        Texts are right-stripped, but for wrapped ones, which hold what has to be joined. A row that was wrapped and
-        then written over is still so to the terminal, but not here: it must reach the last column but one. A row with
-        nothing in it is gone on in where the cursor stands at its beginning: line editors put it there when what they
-        edit fills the row above.
+        Texts are right-stripped, except wrapped ones, whose spaces are part of the joined line. A row that was wrapped
+        and then written over is still wrapped to the terminal, but not here: it must reach the last column but one. An
+        empty row continues a wrapped one if the cursor stands at its beginning: line editors put it there when their
+        text fills the row above.
         """
         texts = [*self._texts]
         wrapped = [False] * len(texts)
@@ -109,7 +108,7 @@ class Grid:
         return tuple(texts), tuple(wrapped)
 
     def cells(self, index: int) -> Sequence[Cell]:
-        """The cells of one row, each character once."""
+        """Returns the cells of one row, each character once."""
         row = self._emulator.row(index)
         line = _line(row)
         if line.cells is None:
@@ -121,8 +120,8 @@ class Grid:
         return line.cells
 
     def kinds(self, index: int, length: int) -> str:
-        """How each of the first `length` characters of a row is drawn, PLAIN, BOLD or OTHER; a blank in a colour is a
-        plain one."""
+        """Returns the style of each of the first `length` characters of a row, PLAIN, BOLD or OTHER; a blank in a
+        colour is a plain one."""
         drawn = self._emulator.drawn(index)
         if drawn is None:
             return self._kinds_of_cells(index)[:length]
@@ -145,7 +144,7 @@ class Grid:
         return line.kinds
 
     def paint(self) -> bytes:
-        """The bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
+        """Returns the bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
         out = [b"\x1b[H"]
         rows = self._rows()
         for index, row in enumerate(rows):
@@ -163,13 +162,13 @@ class Grid:
         return b"".join(out[:-1])
 
     def coloured(self) -> bytes:
-        """The rows' texts with their colours, a line each, without the blank cells at its end and without anything else
-        that a terminal obeys. Each begins and ends with the default pen."""
+        """Returns the rows' texts with their colours, a line each, without the blank cells at its end and without other
+        sequences. Each begins and ends with the default pen."""
         rows = (redraw.render_row(row, self._pens, full=False).removesuffix(b"\x1b[K") for row in self._rows())
         return b"".join(row + b"\n" for row in rows)
 
     def rows(self, now: ScreenSnapshot) -> list[str]:
-        """The rows of a page, each worked out once while it and the colours stay the same."""
+        """Returns the rows of a page, each made once while it and the colours stay the same."""
         colors = (now.foreground, now.background, now.palette)
         out = []
         for row in self._rows():
@@ -189,15 +188,15 @@ class Grid:
                 place = end
 
     def crop(self, index: int, first: int, columns: int) -> bytes:
-        """The bytes that draw `columns` columns of a row from `first` on, and erase the rest of the line where they are
-        fewer. Of a wide character at an edge, where only half of it would be shown, a space is."""
+        """Returns the bytes that draw `columns` columns of a row from `first` on, and erase the rest of the line if
+        they are fewer. A wide character of which only half would be shown becomes a space."""
         row, end = self._row(index), first + columns
         part = _Cells(row.graphemes[first:end], row.widths[first:end], row.styles[first:end])
         drawn = redraw.render_row(part, self._pens, full=False)
         return drawn if drawn.endswith(b"\x1b[K") or len(row.graphemes) >= end else drawn + b"\x1b[K"
 
     def _row(self, index: int) -> ScreenRow:
-        """A row, whose styles have their pens."""
+        """Returns a row, whose styles have their pens."""
         row = self._emulator.row(index)
         for style in self._emulator.styles[len(self._pens) :]:
             pen = redraw.sgr(style)
@@ -213,14 +212,16 @@ class Grid:
         return self._emulator.row(index).head and below.widths[0] == 2 and below.graphemes[0] != " "
 
     def last_cell(self, index: int, at: int) -> tuple[int, bytes]:
-        """The cell that ends in a column of a row: the column that it begins in, and the bytes that print it."""
+        """Returns the cell that ends in a column of a row: the column that it begins in, and the bytes that print
+        it."""
         row = self._row(index)
         graphemes = redraw.graphemes_of(row)
         column = at if graphemes[at] or not at else at - 1
         return column, self._pens[row.styles[column]] + graphemes[column].encode("utf-8", "replace") + b"\x1b[m"
 
     def last_text(self) -> tuple[int, int]:
-        """The index of the last row with text on it, and the columns it takes there; (-1, 0) for none."""
+        """Returns the index of the last row with text on it, and the columns it takes there; (-1, 0) if there is
+        none."""
         for index in range(len(self._texts) - 1, -1, -1):
             if self._texts[index]:
                 graphemes = redraw.graphemes_of(self._emulator.row(index))
@@ -246,8 +247,8 @@ def _kind_of(style: Cell) -> str:
 
 
 def _kinds_of(drawn: str) -> str | None:
-    """How each character of a row is drawn, by its text with its pens. None where only the cells tell: a column that
-    nothing was printed in is written in the pen of what stands before it, and a bold blank is not a plain one."""
+    """Returns the style of each character of a row, by its text with its pens. None if the cells are needed: a column
+    that was not printed is written in the pen of the text before it, and a bold blank is not a plain one."""
     text, *styled = _PENS.split(drawn)
     kinds = [PLAIN * len(text)]
     for pens, run in zip(styled[::2], styled[1::2], strict=True):
@@ -260,7 +261,7 @@ def _kinds_of(drawn: str) -> str | None:
 
 @lru_cache(MAX_CELLS)
 def _kind_of_pen(pens: str) -> str:
-    """As of `_kind_of`, by the sequences that set a pen."""
+    """Returns the kind of `_kind_of`, by the sequences that set a pen."""
     bold, ordinary = False, True
     for pen in pens.rpartition("\x1b[0m")[2].removeprefix("\x1b[").removesuffix("m").split("m\x1b["):
         match pen.replace(":", ";").split(";"):
@@ -278,7 +279,7 @@ def _kind_of_pen(pens: str) -> str:
 
 
 def _is_ordinary(color: Color) -> bool:
-    """Whether text of this colour is ordinary: the default, nearly white or nearly black."""
+    """Returns True if text of this colour is ordinary: the default, nearly white or nearly black."""
     if isinstance(color, int):
         if color in (0, 7, 15, 16, 188, 231):
             return True

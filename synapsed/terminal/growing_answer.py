@@ -1,8 +1,8 @@
-"""What a program is saying, read while it still does: the beginning of the answer, which the turn's end tells whole.
+"""Reads the beginning of an answer while the program still writes it; the turn's end gives the whole answer.
 
 Line-oriented programs (`LineText`): the output itself, line by line. Block-oriented ones (`ScreenText`): the block of
-text that is being drawn, taken from one screen after the other; what has scrolled away stays, and what comes is joined
-where the two overlap.
+text that is being drawn, taken from one screen after the other; text that has scrolled away stays, and new text is
+joined at the overlap.
 """
 
 import os.path
@@ -24,10 +24,10 @@ _UNMOVED = re.compile(
     rb"|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*+(?:\x07|\x1b\\|\Z)|\([0B]|[=>])"
     rb"|[\x00\x07]"
 )
-"""What leaves the cursor where it is."""
+"""Sequences that leave the cursor in its place."""
 
 _UNMOVED_WITHIN = re.compile(rb"\x1b(?:\[[\d;]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]|\([0B]|[=>])|[\x00\x07]")
-"""As much of it as never goes on in the next line."""
+"""Blocks among them that never go on in the next line."""
 
 _ERASED = re.compile(rb"\x1b\[[02]?K")
 
@@ -35,10 +35,9 @@ _MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class LineText:
-    """Lines from `start` on (a spool offset: where the message had been submitted). The first, which the echo of the
+    """Lines from `start` on (a spool offset: the place of the message's submission). The first, which the echo of the
     submitted line break ends, does not count, nor do those that a line editor draws until it is left; the last, which
-    may be the next prompt, counts when it has ended. From a line on that only a terminal can tell what it looks like,
-    there is no more text."""
+    may be the next prompt, counts when it has ended. The text ends before a line that only a terminal can draw."""
 
     def __init__(self, start: int) -> None:
         self.text = ""
@@ -46,14 +45,14 @@ class LineText:
         self._first = True
         self._lost = False
         self._editing = True
-        """A line editor may still draw, as far as is known."""
+        """True while a line editor may still draw, as far as is known."""
         self._rest = bytearray()
         self._early: dict[int, bytes] = {}
-        """Output beyond a gap, by offset."""
+        """Output after a gap, by offset."""
         self._held = 0
 
     def feed(self, offset: int, data: bytes) -> None:
-        """Take in output, in any order where a gap is filled later; `text` then has the lines that ended with it."""
+        """Takes output, in any order if a gap is filled later; `text` then has the lines that ended with it."""
         if offset > self._at:
             if self._held < HELD_MAX:
                 self._early[offset] = data
@@ -73,7 +72,7 @@ class LineText:
         del self._rest[:-HELD_MAX]
 
     def _lines(self, ended: bytes) -> None:
-        """Lines, without the break behind the last. Most are plain, and are read all at once."""
+        """Takes lines, without the break after the last. Most are plain, and are read all at once."""
         edited_in = self._editing and _PASTE_MODE in ended
         if self._first and not edited_in:
             self._first = False
@@ -100,7 +99,7 @@ class LineText:
 
 
 def _all_shown(lines: bytes) -> str | None:
-    """`lines` as a terminal shows them, a break behind each; None where they have to be read one by one."""
+    """Returns `lines` as a terminal shows them, each with a break; None if they have to be read one by one."""
     text = _UNMOVED_WITHIN.sub(b"", lines).replace(b"\r\n", b"\n").removesuffix(b"\r")
     if _MOVED.search(text) is not None:
         return None
@@ -116,8 +115,8 @@ def _all_shown(lines: bytes) -> str | None:
 
 
 def _shown(line: bytes) -> str | None:
-    """The line as a terminal shows it; None where that takes a terminal. What was written over the rest last counts,
-    if it hides what was there before."""
+    """Returns the line as a terminal shows it; None if only a terminal can tell. The last text written over the line
+    counts, if it hides all the text before."""
     *over, last = line.rstrip(b"\r").split(b"\r")
     shown = _plain(last)
     if over and _ERASED.search(last) is None:
@@ -139,7 +138,7 @@ def _plain(line: bytes) -> str | None:
 
 class ScreenText:
     """The text of the block that is being drawn below `message`. `begun` says that the turn was under way already, so
-    that its message may have scrolled away; else nothing counts before the message is to be seen."""
+    that its message may have scrolled away; else nothing counts before the message is on the screen."""
 
     def __init__(self, stream: StreamSpec, answer: AnswerSpec, message: str, *, begun: bool = False) -> None:
         self._stream = stream
@@ -148,11 +147,11 @@ class ScreenText:
         self._begun = begun
         self._lines: list[Line] = []
         self.message = 0
-        """Grows with every block that another one takes the place of."""
+        """Number that grows with every block that replaces another one."""
 
     def read(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> str:
-        """Take in a screen (wrapped rows joined; `kinds`: how each character is drawn, all of it plainly for None); the
-        text so far, as far as it is certain, up to its last whole word."""
+        """Takes a screen (wrapped rows joined; `kinds`: the style of each character, None if all are plain); returns
+        the text so far, as far as it is certain, up to its last whole word."""
         lines = screen.split("\n")
         drawn = kinds.split("\n") if kinds is not None else [PLAIN * len(line) for line in lines]
         below = position_below(lines, self._message, self._answer.start)
@@ -171,7 +170,7 @@ class ScreenText:
         return certain(self._lines, Wrapping(cols - stream.indent, stream.slack, stream.breaks))
 
     def _take(self, block: list[Line], *, first: bool) -> None:
-        """`first`: the block's first line is to be seen."""
+        """Takes a block; `first`: its first line is on the screen."""
         if block and not first:
             self._lines = _joined(self._lines, block)
         elif block:
@@ -179,7 +178,7 @@ class ScreenText:
             self._lines = block
 
     def _begins(self, line: Line) -> Line:
-        """A block's first line without what it begins with."""
+        """Returns a block's first line without its mark."""
         found = self._answer.start.search(line[0]) if self._answer.start is not None else None
         if found is None:
             return line
@@ -192,7 +191,7 @@ class ScreenText:
         return text, line[1][begin : begin + len(text)]
 
     def _block(self, lines: Sequence[str], below: int) -> tuple[int | None, int]:
-        """Where the last block of text begins (None where that is not to be seen), and where it ends."""
+        """Returns the beginning of the last block of text (None if it is not on the screen), and its end."""
         end = len(lines)
         if self._answer.start is None:
             return None, end
@@ -205,7 +204,7 @@ class ScreenText:
         return None, end
 
     def _cut(self, block: list[str], *, first: bool) -> list[str]:
-        """Without what stands below the text; a block's first line is text in any case."""
+        """Returns the block without the rows below the text; a block's first line is text in any case."""
         ends = [pattern for pattern in (self._stream.end, self._answer.end) if pattern is not None]
         for number in range(0 if first else 1, len(block)):
             if any(pattern.search(block[number]) for pattern in ends):
@@ -223,7 +222,8 @@ def _trimmed(lines: Sequence[Line]) -> list[Line]:
 
 
 def _is_another(old: Sequence[Line], new: Sequence[Line]) -> bool:
-    """Whether the block `new` is another than `old`, which grows at its end, and where marks (`**`) may come and go."""
+    """Returns True if the block `new` is a different one than `old`, which grows at its end, and in which marks (`**`)
+    may come and go."""
     if not old or not new:
         return False
     (before, _), (now, _) = old[0], new[0]
@@ -232,8 +232,9 @@ def _is_another(old: Sequence[Line], new: Sequence[Line]) -> bool:
 
 
 def _joined(old: list[Line], new: list[Line]) -> list[Line]:
-    """`new` continues `old`, whose end it repeats: as much of it as can be, a whole line with text at the least. Its
-    last line may have grown since. Where they have nothing in common it is another screen, or too much was missed."""
+    """Returns `old` continued by `new`, which repeats its end: the longest possible overlap, at least a whole line with
+    text. Its last line may have grown since. If they have nothing in common it is another screen, or too much was
+    missed."""
     before, now = [text for text, _ in old], [text for text, _ in new]
     for start in range(max(0, len(old) - len(new)), len(old)):
         kept = before[start:]

@@ -34,7 +34,7 @@ _NAMED: Final = {
     **{f"F{number}": f"\x1bO{letter}" for number, letter in enumerate("PQRS", 1)},
 }
 _CURSOR: Final = {"Up": "A", "Down": "B", "Right": "C", "Left": "D", "End": "F", "Home": "H"}
-"""They are sent in another form while a program has switched that on (DECCKM)."""
+"""Keys with another form while a program has switched it on (DECCKM)."""
 _ALIASES: Final = {
     "Return": "Enter",
     "Escape": "Esc",
@@ -53,14 +53,14 @@ _EXTENDED: Final = re.compile(
     rb"(?:;(?P<modifiers>\d{0,3})(?::[12]?)?(?:;[\d:]{0,64})?)?u"
     rb"|27;(?P<its>\d{1,3});(?P<other>\d{1,7})~)"
 )
-"""A key in the form of CSI u, where it was not let go, or of xterm's modifyOtherKeys."""
+"""A key in the form of CSI u, unless it is a release, or of xterm's modifyOtherKeys."""
 _CTRL: Final = 4
 _LOCKS: Final = 64 | 128
 
 
 def as_bytes(typed: bytes) -> bytes:
-    """`typed` with the bytes of old for each Esc, letter or other character, alone or with Ctrl, that a terminal with
-    an extended keyboard protocol wrote as a sequence. Other keys stay as they are."""
+    """Returns `typed` with the classic bytes for each Esc, letter or other character, alone or with Ctrl, that a
+    terminal with an extended keyboard protocol wrote as a sequence. Other keys stay as they are."""
     return _EXTENDED.sub(_as_byte, typed) if b"\x1b[" in typed else typed
 
 
@@ -73,7 +73,7 @@ def _as_byte(key: re.Match[bytes]) -> bytes:
 
 
 def encode(keys: Sequence[str], *, application_cursor: bool = False) -> list[bytes]:
-    """What is typed for each of `keys`: a name, `C-x` or `M-x`, or text as it is. Raises InvalidRequest."""
+    """Returns the bytes for each of `keys`: a name, `C-x` or `M-x`, or text as it is. Raises InvalidRequest."""
     if not 0 < len(keys) <= KEYS_MAX:
         raise InvalidRequest(f"keys: must be 1 to {KEYS_MAX}", field="keys")
     return [_encode(key, application_cursor).encode() for key in keys]

@@ -1,5 +1,5 @@
-"""Usage limits, and accounts that do not work: what a program says of one, and until when it lasts. Pure; times are
-Unix seconds.
+"""Usage limits, and accounts that do not work: the program's words about one, and its end. Pure; times are Unix
+seconds.
 
 A profile's patterns find the words; their group `until` is read here: a time of day (`3pm`, `1:25 AM UTC`), a date with
 one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `3h22m10s`), RFC 3339, or Unix seconds. A time
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from synapsed.profiles.screen_spec import AccountSpec, LimitPattern
 
 UNTIL_MAX_S = 32 * 86_400.0
-"""A limit that would last longer is one whose end is not known."""
+"""Seconds of the longest limit that is believed; the end of a longer one counts as unknown."""
 
 _DURATION = re.compile(
     r"(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![A-Za-z])",
@@ -40,9 +40,9 @@ _EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """`words` are the program's; `until` is None where it does not say; `answer` is for its dialog. With a `code` it is
-    no limit: the account does not work, and the task fails with that; `reach` is what could not be reached, if the
-    words are about that: its address, or "" where they do not say it."""
+    """`words` are the program's; `until` is None if it does not say; `answer` is for its dialog. With a `code` it is no
+    limit: the account does not work, and the task fails with that code; `reach` is the address that could not be
+    reached, if the words are about that, or "" if they do not name it."""
 
     words: str
     until: float | None = None
@@ -52,7 +52,7 @@ class Limit:
 
 
 def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tzinfo | None = None) -> Limit | None:
-    """The limit that `text` tells of, line breaks in it taken for blanks; None for none."""
+    """Returns the limit that `text` reports, with line breaks taken for blanks, or None."""
     flat = " ".join(text.split())
     for spec in patterns:
         if (match := spec.pattern.search(flat)) is not None:
@@ -63,7 +63,7 @@ def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tz
 
 
 def find_trouble(spec: AccountSpec, code: str, text: str) -> Limit | None:
-    """The trouble with the account that a turn's failure tells of; None where it is the message's own."""
+    """Returns the trouble with the account that a turn's failure reports; None if the failure is due to the message."""
     flat = " ".join(text.split())
     for pattern in spec.unreachable:
         if (match := pattern.search(flat)) is not None:
@@ -74,7 +74,8 @@ def find_trouble(spec: AccountSpec, code: str, text: str) -> Limit | None:
 
 
 def read_until(text: str, now: float, zone: tzinfo | None = None) -> float | None:
-    """When that is, in Unix seconds after `now`; None for what is no time to come. `zone` is this machine's."""
+    """Returns the time of the text, in Unix seconds after `now`; None if it is no time to come. `zone` is this
+    machine's."""
     try:
         # Without a zone it is naive, so that this machine's rules decide on which side of a change of clocks a time is.
         found = _read(text.strip(), datetime.fromtimestamp(now, _zone(text) or zone))

@@ -1,4 +1,4 @@
-"""What a look at a terminal tells, and what else its observer says (`observer`): values, without the emulator."""
+"""The result of a look at a terminal, and other reports of its observer (`observer`): values, without the emulator."""
 
 import math
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import Verdict
 
 GONE_S = 0.5
-"""A program clears its screen and draws a dialog again: that it is gone, with nothing in its place, is told after so
-long."""
+"""Seconds after which the end of a dialog without a successor is reported: a program clears its screen and draws a
+dialog again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class TerminalReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The terminal at one moment. Times are those that were passed in, monotonic seconds. `steady_at` is when the
-    prompt on the screen counts as wholly drawn, or one that was there as gone; 0 for what counts at once."""
+    """The terminal at one moment. Times are those that were passed in, monotonic seconds. `steady_at` is the time at
+    which the prompt on the screen counts as wholly drawn, or a former one as gone; 0 if it counts at once."""
 
     verdict: Verdict
     composer: ComposerState
@@ -32,35 +32,35 @@ class Look:
     changed_at: float
     steady_at: float = 0.0
     still_since: float = 0.0
-    """When the screen or the title last changed, or the turn was asked to stop."""
+    """Time of the last change of the screen or the title, or of the request to stop the turn."""
     unreadable_at: float = 0.0
-    """When a screen that is not understood is told of, if it stays so; 0 for never."""
+    """Time at which a screen that is not understood is reported, if it stays so; 0 for never."""
     calm_since: float = 0.0
-    """The same, but for numbers that count and what stands below the composer."""
+    """The same, without numbers that count and the text below the composer."""
     background: tuple[str, ...] = ()
-    """What the program says to run in its background."""
+    """Background tasks that the program reports."""
     record: str | None = None
     """The root of the program's status records."""
     worked_until: int = 0
-    """Spool offset at which that last went from work to rest."""
+    """Spool offset at which that record last went from work to rest."""
     turn_open: bool = False
-    """A side channel has told that a turn began, and not that it is over."""
+    """True if a side channel has reported a turn's beginning, and not its end."""
     stopping: bool = False
     """The turn was asked to stop."""
     lost: bool = False
     """The screen is not understood, or not yet."""
     good_until: float = 0.0
-    """While nothing else changes, another look would say the same so long."""
+    """Time up to which another look would be the same if nothing else changes."""
     mid_frame: bool = False
-    """The program was drawing: what is on the screen is half of it."""
+    """True if the program was drawing: the screen has half of it."""
     kinds: str | None = None
-    """How each character of the screen's text is drawn (`Screen.kinds`), where that was asked for."""
+    """Style of each character of the screen's text (`Screen.kinds`), on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harm:
-    """What is known of output that ended the emulator: none of it before `skip_to` is drawn, and nothing at all where
-    the launch goes on without a screen (`blind`)."""
+    """Known output that ended the emulator: none of it before `skip_to` is drawn, and nothing at all if the launch goes
+    on without a screen (`blind`)."""
 
     skip_to: int
     blind: bool = False

@@ -8,14 +8,14 @@ from typing import Literal, NamedTuple
 from synapsed.terminal.menu_rows import MenuOption
 
 DONE = "done"
-"""The key of the option that goes on with what is ticked."""
+"""Key of the option that goes on with the ticked ones."""
 _LEFT, _RIGHT, _UP, _DOWN = "DCAB"
 _ENTER, _TAB, _SPACE, _KILL = b"\r", b"\t", b" ", b"\x15"
 _ON = "(*) "
 
 
 class Move(NamedTuple):
-    """Keys to press, and what must be marked then (see `Menu.marks`); None where they end it."""
+    """Keys to press, and the marks to see then (see `Menu.marks`); None if the keys end the menu."""
 
     keys: bytes
     mark: str | None
@@ -23,9 +23,9 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MenuWindow:
-    """What a window has besides its list: buttons, the first of which goes on. `focus` is the one that has the keys;
-    `field`: instead of a list there is a row for words, in which `typed` stands. `radio`: one of its rows is chosen,
-    with a key of its own. `hides`: what is typed there is a secret, and is not looked for."""
+    """Parts of a window besides its list: buttons, the first of which goes on. `focus` is the button that has the keys;
+    `field`: instead of a list there is a row for words, which has `typed` in it. `radio`: one of its rows is chosen,
+    with a key of its own. `hides`: the typed text is a secret, and is not checked."""
 
     buttons: tuple[MenuOption, ...]
     focus: int | None = None
@@ -37,9 +37,9 @@ class MenuWindow:
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """`asked` is what stands above the options; `marked` the option that Enter would take. `across`: they stand in one
+    """`asked` is the text above the options; `marked` the option that Enter would take. `across`: they stand in one
     row. `ticks`: each is ticked or not with `tick`, and Enter takes them all. `rows` are those of all of it. With a
-    `window`, Enter counts on its buttons alone, and `marked` is -1 where no row of the list is known to be."""
+    `window`, Enter counts on its buttons alone, and `marked` is -1 if no row of the list is known to be marked."""
 
     asked: tuple[str, ...]
     options: tuple[MenuOption, ...]
@@ -50,7 +50,7 @@ class Menu:
     tick: Literal["space", "right"] = "space"
     window: MenuWindow | None = None
     framed: bool = False
-    """It is known by more than its rows: a prompt's sign at the cursor within it is no prompt."""
+    """True if it is known by more than its rows: a prompt's sign at the cursor within it is no prompt."""
 
     @property
     def mark(self) -> str:
@@ -59,7 +59,7 @@ class Menu:
 
     @property
     def marks(self) -> frozenset[str]:
-        """All that is marked now: an option, a button that has the keys, what stands in the field."""
+        """All marks now: an option, a button that has the keys, the text in the field."""
         found = {self.mark}
         if self.window is not None:
             if self.window.focus is not None:
@@ -70,7 +70,7 @@ class Menu:
 
     @property
     def choices(self) -> list[MenuOption]:
-        """All that can be chosen: the options, then what goes on with the ticked ones, then the other buttons."""
+        """All choices: the options, then the one that goes on with the ticked ones, then the other buttons."""
         found = [*self.options]
         if self.ticks:
             found.append(MenuOption(DONE, "Go on with what is ticked", self.rows.stop, 0))
@@ -78,7 +78,7 @@ class Menu:
 
     @property
     def default(self) -> str | None:
-        """The key of what Enter would take."""
+        """Key of the choice that Enter would take."""
         if self.ticks:
             return DONE
         return self.options[self.marked].key if self.marked >= 0 else None
@@ -93,8 +93,8 @@ def _words(window: MenuWindow, words: str) -> str:
 
 
 def route(menu: Menu, key: str | None, words: str = "", *, application: bool) -> list[Move]:
-    """What is pressed to answer `menu` with option `key`, or with `words`; `application` is the mode of the cursor keys
-    (DECCKM)."""
+    """Returns the keys that answer `menu` with option `key`, or with `words`; `application` is the mode of the cursor
+    keys (DECCKM)."""
     window = menu.window
     button = _button(window, key)
     row = next((n for n, option in enumerate(menu.options) if option.key == key), None)
@@ -123,7 +123,7 @@ def _keys(arrow: str, *, application: bool) -> bytes:
 
 
 def _to(menu: Menu, wanted: int, *, application: bool) -> list[Move]:
-    """The mark, moved one by one."""
+    """Moves the mark one by one."""
     at = max(menu.marked, 0)
     forth = wanted > at
     arrow = (_RIGHT if forth else _LEFT) if menu.across else (_DOWN if forth else _UP)
@@ -141,7 +141,7 @@ def _typed(window: MenuWindow, words: str, *, typed: bool) -> list[Move]:
 
 
 def _pressed(window: MenuWindow, button: int) -> list[Move]:
-    """Tab on to the button, then Enter."""
+    """Presses Tab on to the button, then Enter."""
     count = len(window.buttons)
     passed: Iterable[int] = range(button + 1)
     if window.focus is not None:

@@ -1,6 +1,5 @@
-"""The visible screen as a reader of menus sees it: rows without the frames around them, how they are drawn, where a
-composer stands, and in which rows a label goes on that the program has wrapped. Pure.
-"""
+"""The visible screen as a reader of menus sees it: rows without their frames, their styles, the place of a composer,
+and the rows of a wrapped label. Pure."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,22 +10,22 @@ from synapsed.terminal.prose import columns, is_wide
 from synapsed.terminal.snapshot import Cell, Color, ScreenSnapshot
 
 FRAMES = "│┃║▌▐▏▎▕┆┊╎"
-"""Sides of boxes, and the lines that programs draw along what they say."""
+"""Sides of boxes, and the lines that programs draw along their text."""
 _FRAME = re.compile(f"[{FRAMES}\u00a0\u200b]")
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╻╹╷╵─━═▔▁▀▄_|]*+$")
 _TITLED = re.compile(r"\s*+[╭┌┏├╔][─━═].*[─━═][╮┐┓┤╗]\s*+$")
 """The upper edge of a box, with words in it or not."""
 _OPENS, _CLOSES = re.compile(r"\s*+[╭┌┏╔]"), re.compile(r"\s*+[╰└┗╚]")
-"""A box's upper edge, and its lower one: what stands from one box to the next is in neither."""
+"""The upper edge of a box, and its lower one: rows between two boxes are in neither."""
 _SIGN = re.compile(r"\s*+(?:[❯›>»$%]|[/!@#](?=\w|\s*+$))")
-"""How what stands in a composer begins: its sign, or a command that is being typed."""
+"""Beginning of the text in a composer: its sign, or a command that is being typed."""
 COMPOSER_ROWS = 4
-"""How high a composer between two rules may be."""
+"""Largest height of a composer between two rules."""
 BLANK = re.compile(r"\s*+$")
 
 
 class Style(NamedTuple):
-    """How a character is drawn."""
+    """Style of a character."""
 
     fg: Color
     bg: Color
@@ -37,12 +36,12 @@ class Style(NamedTuple):
 
     @property
     def prominence(self) -> tuple[bool, ...]:
-        """Of two buttons, the one with more of it is the one that is chosen."""
+        """Prominence: of two buttons, the one with more of it is the chosen one."""
         return (self.inverse, self.underline, self.bg is not None, self.bold, not self.dim, self.fg is not None)
 
     @property
     def filled(self) -> bool:
-        """Whether its background is not the screen's."""
+        """True if its background is not the screen's."""
         return self.inverse or self.bg is not None
 
 
@@ -69,26 +68,26 @@ class Page:
         return BLANK.match(self.inner[row]) is not None
 
     def text(self, row: int) -> str:
-        """What `row` says, without its frame; nothing where it is a rule."""
+        """Returns the text of `row`, without its frame; empty if it is a rule."""
         return "" if self.is_rule(row) else self.inner[row].strip()
 
     def is_rule(self, row: int) -> bool:
-        """Whether `row` is a horizontal rule or a box's edge; it may stand within another box."""
+        """Returns True if `row` is a horizontal rule or a box's edge; it may stand within another box."""
         return bool(_RULE.match(self.inner[row]) or _TITLED.match(self.lines[row]) or _TITLED.match(self.inner[row]))
 
     def words_below(self, row: int) -> int:
-        """How many rows below `row` have words."""
+        """Returns the number of rows with words below `row`."""
         if self._words is None:
             self._words = [n for n in range(len(self.lines)) if self.text(n)]
         return sum(n > row for n in self._words)
 
     def style(self, row: int, at: int) -> Style:
-        """How the character at `at` of `row` is drawn."""
+        """Returns the style of the character at `at` of `row`."""
         cells = self._cells_of(row)
         return _style(cells[at]) if at < len(cells) else PLAIN
 
     def faint_from(self, row: int, at: int) -> int:
-        """Where, from `at` on, `row` goes on in faint characters; its length where it does not."""
+        """Returns the place, from `at` on, where `row` goes on in faint characters; its length if it does not."""
         cells = self._cells_of(row)
         length = len(self.lines[row])
         if at < len(cells) and cells[at].dim:
@@ -96,18 +95,18 @@ class Page:
         return next((n for n in range(at, min(length, len(cells))) if cells[n].dim and cells[n].text != " "), length)
 
     def _cells_of(self, row: int) -> list[Cell]:
-        """The cells of `row`, character for character."""
+        """Returns the cells of `row`, character for character."""
         if row not in self._cells:
             self._cells[row] = [cell for cell in self._read(row) for _ in cell.text]
         return self._cells[row]
 
     def frame_left_of(self, row: int, at: int) -> int | None:
-        """Where the side of the innermost box around `at` stands."""
+        """Returns the place of the side of the innermost box around `at`."""
         return next((n for n in range(at - 1, -1, -1) if self.lines[row][n] in FRAMES), None)
 
     def composes(self, rows: range) -> bool:
-        """Whether a composer stands on the screen, outside of `rows`: what is being typed goes there. One that is
-        farther above is a message, drawn as it was typed; right above, `rows` may be what completes its text."""
+        """Returns True if there is a composer on the screen, outside of `rows`: it has the keys then. One that is
+        farther above is a message, drawn as it was typed; right above, `rows` may be completions of its text."""
         if self._composers is None:
             self._composers = self._find_composers()
         at, _ = self.screen.cursor
@@ -115,7 +114,7 @@ class Page:
         return typed or any(spot.start not in rows and spot.stop >= rows.start for spot in self._composers)
 
     def _find_composers(self) -> list[range]:
-        """Their rows, with the edges below them."""
+        """Returns their rows, with the edges below them."""
         ruled = [row for row in range(len(self.lines)) if self.is_rule(row)]
         between = [
             (top, end)
@@ -133,7 +132,7 @@ class Page:
 
 
 def odd_one(styles: Sequence[Style]) -> int | None:
-    """Which of `styles` is unlike the others, which are alike; of two, the one that stands out."""
+    """Returns the index of the style that is unlike the others, which are alike; of two, the one that stands out."""
     if len(styles) == 2:
         first, second = (style.prominence for style in styles)
         return None if first == second else int(second > first)
@@ -142,20 +141,21 @@ def odd_one(styles: Sequence[Style]) -> int | None:
 
 
 SIDE = re.compile(rf"\s+[{FRAMES}╭╮╰╯┌┐└┘├┤].*$")
-"""The right side of a box, and what stands beyond it."""
+"""The right side of a box, and the text beyond it."""
 MARGIN = 1
 """Columns before a row's end, or before a box's side, in which programs write nothing."""
 SLACK = 9
-"""So many more may be left free where the look tells, too: opencode does not go to the end of its rows."""
+"""Number of further columns that may be free if the look is considered, too: opencode does not go to the end of its
+rows."""
 
 type Look = Literal["ignored", "needed", "enough"]
-"""What it counts for that a row is drawn as the label is: descriptions below a label are seldom drawn so, and some
-programs wrap before a row is full."""
+"""Weight of a row's look, compared with that of the label: descriptions below a label seldom have the same look, and
+some programs wrap before a row is full."""
 
 
 def continued(page: Page, row: int, at: int, look: Look = "ignored") -> list[int]:
-    """The rows below `row` in which the label goes on that begins at `at`: each begins there, with a word that had no
-    place in the row above, and as `look` says. Gemini begins one column before, where the look has to tell."""
+    """Returns the rows below `row` in which the label that begins at `at` goes on: each begins there, with a word that
+    had no room in the row above, and fits `look`. Gemini begins one column before, where the look has to decide."""
     rows: list[int] = []
     first = at - (look == "needed")
     for below in range(row + 1, len(page.lines)):
@@ -172,7 +172,7 @@ def continued(page: Page, row: int, at: int, look: Look = "ignored") -> list[int
 
 
 def joined(rows: Sequence[str], width: int) -> str:
-    """What the rows of a label say together, where each has `width` columns for it: a row that is full is cut within a
+    """Returns the joined text of a label's rows, if each has `width` columns for it: a row that is full is cut within a
     word if that is longer than a row."""
     label = rows[0]
     for above, row in pairwise(rows):
@@ -184,12 +184,12 @@ def joined(rows: Sequence[str], width: int) -> str:
 
 
 def room(page: Page, row: int, at: int) -> int:
-    """The columns from `at` to the end of `row`, or to the side of its box."""
+    """Returns the columns from `at` to the end of `row`, or to the side of its box."""
     side = SIDE.search(page.lines[row], at)
     end = columns(page.lines[row][: side.end() - len(side[0].lstrip())]) if side else page.screen.cols
     return end - MARGIN - columns(page.lines[row][:at])
 
 
 def _left(page: Page, row: int, at: int) -> int:
-    """The columns that are free at the end of `row`."""
+    """Returns the columns that are free at the end of `row`."""
     return room(page, row, at) - columns(SIDE.sub("", page.lines[row][at:]).rstrip())

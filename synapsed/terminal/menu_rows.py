@@ -1,6 +1,6 @@
 """The options of a menu on a page: rows aligned with a marked one, buttons in a row, rows with ticks. Pure.
 
-What is read here looks like a menu; whether it is one is weighed by `menus`.
+The results only look like a menu; `menus` decides if they are one.
 """
 
 import re
@@ -12,13 +12,13 @@ from synapsed.terminal.menu_page import SIDE, Page, Style, continued, joined, od
 
 MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}
-"""What siblings show where the marked row shows this."""
+"""Sign of the siblings of a row with this mark."""
 _MARKED = re.compile(rf"(?P<lead>\s*+)(?P<mark>[=-]>|[{MARKS}])(?:\s++|(?=[◯◉◻◼☐☑○●]))(?P<rest>\S.*)$")
 _TICK = re.compile(r"(?:\[(?P<box>[ xX✓✔*])\]|\((?P<round>[ xX*])\)|(?P<off>[◯○◻☐□⬡])|(?P<on>[◉●◼☑■✔⬢]))\s++(?=\S)")
 _NUMBER = re.compile(r"(?P<number>\d{1,2})[.):]\s++(?=\S)")
 _CROSS = re.compile(r"\s*+(?P<open>[\[(])(?P<state>[ xX*])[\])]\s++(?=\S)")
 _TOGGLES = re.compile(r"\bspace\b|\btoggle\b", re.IGNORECASE)
-"""Rows are ticked with another key than Enter: what is filled is not what is marked."""
+"""Rows are ticked with another key than Enter: a filled sign is not the mark."""
 _BUTTON = re.compile(r"\[\s*+(?P<square>[^\[\]<>]{1,30}?)\s*\]|<\s*+(?P<angle>[^\[\]<>]{1,30}?)\s*>")
 _RADIO = re.compile(r"(?P<mark>[●◉○◯])\s++(?P<label>[^●◉○◯/\s]++(?: [^●◉○◯/\s]++)*+)\s*+/?\s*+")
 ROWS_MAX = 40
@@ -26,7 +26,7 @@ ROWS_MAX = 40
 CHOICES = 2
 OPTIONS_MAX = 30
 BELOW_MAX = 8
-"""Rows with words that may stand below a menu: hints, a description of what is marked, a status line."""
+"""Rows with words that may stand below a menu: hints, a description of the marked option, a status line."""
 HINT = re.compile(
     r"\b(?:enter|return)\b[^\n]{0,24}?\b(?:select|confirm|choose|submit|continue|accept|apply|toggle|change|complete)"
     r"|\b(?:select|confirm|choose|submit|continue)\b[^\n]{0,12}?\b(?:enter|return)\b|↑ ?/? ?↓|arrow[- ]keys|[⏎↵]",
@@ -53,8 +53,8 @@ class MenuOption:
 
 
 class Options(NamedTuple):
-    """Options, before it is known whether they are a menu. `styled`: how much the marked one's look stands out.
-    `filled`: what marks it is a sign that lists of what is done and to do have as well."""
+    """Options, before they are known to be a menu. `styled`: how much the marked one's look stands out. `filled`: its
+    mark is a sign that lists of tasks have as well."""
 
     options: list[MenuOption]
     marked: int
@@ -65,7 +65,7 @@ class Options(NamedTuple):
     filled: bool = False
     styled: int = 0
     lit: bool = False
-    """Nothing but its ground marks it."""
+    """True if it is marked by its background only."""
 
 
 # --- options, one below the other ------------------------------------------------------------------------------------
@@ -75,11 +75,11 @@ class _Entry(NamedTuple):
     number: int | None
     tick: str | None
     at: int
-    """Where its label begins."""
+    """Place where its label begins."""
 
 
 def _entry(text: str, at: int) -> _Entry:
-    """What stands at `at` of `text`: a number and a tick, if there are any, before the label."""
+    """Returns the entry at `at` of `text`: a number and a tick, if there are any, before the label."""
     number = tick = None
     for _ in range(2):
         if number is None and (match := _NUMBER.match(text, at)):
@@ -91,7 +91,7 @@ def _entry(text: str, at: int) -> _Entry:
 
 
 def down(page: Page, row: int) -> Options | None:
-    """The rows that are aligned with the one marked in `row`."""
+    """Returns the rows that are aligned with the one marked in `row`."""
     match = _MARKED.match(page.inner[row])
     if match is None:
         return None
@@ -118,12 +118,12 @@ def down(page: Page, row: int) -> Options | None:
 
 
 def _may_be(page: Page, options: int, last: int) -> bool:
-    """Whether it is worth a look at how they are drawn, which takes its time."""
+    """Returns True if their look is worth reading, which takes time."""
     return CHOICES <= options <= OPTIONS_MAX and page.words_below(last) <= BELOW_MAX
 
 
 def _near(page: Page, first: int, last: int) -> list[int]:
-    """The rows around a menu in which its hints stand."""
+    """Returns the rows around a menu in which its hints stand."""
     around = [*range(max(0, first - BELOW_MAX), first), *range(last + 1, min(len(page.lines), last + 1 + BELOW_MAX))]
     return [row for row in around if page.text(row)]
 
@@ -146,7 +146,7 @@ class _Siblings:
         self._rest = rest
 
     def around(self, row: int) -> list[tuple[int, _Entry]] | None:
-        """The options, with their rows, in order; None where that is not clear."""
+        """Returns the options, with their rows, in order; None if they are not clear."""
         above, below = self._walk(row, -1), self._walk(row, 1)
         rows: list[tuple[int, _Entry | None]] = [*reversed(above), (row, self._marked), *below]
         if self._marked.number is not None:
@@ -154,7 +154,7 @@ class _Siblings:
         return self._blocks(rows, row)
 
     def _walk(self, row: int, step: int) -> list[tuple[int, _Entry | None]]:
-        """The rows in one direction: options, and None for what goes on from one or is blank."""
+        """Returns the rows in one direction: options, and None for a continued or a blank one."""
         found: list[tuple[int, _Entry | None]] = []
         for at in range(row + step, row + step * ROWS_MAX, step):
             if not 0 <= at < len(self._page.lines) or self._page.is_rule(at) or self._ends(at, step):
@@ -171,7 +171,7 @@ class _Siblings:
         return found
 
     def _ends(self, at: int, step: int) -> bool:
-        """Hints and questions are no options."""
+        """Returns True for hints and questions, which are no options."""
         text = self._page.inner[at]
         asks = step < 0 and self._marked.number is None and _QUESTION.search(text) is not None
         return (
@@ -203,7 +203,7 @@ class _Siblings:
         return not text[: self._rest].strip()
 
     def _numbered(self, rows: list[tuple[int, _Entry | None]], row: int) -> list[tuple[int, _Entry]] | None:
-        """Those whose numbers follow each other, from 1, or from where the list is scrolled to."""
+        """Returns those whose numbers follow each other, from 1, or from the place that the list is scrolled to."""
         options = [(at, entry) for at, entry in rows if entry is not None]
         mine = next(n for n, (at, _) in enumerate(options) if at == row)
         begin = end = mine
@@ -216,7 +216,7 @@ class _Siblings:
         return options[begin : end + 1] if first[1].number == 1 or scrolled else None
 
     def _blocks(self, rows: list[tuple[int, _Entry | None]], row: int) -> list[tuple[int, _Entry]] | None:
-        """Each row; or the first of each block, where the others of it describe it."""
+        """Returns each row; or the first of each block, if its other rows describe it."""
         blocks: list[list[tuple[int, _Entry]]] = [[]]
         for at, entry in rows:
             if entry is not None:
@@ -233,7 +233,7 @@ class _Siblings:
         return next((block for block in blocks if any(at == row for at, _ in block)), None)
 
     def _wrapped(self, at: int) -> bool:
-        """Whether `at` goes on with the row above it, where its first word had no place."""
+        """Returns True if `at` continues the row above it, where its first word had no room."""
         above, text = self._page.lines[at - 1], self._page.inner[at].strip()
         inner = SIDE.sub("", above).rstrip()
         side = SIDE.search(above)
@@ -251,7 +251,7 @@ def _option(page: Page, number: int, row: int, entry: _Entry) -> MenuOption:
 
 
 def _label(page: Page, row: int, at: int) -> str:
-    """What stands there, without what is drawn faint behind it: that is told of the marked option alone."""
+    """Returns the text there, without the faint text after it, which belongs to the marked option alone."""
     text = SIDE.sub("", page.lines[row][at : page.faint_from(row, at)]).rstrip()
     return re.sub(r"\s{2,}", "  ", text)
 
@@ -296,7 +296,7 @@ def _in_row(page: Page, row: int, spans: Sequence[tuple[int, int]], marked: int 
 
 
 def ticked_rows(page: Page, row: int) -> Options | None:
-    """Rows with ticks, of which the one that the keys are for is drawn otherwise."""
+    """Returns rows with ticks, of which the one that has the keys has another style."""
     text = page.inner[row]
     start = len(text) - len(text.lstrip())
     if (entry := _entry(text, start)).tick is None or entry.number is not None:
@@ -323,7 +323,7 @@ def _tick_at(page: Page, row: int, start: int) -> _Entry | None:
 
 
 def one_of_rows(page: Page, row: int) -> Options | None:
-    """Rows of which the marked one alone shows a cross between its brackets, and nothing else marks any."""
+    """Returns rows of which only the marked one has a cross between its brackets, and which have no other mark."""
     rows = [row]
     if (first := _cross(page, row)) is None:
         return None
@@ -345,6 +345,6 @@ def one_of_rows(page: Page, row: int) -> Options | None:
 
 
 def _cross(page: Page, row: int) -> tuple[bool, int, str] | None:
-    """Whether it is crossed, where its label begins, and its bracket."""
+    """Returns True if it is crossed, the place where its label begins, and its bracket."""
     match = _CROSS.match(page.inner[row])
     return None if match is None else (match["state"] != " ", match.end(), match["open"])

@@ -1,16 +1,16 @@
-"""Menus that no profile knows, read off the screen: rows of which one is marked, or stands on another ground than its
-siblings, or below a row that filters them; and what is asked above them. Pure.
+"""Menus that no profile knows, read off the screen: rows of which one is marked, or has another background than its
+siblings, or below a row that filters them; and the question above them. Pure.
 
-A menu is a mark (``❯ Yes``, ``› 1. Yes``, ``● Yes``, or a row or button that is drawn otherwise than its siblings)
-among rows that stand aligned with it, numbered or not, in a box or not. Much that programs print reads like that:
-answers in prose, lists of what is to do, a message quoted with its sign. So a menu must show by more than its words
-that it waits for keys (`_weigh`), and on a screen with a composer there is no menu.
+A menu is a mark (``❯ Yes``, ``› 1. Yes``, ``● Yes``, or a row or button with another style than its siblings) among
+rows that stand aligned with it, numbered or not, in a box or not. Much output looks like that: answers in prose, lists
+of tasks, a message quoted with its sign. So a menu must show by more than its words that it waits for keys (`_weigh`),
+and on a screen with a composer there is no menu.
 
-One way to answer is taken by all: the mark is moved one step at a time, each seen before the next, then Enter by
+All menus are answered in one way: the mark is moved one step at a time, each seen before the next, then Enter by
 itself. `menu_keys` has these steps. Digits are ignored by some programs and submit at once in others.
 
-A row that stands out may as well be a status line or a heading, so `menus` takes it for a choice only where something
-is asked above it. A list that is filtered shows how many of its rows are left (``2/14``), which no other does.
+A row that stands out may as well be a status line or a heading, so `menus` takes it for a choice only below a question.
+A list that is filtered shows how many of its rows are left (``2/14``), which no other does.
 """
 
 import re
@@ -39,11 +39,11 @@ from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 from synapsed.terminal.windows import find_window
 
 _LEAD = re.compile(rf"[\s{MARKS}<]*")
-"""What may stand before a label: marks, a button's side, a radio button's sign."""
+"""Signs before a label: marks, a button's side, a radio button's sign."""
 _UNREADABLE = re.compile(r"▐X▌")
-"""Ticks that only their colour tells apart."""
+"""Ticks that differ only in colour."""
 COUNT = re.compile(r"(?P<left>\d{1,6})/(?P<all>\d{1,6})(?: \(\d+\))?(?=\s*[─\s]*$)")
-"""Beside the row that filters a list: how many of its rows are left."""
+"""Count beside the row that filters a list: how many of its rows are left."""
 _FILTER = re.compile(r"\s*+(?P<asked>[^\n]{0,80}?)\s?[>❯›:?]\s")
 _POINTER = re.compile(r"\s*+[>❯›▌•]?")
 
@@ -53,7 +53,7 @@ def _ground(style: Style) -> tuple[object, ...]:
 
 
 def _label_at(page: Page, row: int) -> int | None:
-    """Where the label in `row` begins."""
+    """Returns the place where the label in `row` begins."""
     text = page.inner[row].replace("▊", " ")
     asks = SIGNED.match(text) is not None or text.rstrip().endswith(("?", ":"))
     if not text.strip() or asks or page.is_rule(row) or _UNREADABLE.search(page.lines[row]):
@@ -63,7 +63,7 @@ def _label_at(page: Page, row: int) -> int | None:
 
 
 def lit_rows(page: Page, row: int) -> Options | None:
-    """The rows around `row`, where it is the one that stands on another ground."""
+    """Returns the rows around `row`, if it is the one with another background."""
     at = _label_at(page, row)
     if at is None:
         return None
@@ -93,7 +93,7 @@ def _label(text: str) -> str:
 
 
 def filtered_rows(page: Page) -> Menu | None:
-    """The list that what is typed at the cursor filters."""
+    """Returns the list that the text at the cursor filters."""
     row, at = page.screen.cursor
     query = _FILTER.match(page.inner[row][:at].ljust(at) + " ")
     if query is None or not page.screen.cursor_visible:
@@ -134,22 +134,22 @@ def _counts(page: Page, row: int) -> bool:
 _CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○✔]|\[ ?\w|<|\[[ xX✓✔*]\]|\([ xX*]\)")
 _EDGES = " ─━═│┃║┌┐╭╮┏┓╔╗├┤"
 _CHOSEN = re.compile(r"(?<=[)\]?:])\s+(?P<chosen>[^\s()\[\]][^()\[\]]*)$")
-"""What some programs show behind a question: the option that is marked."""
+"""Marked option that some programs show after a question."""
 _RIGHT_TICKS = re.compile(r"\bRight\b[^\n]{0,3}> to toggle|\bpick: →")
-"""What ticks a row where Space does not."""
+"""Key that ticks a row if Space does not."""
 _QUOTED = re.compile(r"\s*+[❯›>]\s")
 """A message in the transcript."""
 _PAUSE = re.compile(r"\W*+press (?:the )?<?\[?(?:enter|return|any key)\b[^\n?]{0,60}$", re.IGNORECASE)
 
 ASKED_ROWS_MAX = 24
 PAUSE_ROWS = 3
-"""Where a program waits for Enter it says so in its last rows."""
+"""Number of last rows in which a program says that it waits for Enter."""
 ENOUGH = 4
-"""What `_weigh` must come to."""
+"""Least result of `_weigh` for a menu."""
 
 
 def find_menu(screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> Menu | None:
-    """The menu that waits on `screen`, None for none; `cells(row)` are a row's cells."""
+    """Returns the menu that waits on `screen`, or None; `cells(row)` are a row's cells."""
     page = Page(screen, cells)
     if (found := find_window(page) or filtered_rows(page)) is not None:
         return found
@@ -181,7 +181,7 @@ def _menu(page: Page, found: Options) -> Menu | None:
 
 
 def find_pause(screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> str | None:
-    """The words with which a program waits for Enter, in its last rows; None where it does not."""
+    """Returns the words with which a program waits for Enter, in its last rows; None if it does not."""
     rows = [row for row in range(len(screen.lines) - 1, -1, -1) if screen.lines[row].strip()][:PAUSE_ROWS]
     page = Page(screen, cells)
     for row in rows:
@@ -196,7 +196,7 @@ def find_pause(screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -
 
 
 def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
-    """How much says that the program waits for keys there; 0 where anything says that it does not."""
+    """Returns the weight of the evidence that the program waits for keys there; 0 if anything contradicts it."""
     screen, first, last = page.screen, found.options[0].row, found.options[-1].row
     below = [row for row in range(last + 1, len(page.lines)) if page.text(row)]
     above = [row for row in range(top) if page.text(row)]
@@ -226,7 +226,7 @@ def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
 
 
 def _hints(page: Page, found: Options, top: int, pattern: re.Pattern[str]) -> bool:
-    """Whether `pattern` is found between the options, whose question begins in row `top`, or below them."""
+    """Returns True if `pattern` is found between the options, whose question begins in row `top`, or below them."""
     last = found.options[-1].row
     mine = {option.row for option in found.options}
     below = [row for row in range(last + 1, len(page.lines)) if page.text(row)]
@@ -234,13 +234,13 @@ def _hints(page: Page, found: Options, top: int, pattern: re.Pattern[str]) -> bo
 
 
 def _titled(page: Page, found: Options) -> bool:
-    """Whether it is the first thing in a box that has a title."""
+    """Returns True if it is the first thing in a box that has a title."""
     above = found.options[0].row - 1
     return above >= 0 and page.is_rule(above) and re.search(r"\w", page.lines[above]) is not None
 
 
 def _boxed(page: Page, found: Options) -> bool:
-    """Whether it stands in a box, or along a line, that ends below it."""
+    """Returns True if it stands in a box, or along a line, that ends below it."""
     last = found.options[-1]
     side = page.frame_left_of(last.row, found.column) if found.column else None
     if side is None:
@@ -253,7 +253,8 @@ def _boxed(page: Page, found: Options) -> bool:
 
 
 def _asked(page: Page, found: Options) -> tuple[int, list[str]]:
-    """The first row of what is asked, and its lines: to the edge of the box, the rule, or the gap above them."""
+    """Returns the first row of the question, and its lines: up to the edge of the box, the rule, or the gap above
+    them."""
     first = found.options[0].row
     if found.across and TOGGLE.match(page.inner[first]):
         return first, [page.inner[first][: page.inner[first].rindex(found.options[0].label)].strip(" ›‣»")]
@@ -279,12 +280,12 @@ def _asked(page: Page, found: Options) -> tuple[int, list[str]]:
 
 
 def _says(page: Page, row: int) -> bool:
-    """Whether there are words in `row` that belong to the question."""
+    """Returns True if there are words in `row` that belong to the question."""
     return re.search(r"\w", page.text(row)) is not None and not SCROLLED.match(page.inner[row])
 
 
 def _gap(page: Page, row: int) -> bool:
-    """Two blank rows, or the screen's upper edge."""
+    """Returns True for two blank rows, or the screen's upper edge."""
     return (
         page.blank(row)
         and (row == 0 or page.blank(row - 1))
@@ -293,7 +294,8 @@ def _gap(page: Page, row: int) -> bool:
 
 
 def _paragraph(page: Page, rows: list[int]) -> list[int]:
-    """Of `rows`, from below, those of the last paragraph; and of the one above it where that is all that it says."""
+    """Returns those of `rows`, from below, that form the last paragraph; and the one above it if it has nothing
+    else."""
     told = list(rows)
     while told and page.blank(told[0]):
         told.pop(0)

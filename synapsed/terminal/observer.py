@@ -1,8 +1,8 @@
-"""One terminal, watched: bytes in, what the program is doing out. Pure: it neither reads a clock nor writes a byte.
+"""Watches one terminal: bytes in, the program's activity out. Pure: it neither reads a clock nor writes a byte.
 
-It joins the emulator, the stream scanner, the status records and the profile's patterns. `feed` returns the answers
-to the program's terminal queries, which the daemon must give at once and always itself, each with the spool offset of
-the query, so that an answer can carry an id and is given once.
+It joins the emulator, the stream scanner, the status records and the profile's patterns. `feed` returns the answers to
+the program's terminal queries, which the daemon must give at once and always itself, each with the spool offset of the
+query, so that an answer can carry an id and is given once.
 """
 
 import contextlib
@@ -64,31 +64,31 @@ from synapsed.terminal.verdict import (
 )
 
 FRAME_MAX_S = 0.2
-"""A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
+"""Seconds for which a program may hold a frame open (DECSET 2026) before its screen is used all the same."""
 
 STEADY_S = 0.15
-"""A dialog is drawn in pieces: it is told once it has read the same for so long."""
+"""Seconds for which a dialog must read the same before it is reported, because it is drawn in pieces."""
 
 DOUBTFUL_S = 1.0
-"""What has no more than a prompt's sign is told once it has read the same for so long: output may stop there."""
+"""The same for a text with only a prompt's sign, because output may stop there."""
 
 QUERIES_MAX = 512
-"""Queries in one piece of output that are answered: most cost a look at the screen. A program asks for the 256 colours
-of the palette at the most; more come of a file that is shown."""
+"""Queries in one piece of output that are answered: most need a look at the screen. A program asks for the 256 colours
+of the palette at the most; more come from a file that is shown."""
 
 UNSTARTED = frozenset({Activity.UNKNOWN, Activity.WAITING})
 """Activities of a program that has not started: it hangs, or asks first, for instance whether its folder is trusted."""
 
 GOOD_S = 3600.0
-"""So long a look that time does not change is not judged again."""
+"""Seconds for which a look that time does not change is not judged again."""
 
 ROUNDING_S = 1e-6
-"""So much earlier than time changes what is judged it is judged again: sums of times are rounded."""
+"""Seconds by which a look is judged again before time changes it: sums of times are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LastLook:
-    """The last look, what it was of beside time, from when until when it is good, and how many there were."""
+    """The last look, its inputs besides time, the begin and the end of its validity, and the number of looks."""
 
     look: Look | None = None
     inputs: tuple[object, ...] = ()
@@ -101,13 +101,13 @@ class TerminalObserver:
     """Watches the output of one launch of one program."""
 
     unbegun: str | None = None
-    """The message that was submitted, while no channel has told that its turn began."""
+    """The submitted message, until a channel reports that its turn began."""
 
     lost_screen = False
-    """Output was passed over: what was on the screen before is lost."""
+    """True if output was skipped: the former screen is lost."""
 
     facts: TerminalFacts | None = None
-    """As of `Ask`; so is the next."""
+    """Field of `Ask`; so is the next."""
 
     learned: tuple[LearnedPrompt, ...] = ()
 
@@ -115,13 +115,13 @@ class TerminalObserver:
     """Spool offset at which bracketed paste was switched on last."""
 
     _undrawn: str | None = None
-    """As of `Observation`."""
+    """Field of `Observation`."""
 
     _shown_at: float | None = None
-    """When there was first something on the screen."""
+    """Time at which the screen first had text."""
 
     _outer = NOBODY
-    """The terminal that the program is seen in."""
+    """The terminal of the viewer."""
 
     def __init__(
         self,
@@ -148,24 +148,24 @@ class TerminalObserver:
         self._changed_at = 0.0
         self._calm, self._background = Calm(profile), BackgroundWork(profile)
         self._title: tuple[str, float] = ("", 0.0)
-        """The title, and since when it has been that."""
+        """The title, and the time since which it is that."""
         self._fed_at = 0.0
         self._before = ""
-        """What stands before the prompt on its line: output that did not end it."""
+        """Text before the prompt on its line: output that did not end it."""
         self._prompt: tuple[str, float] = ("", 0.0)
-        """The prompt's id, and since when it has been that."""
+        """The prompt's id, and the time since which it is that."""
         self.worked_until = 0
         """Spool offset at which the program's status record last went from work to rest."""
         self.given_back: Literal["program", "command"] | None = None
-        """As of `Observation`; told by who asks the kernel."""
+        """Field of `Observation`; set by the code that asks the kernel."""
         self.in_turn = False
-        """A message was submitted, and its turn is not over."""
+        """True if a message was submitted, and its turn is not over."""
         self.kernel: Word | None = None
-        """The same as `given_back`."""
+        """Field of `Observation`, from the kernel, too."""
         self._unreadable = Unreadable()
         self._last = _LastLook()
         self._queries = 0
-        """In the piece of output that came last."""
+        """Number in the piece of output that came last."""
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
@@ -182,8 +182,8 @@ class TerminalObserver:
         *,
         harm: Harm | None = None,
     ) -> "TerminalObserver":
-        """The observer as it was at the checkpoint. Whether a turn is open is not part of it: what side channels told
-        since would be missing; they tell again what still matters."""
+        """Returns the observer as it was at the checkpoint. An open turn is not part of it, because reports of side
+        channels since then would be missing; they report again what still matters."""
         size = {"cols": checkpoint.cols, "rows": checkpoint.rows}
         self = cls(profile, **size, offset=checkpoint.offset, harm=harm)
         if not self.lost_screen:  # one at the very offset may be what did the harm
@@ -218,11 +218,11 @@ class TerminalObserver:
 
     @property
     def activity(self) -> Activity:
-        """By the last judgement."""
+        """Activity of the last judgement."""
         return self._activity
 
     def checkpoint(self) -> Checkpoint:
-        """The screen as redraw bytes, at the offset of its last whole sequence."""
+        """Returns the screen as redraw bytes, at the offset of its last whole sequence."""
         screen = self.screen.snapshot()
         state: dict[str, Any] = {
             "records": self._records.to_state(),
@@ -243,7 +243,7 @@ class TerminalObserver:
         )
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> list[TerminalReply]:
-        """Take in what the program wrote at `offset`; `continues`: with what was fed last it is one piece."""
+        """Takes output of the program at `offset`; `continues`: it is one piece with the last one."""
         replies: list[TerminalReply] = []
         fed = 0
         self._queries = self._queries if continues else 0
@@ -271,7 +271,7 @@ class TerminalObserver:
                     self._report(event.body, now, offset + event.end)
                 case ProgressChanged():
                     self._progress = event.state
-                    self._changed_at = now  # how far it has come is no part of the screen
+                    self._changed_at = now  # progress is no part of the screen
                 case TerminalReset():
                     self._records.clear()
                     self._progress = ProgressState.NONE
@@ -283,8 +283,8 @@ class TerminalObserver:
         return replies
 
     def _prompted_again(self) -> None:
-        """Drops the state and the progress of the program that had the terminal: it has ended, and one that was killed
-        takes neither away. A program that is known is no shell."""
+        """Drops the state and the progress of the program that had the terminal: it has ended, and a killed program
+        removes neither. A program that is known is no shell."""
         if self._profile.status_app is None:
             self._records.ended()
             self._progress = ProgressState.NONE
@@ -299,11 +299,11 @@ class TerminalObserver:
 
     @property
     def drawn_from(self) -> float:
-        """The offset from which on output may be given to an emulator."""
+        """Offset from which on output may be given to an emulator."""
         return self._unseen_until
 
     def _draw(self, offset: int, data: bytes) -> None:
-        """Give the screen what it may have."""
+        """Gives the screen the allowed part of the output."""
         if offset >= self._unseen_until:
             self.screen.feed(data)
         elif offset + len(data) > self._unseen_until:
@@ -312,7 +312,7 @@ class TerminalObserver:
             self._undrawn = None
 
     def _report(self, body: str, now: float, end: int) -> None:
-        """A program may say that it rests and draw what it has to say only then: its screen must come to rest again."""
+        """Takes a status record. A program may report rest and draw its answer later: its screen must rest again."""
         before = self._records.root
         self._records.report(body)
         if self._records.root != before:
@@ -324,7 +324,7 @@ class TerminalObserver:
                 self.worked_until = end
 
     def skip(self, offset: int) -> None:
-        """The output before `offset` is gone."""
+        """Notes that the output before `offset` is gone."""
         self.offset = offset
 
     def resize(self, cols: int, rows: int) -> None:
@@ -334,7 +334,7 @@ class TerminalObserver:
             self.screen.resize(cols, rows)
 
     def note(self, note: Note) -> None:
-        """Take in what is told."""
+        """Takes a note."""
         match note:
             case KeysTyped(now):
                 self.typed(now)
@@ -355,12 +355,12 @@ class TerminalObserver:
                 self.screen.set_default_colors(note.foreground, note.background)
 
     def believe(self, ask: Ask) -> None:
-        """What whoever asks knows: it counts until something else is asked."""
+        """Takes the caller's knowledge, which counts until the next request."""
         self.in_turn, self.unbegun, self.facts, self.learned = ask.in_turn, ask.unbegun, ask.facts, ask.learned
         self.given_back, self.kernel = ask.given_back, ask.kernel
 
     def asked(self, ask: Ask) -> Look | None:
-        """The look that is asked for; None in the middle of a frame where a whole one is wanted."""
+        """Returns the requested look; None in the middle of a frame if a whole one is wanted."""
         self.believe(ask)
         mid_frame = self.mid_frame(ask.now)
         if ask.whole and mid_frame:
@@ -371,7 +371,7 @@ class TerminalObserver:
         return replace(look, mid_frame=mid_frame, kinds=self.screen.kinds() if ask.kinds else None)
 
     def look(self, now: float) -> Look:
-        """Judge what is on the screen; while nothing has changed, and time alone changes nothing, what was judged."""
+        """Judges the screen; while nothing has changed, and time alone changes nothing, returns the last judgement."""
         screen = self.screen.snapshot()
         last = self._last
         if last.look is not None and last.inputs == self._inputs(screen) and last.began <= now < last.until:
@@ -383,8 +383,7 @@ class TerminalObserver:
         return look
 
     def _turning_points(self, look: Look) -> list[float]:
-        """Returns when time alone may change what `look` says. A program that is at rest, and of which nothing says
-        otherwise, stays so."""
+        """Returns when time alone may change `look`. A program at rest, without a sign against it, stays so."""
         points = [look.steady_at, look.unreadable_at]
         if self._shown_at is not None and self._activity is Activity.STARTING:
             points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))
@@ -396,11 +395,11 @@ class TerminalObserver:
 
     @property
     def looks(self) -> int:
-        """How often the screen was judged."""
+        """Number of judgements of the screen."""
         return self._last.count
 
     def _inputs(self, screen: ScreenSnapshot) -> tuple[object, ...]:
-        """All that `_observe` and `judge` read but time; `screen` stays the same object until something is drawn."""
+        """Returns the inputs of `_observe` and `judge` but time; `screen` is the same until something is drawn."""
         return (
             id(screen),
             self.offset,
@@ -477,7 +476,7 @@ class TerminalObserver:
         return self._prompt[1] + GONE_S if verdict.source == "quiet" else 0.0
 
     def explain(self, now: float) -> list[Witness]:
-        """The evidence behind the last look's verdict, strongest channel first."""
+        """Returns the evidence behind the last look's verdict, strongest channel first."""
         seen = self._observe(self.screen.snapshot(), now)
         return explain(self._profile, seen, judge(self._profile, seen), self._since, now)
 
@@ -526,8 +525,9 @@ class TerminalObserver:
         return max(self._calm.since, self._title[1], self.turn.stop_asked_at or 0.0)
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:
-        """What is asked. Who asks waits for that answer and for nothing else: beside a composer, a dialog is only
-        shown; but a row of a menu may look like a prompt at the cursor, where a menu hides it or has the screen."""
+        """Returns the question on the screen. A program that asks waits for that answer only: beside a composer, a
+        dialog is only shown; but a row of a menu may look like a prompt at the cursor, if a menu hides the composer or
+        has the screen."""
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
@@ -553,7 +553,7 @@ class TerminalObserver:
         return composer, None
 
     def _is_ours(self, composer: ComposerState) -> bool:
-        """Whether it holds the message that was submitted, which the program has not taken yet."""
+        """Returns True if the composer holds the submitted message, which the program has not taken yet."""
         return self.unbegun is not None and squeezed(composer.text)[:KNOWN_BY] in squeezed(self.unbegun)
 
     def _without_own_text(self, composer: ComposerState, screen: ScreenSnapshot, now: float) -> ComposerState:
@@ -567,7 +567,7 @@ class TerminalObserver:
         return emptied(self._profile.composer, screen, composer)
 
     def typed(self, now: float) -> None:
-        """Keys went to the program: what appears now in its composer may be what they have brought."""
+        """Notes that keys went to the program: text that appears now in its composer may come from them."""
         self._own_text.typed(now)
 
     def _note(self, seen: Observation, now: float) -> None:
@@ -580,19 +580,19 @@ class TerminalObserver:
         self._since.note("composer", seen.composer.state, now)
 
     def mid_frame(self, now: float) -> bool:
-        """The program is drawing: what is on the screen is half of it."""
+        """Returns True if the program is drawing: the screen has half of it."""
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
 
     def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> bytes:
-        """The screen for a terminal that has just come, or missed something, with what the program says of itself.
-        `alone` as of `Screen.redraw`."""
+        """Returns the screen for a terminal that is new, or missed something, with the program's status records.
+        `alone` as for `Screen.redraw`."""
         record = self._records.get()
         status = f"\x1b]7501;{record.body()}\x1b\\".encode() if record is not None else b""
         return self.screen.redraw(notice=notice, alone=alone) + status
 
     @property
     def _bright(self) -> Callable[[int], str]:
-        """A row's text with faint cells blanked, character for character."""
+        """Returns a row's text with faint cells blanked, character for character."""
 
         def bright(row: int) -> str:
             return "".join(" " * len(cell.text) if cell.dim else cell.text for cell in self.screen.row_cells(row))

@@ -1,8 +1,8 @@
 """A screen as a terminal of another size shows it: a part around the cursor, or all of it in the upper left corner; and
 a notice of synapsed's own, laid out for its last rows. Pure.
 
-Drawn from the cells, because what a program writes for a window of one size is rubbish in every other. Nothing scrolls,
-so that no line gets into the other terminal's scrollback, and nothing needs the alternate screen.
+Drawn from the cells, because output for a window of one size is unreadable in every other. Nothing scrolls, so that no
+line gets into the other terminal's scrollback, and nothing needs the alternate screen.
 """
 
 import unicodedata
@@ -14,15 +14,15 @@ _KEYBOARD = b"\x1b[<99u\x1b[>4m"
 _LOOKS = b"\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b]8;;\x1b\\\x1b[0 q"
 UNDO_ON_ONE_SCREEN = _MODES + _KEYBOARD + _LOOKS
 UNDO = _MODES + _KEYBOARD + b"\x1b[?1049l" + _KEYBOARD + _LOOKS
-"""What takes back whatever a program has set in a terminal that showed its output, before that is drawn in another way;
-modes that are not set are left so by it. The first one leaves the terminal on the screen that it is on."""
+"""Takes back all settings of a program in a terminal that showed its output, before that is drawn in another way; modes
+that are not set stay so. The first one leaves the terminal on its present screen."""
 
 _KEPT = (1, 2004)
-"""Modes that the keys of whoever looks on have to follow: the next one may be for the program."""
+"""Modes that the viewer's keys have to follow: the next one may be for the program."""
 
 
 class Part(NamedTuple):
-    """What of a screen is shown: its first row and column."""
+    """Part of a screen that is shown: its first row and column."""
 
     top: int
     left: int
@@ -31,8 +31,8 @@ class Part(NamedTuple):
 def part_of(
     screen: tuple[int, int], view: tuple[int, int], cursor: tuple[int, int], last: int, *, follows: bool
 ) -> Part:
-    """The part of a screen of (columns, rows) that a view of (columns, rows) shows: the `cursor` (row, column) is in
-    it, three quarters down and, where it `follows` to the right, across; `last` is the last row with text."""
+    """Returns the part of a screen of (columns, rows) that a view of (columns, rows) shows: the `cursor` (row, column)
+    is in it, three quarters down and, if it `follows` to the right, across; `last` is the last row with text."""
     (cols, rows), (width, height), (row, column) = screen, view, cursor
     top = max(0, min(row - height * 3 // 4, max(last, row) + 1 - height, rows - height))
     left = 0
@@ -51,8 +51,8 @@ def draw(
     keyboard: int,
     notice: bytes,
 ) -> bytes:
-    """The bytes that show `rows` in a terminal of `size` (columns, rows), the cursor at (row, column), or hidden.
-    `keyboard` are the flags of the kitty keyboard protocol."""
+    """Returns the bytes that show `rows` in a terminal of `size` (columns, rows), the cursor at (row, column), or
+    hidden. `keyboard` are the flags of the kitty keyboard protocol."""
     out = [b"\x1b[?2026h\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7l\x1b[r\x1b(B\x0f\x1b[m\x1b[?25l"]
     out += [b"\x1b[%d;1H%b" % (number + 1, row) for number, row in enumerate(rows)]
     if len(rows) < size[1]:
@@ -68,9 +68,9 @@ def draw(
 
 
 def notice_rows(text: str, cols: int, most: int) -> tuple[str, ...]:
-    """`text` in rows of at most `cols` columns, at least one and at most `most` of them; what does not fit is cut, with
-    an ellipsis at the end. Control characters are left out."""
-    from synapsed.terminal.delivery import clean  # it takes the profiles, which whoever only draws does without
+    """Returns `text` in rows of at most `cols` columns, at least one and at most `most` of them; a longer text is cut,
+    with an ellipsis at the end. Control characters are left out."""
+    from synapsed.terminal.delivery import clean  # it needs the profiles, which drawing alone does not
 
     rows = [piece for line in clean(text).expandtabs(4).split("\n") for piece in _wrapped(line, cols)]
     most = max(most, 1)
@@ -81,8 +81,8 @@ def notice_rows(text: str, cols: int, most: int) -> tuple[str, ...]:
 
 
 def draw_notice(rows: Sequence[str], screen_rows: int, cols: int) -> bytes:
-    """The bytes that draw `rows` in reverse over the last rows of a screen of that size. Cursor and pen are left
-    anywhere."""
+    """Returns the bytes that draw `rows` in reverse over the last rows of a screen of that size. Cursor and pen are
+    left anywhere."""
     first = screen_rows - len(rows) + 1
     drawn = (
         f"\x1b[{first + n};1H\x1b[0;7m{row}{' ' * (cols - _width(row))}\x1b[m".encode("utf-8", "replace")

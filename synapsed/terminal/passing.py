@@ -1,11 +1,11 @@
-"""The table of what a program may say to the terminal of a person who watches. What is not listed does not pass. Pure.
+"""The table of sequences that a program may send to a viewer's terminal. Others do not pass. Pure.
 
-Left out are all questions (only the daemon answers them), what an answer could be made of (keys and answerbacks that a
-program defines), window operations, and modes in which a terminal reads otherwise than `tokenizer` does: VT52 (`?2`),
-Tektronix (`?38`), national character sets (`?42`) and other encodings (``ESC %``). Nor is a printer, a log file or a
-sound anything that a program has a use for.
+Left out are all questions (only the daemon answers them), definitions of keys and answerbacks (of which an answer could
+be made), window operations, and modes in which a terminal reads in another way than `tokenizer`: VT52 (`?2`), Tektronix
+(`?38`), national character sets (`?42`) and other encodings (``ESC %``). Nor does a program need a printer, a log file
+or a sound.
 
-Numbers are written again without zeros before them, of modes only those that are listed.
+Numbers are written again without zeros before them, and only the listed modes are kept.
 """
 
 import re
@@ -38,12 +38,12 @@ CONTROLS: Final[Mapping[bytes, frozenset[int] | None]] = {
     **dict.fromkeys((b"J", b"?J", b"?K", b"?W"), _ANY),  # erasing, default tabs
     **dict.fromkeys((b"h", b"l"), frozenset({4, 12, 20})),
     **dict.fromkeys((b"?h", b"?l", b"?r", b"?s"), _MODES),
-    **dict.fromkeys((b">m", b">n", b">u", b"<u", b"=u"), _ANY),  # how keys are told
+    **dict.fromkeys((b">m", b">n", b">u", b"<u", b"=u"), _ANY),  # reports of keys
     **dict.fromkeys((b"!p", b" q", b" @", b" A", b'"q', b"'}", b"'~"), _ANY),  # soft reset, cursor's shape, columns
     **dict.fromkeys((b"#p", b"#q", b"#{", b"#}", b"#P", b"#Q"), _ANY),  # colours, put aside and back
     **dict.fromkeys((b"$r", b"$t", b"$v", b"$x", b"$z", b"${", b"*x"), _ANY),  # rectangles
 }
-"""Control sequences, by what is not a number in them: the values that pass, or `_ANY`."""
+"""Control sequences, by their parts that are no numbers: the values that pass, or `_ANY`."""
 
 _ESCAPES = re.compile(rb"c|%b" % PLAIN_ESCAPES)
 
@@ -70,7 +70,7 @@ COMMANDS: Final[Mapping[int, re.Pattern[bytes]]] = {
         7501: rb"(?!\s*+\?\s*+\Z).*+",  # status
     }.items()
 }
-"""Operating system commands, by number: what may stand behind its semicolon."""
+"""Operating system commands, by number: the allowed text after its semicolon."""
 
 CLIPBOARD: Final[Mapping[int, re.Pattern[bytes]]] = {
     number: re.compile(rest, re.DOTALL | re.IGNORECASE)
@@ -80,13 +80,13 @@ CLIPBOARD: Final[Mapping[int, re.Pattern[bytes]]] = {
         1337: rb"(?:end)?copy.*+",
     }.items()
 }
-"""Those that set the clipboard: a program's words would be pasted later, into a shell perhaps."""
+"""Commands that set the clipboard: a program's words would be pasted later, into a shell perhaps."""
 
 DEVICE_STRINGS: Final = re.compile(rb"[\d;]*+q.*+|=[12]s", re.DOTALL)
-"""Sixel pictures; and frames, as they were told before there was a mode for them."""
+"""Sixel pictures; and frames, in the form before there was a mode for them."""
 
 _GRAPHICS = re.compile(rb"G((?:[A-Za-z]=[^,;=]*+(?:,|(?=;|\Z)))*+)(;.*+)?+", re.DOTALL)
-"""Kitty's pictures: keys, and what is shown."""
+"""Kitty's pictures: keys, and the content."""
 
 _COMMAND = re.compile(rb"(?=\d)0*+(\d{0,5}+)(?:;(.*+))?+", re.DOTALL)
 
@@ -123,7 +123,7 @@ def _control(token: ControlSequence) -> ControlSequence | None:
 
 
 def _listed(command: SystemCommand, table: Mapping[int, re.Pattern[bytes]]) -> SystemCommand | None:
-    """Returns `command` with its number as the table has it, or None where it has not."""
+    """Returns `command` with its number as the table has it, or None if it is not there."""
     parts = _COMMAND.fullmatch(command.body)
     if parts is None or (number := int(parts[1] or b"0")) not in table or not table[number].fullmatch(parts[2] or b""):
         return None
@@ -131,7 +131,7 @@ def _listed(command: SystemCommand, table: Mapping[int, re.Pattern[bytes]]) -> S
 
 
 def _picture(body: bytes) -> ControlString | None:
-    """A picture that is in `body` itself, not in a file of the person's; the terminal does not answer."""
+    """Returns a picture that is in `body` itself, not in a file of the person's; the terminal does not answer."""
     parts = _GRAPHICS.fullmatch(body)
     if parts is None:
         return None

@@ -1,8 +1,8 @@
-"""What stands outside of fenced code: JSON documents, errors and references to files, found line by line.
+"""Blocks outside of fenced code: JSON documents, errors and references to files, found line by line.
 
 A JSON document begins on a line of its own, ends at a line's end and has no blank line in it; an error is a line that
-begins with a word for one, and what is indented below it, or a Python traceback. Whatever turns out to be neither is
-text. A reference stays in its text and is given after it.
+begins with a word for one, with the indented lines below it, or a Python traceback. All other lines are text. A
+reference stays in its text and is given after it.
 """
 
 import json
@@ -21,7 +21,8 @@ _JSON_BEGINS = re.compile(r" {0,3}(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]tfn\d-]|$)
 _JSON_NUMBERS = re.compile(r"[\s\d,.\[\]-]*")
 """`[1]` and `[1, 2]` are more likely footnotes."""
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.?)*+(?:\"|$)")
-"""One that is not closed runs to the line's end, so that the rest of the line is not searched again and again."""
+"""A string; one that is not closed runs to the line's end, so that the rest of the line is not searched again and
+again."""
 
 _TRACEBACK = re.compile(r" {0,3}Traceback \(most recent call last\):\s*")
 _TRACEBACK_ENDS = re.compile(r" {0,3}(?:\w+\.)*(?P<code>[A-Za-z_]\w*)(?::|$)")
@@ -53,19 +54,19 @@ class Block:
 
 
 class PlainReader:
-    """Lines in, blocks out as soon as they are whole. The run of text around them is given when something else begins,
-    and at the end."""
+    """Takes lines and yields blocks as soon as they are whole. The run of text around them is given when something else
+    begins, and at the end."""
 
     def __init__(self, spec: Parsers) -> None:
         self._spec = spec
         self._run: list[str] = []
         self._held: list[str] = []
-        """The beginning of what may be a document or an error."""
+        """Lines that may begin a document or an error."""
         self._holding: Literal["json", "traceback", "error"] | None = None
         self._depth = 0
 
     def feed(self, line: str) -> Iterator[Block]:
-        """Take in the next line."""
+        """Takes the next line."""
         match self._holding:
             case "json" if line.strip():
                 yield from self._json(line)
@@ -80,15 +81,15 @@ class PlainReader:
                 yield from self._begin(line)
 
     def verbatim(self, line: str) -> None:
-        """A line that is text, whatever it reads; nothing is held when it comes."""
+        """Takes a line that is text, whatever it looks like; nothing may be held then."""
         self._run.append(line)
 
     def release(self) -> Iterator[Block]:
-        """No document or error goes on here; the run of text does."""
+        """Ends any document or error; the run of text goes on."""
         yield from self._release()
 
     def end(self) -> Iterator[Block]:
-        """Something else follows, or nothing."""
+        """Ends the run of text, too."""
         yield from self._release()
         yield from self._text()
 
@@ -138,7 +139,7 @@ class PlainReader:
         yield Block("text", "error", text, metadata={"isError": True, "errorCode": code})
 
     def _release(self) -> Iterator[Block]:
-        """What was held is as whole as it will be: an error, or else text."""
+        """Gives the held lines as an error, or else as text."""
         if self._holding == "error":
             yield from self._error(_code(self._held[0]))
             return
@@ -174,7 +175,7 @@ def _files(line: str) -> Iterator[str]:
 
 
 def _without_note(path: str) -> str:
-    """A path with blanks in it, without what stands in brackets behind it."""
+    """Returns a path with blanks in it, without the text in brackets after it."""
     path = path.rstrip()
     return _NOTE.split(path, maxsplit=1)[0].rstrip() if path.endswith(")") else path
 
@@ -187,7 +188,7 @@ def _code(line: str) -> str:
 
 
 def _value(document: str) -> Any:
-    """What the document says; None where it is no JSON that can be passed on."""
+    """Returns the value of the document; None if it is no JSON that can be passed on."""
     if _JSON_NUMBERS.fullmatch(document):
         return None
     try:

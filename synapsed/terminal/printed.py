@@ -1,4 +1,4 @@
-"""Reads what a line-oriented program printed between a message and its next prompt from the output itself, so that
+"""Reads the answer of a line-oriented program, between a message and the next prompt, from the output itself, so that
 neither the height of the agent's screen nor its scrollback cuts it."""
 
 import re
@@ -37,18 +37,19 @@ def read_lines(
     one_by_one: bool = False,
     edits: bool = False,
 ) -> _Reading[LinesRead]:
-    """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
+    """Returns the answer in `output`: everything that was printed since the message was submitted, the next prompt
+    included.
 
-    The echo of the submitted line break ends the first line, which holds nothing of the answer; nor does what a line
-    editor draws until it is left, or once more: `prompt`, behind which the message was typed, and `message`.
-    `one_by_one`: `output` begins where the message was typed, of which the program took each line by itself; `edits`:
-    in a line editor. Others may have their turn at each step.
+    The echo of the submitted line break ends the first line, which holds nothing of the answer; nor do the drawings of
+    a line editor until it is left, or once more: `prompt`, after which the message was typed, and `message`.
+    `one_by_one`: `output` begins where the message was typed, and the program took each of its lines separately;
+    `edits`: in a line editor. It yields at each step, so that other work can go on.
     """
     end = yield from prompted(composer, output, cols=cols, rows=rows)
-    before = prompt.encode() if one_by_one else b""  # where its editor begins to draw
+    before = prompt.encode() if one_by_one else b""  # the place where its editor begins to draw
     lines, last, missing = yield from _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows)
     if end is None and (tail := last.rstrip()) and lines[-1].endswith(tail):
-        above = lines[-1].removesuffix(tail).rstrip()  # what the cursor's line goes on from, as it looks here
+        above = lines[-1].removesuffix(tail).rstrip()  # the text before the cursor's line, as it looks here
         lines[-1:] = [*([above] if above else []), *_without_prompt(composer, last, prompt)]
     if one_by_one:
         lines = _without_echo(composer, lines, message, edits=edits)
@@ -64,8 +65,8 @@ def read_lines(
 
 
 class _Above:
-    """The lines that have left a screen at its top: taken off it now and then, as the emulator bounds its rows in bytes
-    and does not tell what it drops."""
+    """The lines that have left a screen at its top: removed from it now and then, because the emulator limits its rows
+    in bytes and does not report dropped ones."""
 
     def __init__(self, screen: Screen, cols: int) -> None:
         self._screen = screen
@@ -73,11 +74,11 @@ class _Above:
         self.lines: deque[str] = deque()
         self.missing = 0
         self._begun = ""
-        """The beginning of a line of which the rest is on the screen."""
+        """Beginning of a line whose rest is on the screen."""
         self._since = 0
 
     def feed(self, portion: bytes) -> None:
-        """Draw `portion`; a program that erases what is above its screen means all of it."""
+        """Draws `portion`; a program that erases the rows above its screen means all of them."""
         ended = portion.rfind(b"\n") + 1
         for piece in (portion[:ended], portion[ended:]) if self._since > TAKEN_EVERY else (portion,):
             self._screen.feed(piece)
@@ -89,7 +90,7 @@ class _Above:
                 self._take()
 
     def all(self) -> list[str]:
-        """With those that are on the screen."""
+        """Returns them with those that are on the screen."""
         first, *rest = self._screen.text(scrollback=True).rstrip().split("\n")
         self._keep([self._begun + first, *rest])
         return list(self.lines)
@@ -117,7 +118,8 @@ class _Above:
 
 
 def _printed(output: bytes, *, cols: int, rows: int) -> _Reading[tuple[list[str], str, int]]:
-    """The lines of `output`, the one that the cursor is on, up to there, and how many are missing before them."""
+    """Returns the lines of `output`, the line with the cursor, up to the cursor, and the number of missing lines before
+    them."""
     screen = Screen(cols, rows, scrollback_lines=4 * TAKEN_EVERY)
     above = _Above(screen, cols)
     for portion in portions(_UNENDED_MARK.sub(rb"\1 \2", output)):
@@ -127,7 +129,7 @@ def _printed(output: bytes, *, cols: int, rows: int) -> _Reading[tuple[list[str]
 
 
 def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
-    """What of the last `line` is no prompt: output that was not ended may stand before it."""
+    """Returns the part of the last `line` that is no prompt: unended output may stand before it."""
     found = composer.line.search(line) if composer.line is not None else None
     start = found.start() if found is not None else len(line)
     if prompt.strip() and line.endswith(prompt):
@@ -136,9 +138,9 @@ def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
 
 
 def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: bool) -> list[str]:
-    """`lines` without those of `message`: a terminal echoes them as they come, a line editor shows them behind its
-    prompt, or what it has for a further line. Behind the prompt of a program that `edits` no line stands what it has
-    printed next."""
+    """Returns `lines` without those of `message`: a terminal echoes them as they come, a line editor shows them after
+    its prompt, or after its mark of a further line. If a program `edits`, the line after its prompt has no text that it
+    has printed next."""
     typed = [line.strip() for line in message.split("\n")]
     left, kept = list(typed), []
     for line in lines:
@@ -161,14 +163,14 @@ def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: 
 
 
 def _echoes(lines: list[str], message: str) -> bool:
-    """Whether the first of `lines`, which the echo of the submitted line break ends, is the message's own echo: on a
-    busy machine the terminal's comes late. One line alone is what a program without an echo has said."""
+    """Returns True if the first of `lines`, which the echo of the submitted line break ends, is the message's own echo:
+    on a busy machine the terminal's comes late. A single line is the answer of a program without an echo."""
     last = message.rpartition("\n")[2].strip()
     return bool(last) and lines[0].strip() == last and any(line.strip() for line in lines[1:])
 
 
 def _behind_prompts(composer: Composer, line: str) -> list[str]:
-    """What stands behind each of the prompts that `line` begins with."""
+    """Returns the texts after each of the prompts that `line` begins with."""
     behind: list[str] = []
     while composer.line is not None:
         found = composer.line.search(f"{line} ")
@@ -180,15 +182,15 @@ def _behind_prompts(composer: Composer, line: str) -> list[str]:
 
 
 def _continued(composer: Composer, line: str) -> list[str]:
-    """What stands behind the mark of a further line, where `line` begins with one."""
+    """Returns the text after the mark of a further line, if `line` begins with one."""
     if composer.continuation is None or (found := composer.continuation.match(f"{line} ")) is None:
         return []
     return [line[found.end() :]]
 
 
 def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> _Reading[int | None]:
-    """Where in `output` the program's next prompt begins, for which its line editor switches bracketed paste on again;
-    None where that is not to be seen, or follows the prompt."""
+    """Returns the place in `output` where the program's next prompt begins, for which its line editor switches
+    bracketed paste on again; None if it does not, or does so after the prompt."""
     switches = list(PASTE_MODE.finditer(output))
     if not switches or switches[-1][1] != b"h" or composer.line is None:
         return None

@@ -1,14 +1,14 @@
-"""A process that does to a screen what the daemon would do, to see whether it lives through it.
+"""A process that does the daemon's work on a screen, to find out if it survives.
 
     python -m synapsed.terminal.probe < HEADER LINE, the bytes of a checkpoint, output
 
 The header is JSON: `cols`, `rows`, how many bytes of the checkpoint there are (`drawn`), and how many seconds it may
-compute (`cpu_s`). It ends with 0 if all goes well; the emulator may end it, or not return at all. What it reads is
-hostile by all that is known: it has no rights.
+compute (`cpu_s`). It ends with 0 if all goes well; the emulator may end it, or not return at all. Its input must be
+taken for hostile: it has no rights.
 
-With `search` in the header it finds out instead how many bytes of the output are to be passed over so that a screen
-which begins behind them lives, and writes their number. This process then feeds nothing itself: each trial is a child
-of its own, without rights, so that a search costs one start of Python.
+With `search` in the header it finds out instead how many bytes of the output are to be skipped so that a screen which
+begins after them survives, and writes their number. This process then feeds nothing itself: each trial is a child of
+its own, without rights, so that a search costs one start of Python.
 """
 
 import functools
@@ -26,14 +26,13 @@ from synapsed.terminal.emulated_screen import Screen
 CHUNK = 64 * 1024
 
 CASE_S = 30
-"""For one trial of a search, by the clock on the wall: for an emulator that waits for something."""
+"""Seconds for one trial of a search, by the clock on the wall: the emulator may wait for something."""
 
 ENDED_MAX = 3
-"""Trials in a row that others may end (SIGKILL): they say nothing of the output."""
+"""Trials in a row that may be ended from outside (SIGKILL): they say nothing of the output."""
 
 CASES_MAX = 100
-"""Trials of one search: two dozen find one harm in 8 MiB. Where they do not suffice, all of the output is passed
-over."""
+"""Trials of one search: two dozen find one harm in 8 MiB. If they do not suffice, all of the output is skipped."""
 
 
 def main() -> int:
@@ -49,10 +48,10 @@ def main() -> int:
 
 
 def harm_end(survives: Callable[[bytes, bytes], bool], drawn: bytes, output: bytes) -> int:
-    """How many bytes of `output` are to be passed over. `survives(drawn, output)` is a trial.
+    """Returns how many bytes of `output` are to be skipped. `survives(drawn, output)` is a trial.
 
-    The smallest beginning that does not survive is passed over; what is behind it is tried on an empty screen, and
-    searched in the same way. Where nothing is behind it, or no end is found, that is all of the output.
+    The smallest beginning that does not survive is skipped; the rest is tried on an empty screen, and searched in the
+    same way. If there is no rest, or no end is found, all of the output is skipped.
     """
     passed, given, cases = 0, drawn, 0
 
@@ -79,7 +78,7 @@ def harm_end(survives: Callable[[bytes, bytes], bool], drawn: bytes, output: byt
             passed, drawn = passed + bad, b""
     except _TooManyCases:
         return len(output)
-    return passed if passed or drawn != given else len(output)  # what did harm before does none now: it is not found
+    return passed if passed or drawn != given else len(output)  # former harm does none now: it is not found
 
 
 class _TooManyCases(Exception):
@@ -87,16 +86,16 @@ class _TooManyCases(Exception):
 
 
 def _survives(header: dict[str, Any], drawn: bytes, output: bytes) -> bool:
-    """A trial, in a child without rights. One that others end is made again."""
+    """Makes a trial, in a child without rights. One that was ended from outside is made again."""
     codes = (_ended(header, drawn, output) for _ in range(ENDED_MAX))
     return next((code for code in codes if code != -signal.SIGKILL), -signal.SIGKILL) == 0
 
 
 def _ended(header: dict[str, Any], drawn: bytes, output: bytes) -> int:
-    """How the child ended."""
+    """Returns the child's status."""
     if (child := os.fork()) == 0:
         try:
-            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is found is the parent's to say, not the child's
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the result is the parent's to write, not the child's
             signal.alarm(CASE_S)
             give_up_rights(cpu_s=header["cpu_s"])
             _try(header, drawn, io.BytesIO(output).read)

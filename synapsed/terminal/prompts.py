@@ -1,9 +1,8 @@
-"""Prompts: what a program asks a person, read off the screen, and how an answer is typed.
+"""Prompts: a program's questions to a person, read off the screen, and the keys of an answer.
 
-Dialogs are a profile's data. What no profile knows is read where it shows by itself that it waits for keys: menus with
-a mark (`menus`), and what asks for Enter or a letter. The generic questions of line-oriented programs (S4) are looked
-for only where a profile says so, and only on the cursor's line, where a program that reads its terminal has left the
-cursor.
+Dialogs are a profile's data. Questions that no profile knows are read if they show that they wait for keys: menus with
+a mark (`menus`), and requests for Enter or a letter. The generic questions of line-oriented programs (S4) are searched
+only if a profile says so, and only on the cursor's line, where a program that reads its terminal has left the cursor.
 """
 
 import hashlib
@@ -24,22 +23,21 @@ from synapsed.terminal.menus import COUNT, filtered_rows, find_menu, find_pause
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
-"""A horizontal rule or a box's edge: where a dialog begins."""
+"""A horizontal rule or a box's edge, where a dialog begins."""
 _LEADERS = re.compile(r"[╌┄┈╍┅┉·.\s-]+")
 """A dotted line within a dialog."""
 _FRAME = re.compile(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
 _MARKER = re.compile(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
 """The mark of the selected option, which moves without the question being another one."""
 BODY_ROWS_MAX = 24
-"""How far above a question its dialog may begin where the profile does not say by what it is known."""
+"""Rows above a question in which its dialog may begin if the profile does not describe its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt on the screen, and the dialog of the profile that it was read by (None: a generic question). `for_words`
-    are the keys of the dialog's rows for words of one's own. `doubtful`: it has no more than the sign of a prompt,
-    which output may end in for a moment. `menu`: it was read off the screen as one, and is answered by moving its
-    mark."""
+    """A prompt on the screen, and the profile's dialog that it was read by (None: a generic question). `for_words` are
+    the keys of the dialog's rows for free text. `doubtful`: it has only the sign of a prompt, which output may end in
+    for a moment. `menu`: it was read off the screen as one, and is answered by moving its mark."""
 
     prompt: Prompt
     dialog: Dialog | None
@@ -49,12 +47,12 @@ class Asked:
 
     @property
     def drawn(self) -> bool:
-        """Whether it is drawn on the screen, which may happen again while it waits; else it was printed once."""
+        """True if it is drawn on the screen, which may happen again while it waits; else it was printed once."""
         return self.dialog is not None or self.menu is not None
 
 
 type Cells = Callable[[int], Sequence[Cell]]
-"""A row → its cells."""
+"""Returns the cells of a row."""
 
 
 def _no_cells(_row: int) -> Sequence[Cell]:
@@ -64,9 +62,9 @@ def _no_cells(_row: int) -> Sequence[Cell]:
 def find_prompt(
     spec: Prompts, screen: ScreenSnapshot, cells: Cells | None = None, *, in_turn: bool = False
 ) -> Asked | None:
-    """The prompt that `screen` shows, None for none. `cells`, those of the screen: with them, menus that the profile
-    does not know are found too. `in_turn`: a turn runs, and what stands at the cursor is not the prompt that the
-    program had before it."""
+    """Returns the prompt that `screen` shows, or None. `cells`, those of the screen: with them, menus that the profile
+    does not know are found too. `in_turn`: a turn runs, and the text at the cursor is not the prompt that the program
+    had before it."""
     if not spec.enabled:
         return None
     text, over = "\n".join(screen.lines), False
@@ -83,7 +81,7 @@ def find_prompt(
 
 
 def find_unknown(spec: Prompts, screen: ScreenSnapshot, cells: Cells | None) -> Asked | None:
-    """What is asked by a menu, or with words that are known of any program, and in no dialog of the profile."""
+    """Returns a question in a menu, or in words that are known of any program, and in no dialog of the profile."""
     if not (spec.enabled and spec.menus) or cells is None:
         return None
     if (menu := find_menu(screen, cells)) is not None:
@@ -95,7 +93,7 @@ def find_unknown(spec: Prompts, screen: ScreenSnapshot, cells: Cells | None) -> 
 
 
 def find_filter(spec: Prompts, screen: ScreenSnapshot, cells: Cells) -> Asked | None:
-    """The list that what is typed at the cursor filters: the row of it looks like a composer."""
+    """Returns the list that the text at the cursor filters: its row looks like a composer."""
     row = screen.cursor[0]
     near = screen.lines[max(0, row - 1) : row + 2]
     if not (spec.enabled and spec.menus and any(COUNT.search(line) for line in near)):
@@ -105,15 +103,15 @@ def find_filter(spec: Prompts, screen: ScreenSnapshot, cells: Cells) -> Asked | 
 
 
 def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
-    """Whether the same is asked while an answer to it is typed: its options may have changed by that, and the row that
-    words go into may look like a composer."""
+    """Returns True if the same question stands while its answer is typed: its options may have changed by that, and the
+    row for free text may look like a composer."""
     found = find_prompt(spec, screen)
     return found is not None and found.prompt.prompt == asked.prompt.prompt
 
 
 def holds_answer(screen: ScreenSnapshot, asked: Asked) -> bool:
-    """Whether what was typed stands behind the question at the cursor: some programs take a letter at once, and Enter
-    behind it would answer what they ask next."""
+    """Returns True if the typed text stands after the question at the cursor: some programs take a letter at once, and
+    Enter after it would answer the next question."""
     question = asked.prompt.prompt.rpartition("\n")[2].strip()
     line = cursor_line(screen)[1].strip()
     return line.startswith(question) and len(line) > len(question)
@@ -154,7 +152,7 @@ def _read_dialog(dialog: Dialog, text: str, page: Page) -> Asked:
 
 
 def _whole_label(dialog: Dialog, match: re.Match[str], page: Page, begin: int) -> str:
-    """The label of an option that was found in the rows from `begin` on, with the rows that it was wrapped into."""
+    """Returns the label of an option that was found in the rows from `begin` on, with its wrapped rows."""
     label = match["label"].strip(" │┃")
     text, start = match.string, match.start("label")
     row = begin + text.count("\n", 0, start)
@@ -169,8 +167,8 @@ def _whole_label(dialog: Dialog, match: re.Match[str], page: Page, begin: int) -
 
 
 def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
-    """The dialog's own rows above its question. What is known to have a beginning that is not to be seen is higher than
-    the screen."""
+    """Returns the dialog's own rows above its question. A dialog whose known beginning is not on the screen is higher
+    than the screen."""
     begins = dialog.begins
     furthest = at - 1 - BODY_ROWS_MAX if begins is None else -1
     for start in range(at - 1, max(-1, furthest), -1):
@@ -182,7 +180,7 @@ def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
 
 
 def _end(dialog: Dialog, lines: list[str], at: int) -> int:
-    """The row below what is asked, and below its question in row `at`."""
+    """Returns the row below the question's dialog, and below its question in row `at`."""
     ends = dialog.ends or dialog.option
     rows = [n for n in range(at + 1, len(lines)) if ends is not None and ends.search(lines[n])]
     if not rows:
@@ -191,7 +189,7 @@ def _end(dialog: Dialog, lines: list[str], at: int) -> int:
 
 
 def _inner(dialog: Dialog, rows: list[str]) -> list[str]:
-    """What `rows` say, without frames, rules and what the profile ignores."""
+    """Returns the text of `rows`, without frames, rules and the parts that the profile ignores."""
     ignored = dialog.ignore
     told = (_FRAME.sub("", row).strip() for row in rows)
     return [
@@ -225,12 +223,12 @@ _LETTERS = re.compile(
 )
 """`(Y)es/(N)o/(D)on't ask again [Yes]:`, `[(y)es, (n)o]:`"""
 _EXPANDED = re.compile(r"\((?P<keys>[A-Za-z]{1,9}[hH])\)\s*+$")
-"""Letters alone, the last of which tells what the others mean: `? Overwrite it? (yAdh)`"""
+"""Letters alone, the last of which explains the others: `? Overwrite it? (yAdh)`"""
 _OFFERED = re.compile(r"\s[‣›]\s+\S")
-"""What is taken if nothing is typed, behind a question: `? What is your name? ‣ ann`"""
+"""Default answer after a question: `? What is your name? ‣ ann`"""
 _SECRET = re.compile(r"\b(?:password|passphrase|secret|token)\b", re.IGNORECASE)
 HINT_ROWS = 2
-"""Rows below a question in words that may tell of keys."""
+"""Rows below a question in words that may mention keys."""
 _LISTED = re.compile(
     r"(?:\((?P<round>\w[\w-]{0,15}(?:, \w[\w-]{0,15})+)\)\s\[(?P<default>\w[\w-]{0,15})\]"
     r"|\[(?P<square>\w{1,16}(?:, \w{1,16})+)\])\s*+:\s*+$"
@@ -241,9 +239,9 @@ _BEFORE_WORK = (
     ("trust", re.compile(r"\btrust", re.IGNORECASE)),
     ("login", re.compile(r"\b(?:log|sign)[ -]?in\b|\bauthenticat|\bAPI key\b", re.IGNORECASE)),
 )
-"""What a question is about, by the words of its sentence; the first counts."""
+"""Subject of a question, by the words of its sentence; the first counts."""
 _PERMISSION = re.compile(r"\b(?:allow|permi(?:t|ssion)|approve|grant|run|execut\w+)\b", re.IGNORECASE)
-"""The same of all that is asked."""
+"""The same for all of the question."""
 _YES_NO = (re.compile(r"\W*(?:yes|continue|ok)\b", re.IGNORECASE), re.compile(r"\W*(?:no|cancel)\b", re.IGNORECASE))
 
 
@@ -263,7 +261,7 @@ def _of_menu(menu: Menu) -> Asked:
 
 
 def _kind(question: str, options: Sequence[PromptOption]) -> str:
-    """The type of prompt that the words make of it."""
+    """Returns the type of prompt that fits the words."""
     lines = question.split("\n")
     sentence = "\n".join([line for line in lines if "?" in line] or lines)
     for kind, pattern in _BEFORE_WORK:
@@ -276,7 +274,7 @@ def _kind(question: str, options: Sequence[PromptOption]) -> str:
 
 
 def _lettered(line: str) -> Asked | None:
-    """A question at the cursor whose answers are named by a letter in parentheses."""
+    """Returns a question at the cursor whose answers are named by a letter in parentheses."""
     if "(" not in line or (match := _LETTERS.search(line)) is None:
         return None
     options = [
@@ -306,7 +304,7 @@ _CONFIRM = (
     (re.compile(r"\b(?:continue|proceed)\s*+[?？]\s*+$", re.IGNORECASE), ("y", "n")),
     (re.compile(r"[?？]\s*+\((?:yes|no)\)\s*+$", re.IGNORECASE), ("yes", "no")),
 )
-"""`(yes/no/[fingerprint])` offers words of one's own besides."""
+"""`(yes/no/[fingerprint])` allows free text besides."""
 _SELECT = re.compile(
     r"(?:\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]|\((?P<more>y(?:es)?/no?(?:/\w{1,16})+)\))"
     r"(?:\s*+\((?P<default>\w{1,16})\))?+\s*+[:?：？]?\s*+$",
@@ -325,7 +323,7 @@ _TEXT = re.compile(
     re.IGNORECASE,
 )
 _ENDS = frozenset(")]）］:：?？>oOeえか")
-"""What the last character is of all that these expressions find."""
+"""Last characters of all texts that these expressions find."""
 _MENU = re.compile(r"^\s*[\(\[（［]?(?P<key>\d{1,2})(?:[\)\].:]\s+|[）］．：、]\s*+)(?P<label>\S.*)$")
 _MENU_ASK = re.compile(
     r"(?:choice|choose|select|option|number|answer|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE
@@ -339,14 +337,14 @@ LINE_MAX = 1000
 
 
 _BARE = re.compile(r"[>›❯»]{1,3}|[?？]")
-"""A prompt's sign alone; what is asked stands above it."""
+"""A prompt's sign alone; the question stands above it."""
 _WORD = re.compile(r"[^\W_]")
 _OPEN_END = re.compile(r"[?？]$|[:：?？]\s*+[>›❯»]{1,3}$")
-"""How a question ends that the other patterns do not know; before that stand words."""
+"""End of a question that the other patterns do not know; words stand before it."""
 
 
 def asks_in_words(screen: ScreenSnapshot) -> bool:
-    """Whether the cursor's line begins with the sign of a library that asks."""
+    """Returns True if the cursor's line begins with the sign of a library for questions."""
     return SIGNED.match(cursor_line(screen)[1]) is not None
 
 
@@ -366,7 +364,7 @@ def _generic(screen: ScreenSnapshot, *, in_turn: bool) -> Asked | None:
 
 
 def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
-    """The question that `line`, in `row`, is by its words."""
+    """Returns the question in `line`, in `row`, by its words."""
     if line.rstrip()[-1:] not in _ENDS:
         return None
     for pattern, words in _CONFIRM:
@@ -397,19 +395,20 @@ def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
 
 
 def _differ(choices: list[str]) -> bool:
-    """Whether each of `choices` is another one; `1/1`, `2/14` count something."""
+    """Returns True if the `choices` differ; `1/1`, `2/14` count something."""
     numbers = [int(one) for one in choices if one.isdecimal()]
     counts = len(numbers) == len(choices) and numbers != list(range(numbers[0], numbers[0] + len(numbers)))
     return len({one.casefold() for one in choices}) == len(choices) and not counts
 
 
 def _distinct(keys: str) -> bool:
-    """Whether they are letters for options, one of which is the default."""
+    """Returns True if they are letters for options, one of which is the default."""
     return len(set(keys.lower())) == len(keys) and sum(key.isupper() for key in keys) == 1
 
 
 def _signed(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
-    """What the common libraries ask with their sign: words at the cursor, or the number of one of the lines below."""
+    """Returns the question of the common libraries with their sign: words at the cursor, or the number of one of the
+    lines below."""
     at_end = screen.cursor_visible and not screen.lines[screen.cursor[0]][screen.cursor[1] :].strip()
     if SIGNED.match(line) is None or not (at_end or _OFFERED.search(line)):
         return None
@@ -424,7 +423,8 @@ def _signed(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
 
 
 def _bare(screen: ScreenSnapshot, row: int, sign: str) -> Asked:
-    """What is asked above a `sign` alone: a menu, with a line of words below it at most, or a question in words."""
+    """Returns the question above a `sign` alone: a menu, with a line of words below it at most, or a question in
+    words."""
     above = [n for n in range(max(0, row - MENU_ROWS_MAX), row) if screen.lines[n].strip()]
     question = above[-1] if above else row
     words = screen.lines[question].strip() if above else ""
@@ -438,7 +438,7 @@ def _bare(screen: ScreenSnapshot, row: int, sign: str) -> Asked:
 
 
 def _menu(screen: ScreenSnapshot, row: int) -> list[PromptOption]:
-    """The numbered lines directly above `row`."""
+    """Returns the numbered lines directly above `row`."""
     options: list[PromptOption] = []
     for line in reversed(screen.lines[max(0, row - MENU_ROWS_MAX) : row]):
         if (match := _MENU.match(line)) is not None:
@@ -449,7 +449,7 @@ def _menu(screen: ScreenSnapshot, row: int) -> list[PromptOption]:
 
 
 def _inline(line: str) -> list[PromptOption]:
-    """`(1) red (2) blue: `: numbered from 1 on, or they are no choice."""
+    """Returns the choices of `(1) red (2) blue: `: numbered from 1 on, or they are no choice."""
     found = [(_plain(match["key"]), match["label"]) for match in _INLINE.finditer(line)]
     if [key for key, _ in found] != [str(number) for number in range(1, len(found) + 1)]:
         return []
@@ -457,7 +457,7 @@ def _inline(line: str) -> list[PromptOption]:
 
 
 def _plain(text: str) -> str:
-    """Without the width in which Japanese writes letters and digits."""
+    """Returns the text with Japanese wide letters and digits as plain ones."""
     return unicodedata.normalize("NFKC", text)
 
 
@@ -478,21 +478,21 @@ def _asked(kind: str, line: str, options: list[PromptOption], default: str | Non
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 _BOX = re.compile(r"^(?:\[.\]|\(.\)) ")
-"""What is ticked, or not: no part of what the option is called."""
+"""A tick, or an empty box: no part of the option's name."""
 _WORDS = re.compile(r"\{(?:key|text|line)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 EXPLICIT = frozenset({"permission", "trust", "login"})
-"""What is given by a word: an empty answer may come of a script that had none."""
+"""Types that need a word as an answer: an empty answer may come from a script without one."""
 _BREAKS = re.compile(r"(?:\r\n?|\n)+")
-"""Line breaks: what is asked for on one line is answered on one, or the rest would answer what is asked next."""
+"""Line breaks: an answer to a question on one line has one line, or the rest would answer the next question."""
 
 
 def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
-    """What is typed to answer `asked` with `text`, each when the program has shown what came of the one before, and the
-    chosen option's key (None for free text). Nothing is typed for an option of a menu: its mark is moved
-    (`menus.route`).
+    """Returns the pieces to type as an answer to `asked` with `text`, each after the program has shown the effect of
+    the one before, and the chosen option's key (None for free text). Nothing is typed for an option of a menu: its mark
+    is moved (`menus.route`).
 
-    An option is named by its key, its label or an alias of the profile; where nothing else is taken, also by an
+    An option is named by its key, its label or an alias of the profile; if only options are taken, also by an
     unambiguous beginning of its label. Raises InvalidChoice with the options.
     """
     prompt, dialog = asked.prompt, asked.dialog
@@ -559,6 +559,6 @@ def _choose(asked: Asked, text: str) -> str | None:
     if alias is not None and any(option.key == alias for option in options):
         return alias
     if asked.prompt.own_words:
-        return None  # the beginning of a label is what somebody may want to say
+        return None  # the beginning of a label may be a free text
     starting = [key for key, label in labels.items() if label.startswith(wanted)]
     return starting[0] if len(starting) == 1 else None

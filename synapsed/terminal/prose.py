@@ -1,10 +1,9 @@
-"""Reads back the text that a program wrote from how its terminal draws it, wrapped rows joined, as far as that is
-certain.
+"""Reconstructs the text of a program from its drawing on the terminal, wrapped rows joined, as far as it is certain.
 
 A program draws Markdown: marks vanish into bold and colour, a fence loses its language, a paragraph is wrapped to the
-screen. What is plain prose can be put together again, and so can words in bold; at the first thing that has more than
-one source (a list, a table, code, a heading, a break that may be a wrap or a line's end) there is no more text. So what
-is told while a turn runs is the beginning of the answer.
+screen. Plain prose can be reconstructed, and so can words in bold; the text ends at the first element with more than
+one possible source (a list, a table, code, a heading, a break that may be a wrap or a line's end). So the text during a
+turn is the beginning of the answer.
 """
 
 import re
@@ -16,13 +15,13 @@ from itertools import groupby
 from synapsed.terminal.snapshot import OTHER, PLAIN
 
 type Line = tuple[str, str]
-"""A line's text, and of each of its characters how it is drawn: PLAIN, BOLD or OTHER."""
+"""A line's text, and the style of each of its characters: PLAIN, BOLD or OTHER."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """A program wraps its text at `width` columns, or up to `slack` fewer; `breaks`: a row that ends before is the end
-    of a line."""
+    """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a row that ends before is the end of
+    a line."""
 
     width: int
     slack: int = 4
@@ -32,7 +31,8 @@ class Wrapping:
 _STRUCTURE = re.compile(
     r"\s|[-*+•◦‣▪·–—●○■□]\s|\d{1,9}[.)](?:\s|\Z)|[#>|~`=]|[\u2500-\u259f]|\[[ xX]\]|(?:[-*_+]\s*){1,}\Z|!?\[|<"
 )
-"""How a line begins that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a link."""
+"""Beginning of a line that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a
+link."""
 
 _DRAWN = re.compile(r"[\u2500-\u259f]")
 
@@ -41,8 +41,7 @@ _LONG_WORD = 30
 
 
 def certain(lines: Sequence[Line], wrapping: Wrapping) -> str:
-    """The text of `lines`, up to the last whole word of which it is certain how it was written. The last line may be
-    growing."""
+    """Returns the text of `lines`, up to the last whole word whose source is certain. The last line may be growing."""
     text, before = "", ""
     for number, line in enumerate(lines):
         last = number == len(lines) - 1
@@ -67,8 +66,8 @@ def certain(lines: Sequence[Line], wrapping: Wrapping) -> str:
 
 
 def _between(above: str, below: str, wrapping: Wrapping, *, last: bool) -> str | None:
-    """What was written between two rows: a line break where the next word would have had room in the row above, a space
-    (or nothing, where no spaces are used) where it had not; None where that is not certain."""
+    """Returns the source between two rows: a line break if the next word would have had room in the row above, a space
+    (or nothing, in a script without spaces) if it had not; None if it is not certain."""
     word, more = _first_word(below)
     used = columns(above)
     if used + 1 + columns(word) <= wrapping.width - wrapping.slack:
@@ -83,8 +82,8 @@ def _between(above: str, below: str, wrapping: Wrapping, *, last: bool) -> str |
 
 
 def _first_word(line: str) -> tuple[str, bool]:
-    """What is not parted when a row ends: a word, or one character of a script without spaces; and whether something
-    stands behind it."""
+    """Returns the text that is not split at a row's end: a word, or one character of a script without spaces; and True
+    if there is text after it."""
     if is_wide(line[0]):
         return line[0], True
     word = line.split(" ", 1)[0]
@@ -95,7 +94,8 @@ def _first_word(line: str) -> tuple[str, bool]:
 
 
 def _sourced(line: Line) -> tuple[str, bool]:
-    """The line as it was written, and whether that is all of it: bold is `**`, if the line has other words too."""
+    """Returns the line as it was written, and True if that is all of it: bold is `**`, if the line has other words
+    too."""
     text, kinds = line
     runs = [(kind, "".join(char for char, _ in run)) for kind, run in groupby(zip(text, kinds, strict=True), _kind)]
     shown = ""
@@ -115,14 +115,14 @@ def _kind(pair: tuple[str, str]) -> str:
 
 
 def _up_to_last_word(text: str) -> str:
-    """The last word may be half a word, or its mark."""
+    """Returns the text up to its last word, which may be half a word, or its mark."""
     if text and is_wide(text[-1]):
         return text[:-1]
     return text[: max(text.rfind(" "), 0)]
 
 
 def columns(text: str) -> int:
-    """How many columns a terminal takes for it."""
+    """Returns the number of columns that the text takes in a terminal."""
     return sum(2 if is_wide(char) else 0 if unicodedata.combining(char) else 1 for char in text)
 
 

@@ -1,4 +1,4 @@
-"""The Program Status Protocol (OSC 7501): what a program says it is doing, as the set of records a terminal keeps.
+"""The Program Status Protocol (OSC 7501): a program's reports of its activity, as the set of records a terminal keeps.
 
 A report is ``key=value`` pairs joined by ``:``. It replaces the record of its ``id`` whole; the record without an id,
 the root, speaks for the program itself, those below it for its parts (a subagent, a step) and never for the root.
@@ -16,13 +16,12 @@ title, msg  base64 of UTF-8, at most 192 and 2,048 bytes decoded
 
 White space around keys and values does not count. A pair that is malformed or unknown is skipped, and the last of two
 with the same key counts; a report any pair of which breaks a limit, or whose text does not decode or holds control
-characters, does not count. All of it is untrusted: whatever a program prints, a tool's output too, can contain a
-report.
+characters, does not count. All of it is untrusted: any output of a program, a tool's output too, can contain a report.
 
-So where the program's `app` is known, what does not carry it speaks for a part at the most (but for a `clear` without
-any, with which programs leave: it says nothing wrong). Where it is not known, a program that has told its rest is
-believed about its work: until it rests again, what another `app` reports for the root is what one of its tools prints,
-and changes nothing. While it rests, another may be its successor in the same terminal.
+So if the program's `app` is known, a report without it counts for a part at the most (except a `clear` without any,
+with which programs leave: it does no harm). If it is not known, a program that has reported rest is believed about its
+work: until it rests again, reports of another `app` for the root come from its tools, and change nothing. While it
+rests, another may be its successor in the same terminal.
 """
 
 import base64
@@ -54,7 +53,7 @@ _CLEAR = "clear"
 
 
 class ProgramState(StrEnum):
-    """What a program, or a part of it, says it is doing."""
+    """State that a program, or a part of it, reports."""
 
     IDLE = "idle"
     WORKING = "working"
@@ -67,7 +66,7 @@ _ACTIVE = frozenset({ProgramState.WORKING, ProgramState.BLOCKED})
 
 
 class BlockedKind(StrEnum):
-    """What a blocked program waits for."""
+    """Reason why a blocked program waits."""
 
     PERMISSION = "permission"
     QUESTION = "question"
@@ -109,11 +108,11 @@ class ClearRecord:
 
 
 class _Broken(Exception):
-    """A report that breaks a limit: nothing of it counts."""
+    """A report that breaks a limit: it is ignored as a whole."""
 
 
 def parse_report(body: str) -> Record | ClearRecord | None:
-    """What ``body``, the text between ``7501;`` and the terminator, reports; None if it is no valid report."""
+    """Returns the report in ``body``, the text between ``7501;`` and the terminator; None if it is no valid report."""
     try:
         pairs = _pairs(body)
     except _Broken:
@@ -141,7 +140,7 @@ def parse_report(body: str) -> Record | ClearRecord | None:
 
 
 def _pairs(body: str) -> dict[str, str]:
-    """The pairs that are well-formed, texts decoded."""
+    """Returns the pairs that are well-formed, texts decoded."""
     pairs: dict[str, str] = {}
     for part in body.split(":"):
         key, equals, value = part.partition("=")
@@ -156,7 +155,7 @@ def _pairs(body: str) -> dict[str, str]:
 
 
 def _checked(key: str, value: str) -> str:
-    """The value as it counts; an earlier one of two is held to the same rules."""
+    """Returns the value in its valid form; the earlier one of two must be valid, too."""
     match key:
         case "id":
             return _id(value)
@@ -170,7 +169,7 @@ def _checked(key: str, value: str) -> str:
 
 
 def _id(record_id: str) -> str:
-    """One that is outside the grammar is never taken for the root's."""
+    """Returns the id; one that is outside the grammar is never taken for the root's."""
     segments = record_id.split("/")
     if len(record_id) > MAX_ID or len(segments) > MAX_ID_SEGMENTS:
         raise _Broken
@@ -199,7 +198,7 @@ class StatusRecords:
     def __init__(self, records: Sequence[Record] = (), speaker: str | None = None, *, app: str | None = None) -> None:
         self._app = app
         self._records = {record.id: record for record in records[-MAX_RECORDS:]}
-        """By id, the one updated longest ago first."""
+        """Records by id, the one updated longest ago first."""
         self.speaker = speaker
         """The `app` of the root record that rested last."""
 
@@ -207,7 +206,7 @@ class StatusRecords:
     def from_state(
         cls, state: Sequence[Mapping[str, Any]] | None, speaker: str | None = None, *, app: str | None = None
     ) -> "StatusRecords":
-        """The records as `to_state` gave them, none for None, and `speaker` as it was."""
+        """Returns the records as `to_state` gave them, none for None, and `speaker` as it was."""
         records = []
         for fields in state or ():
             kind = fields.get("kind")
@@ -216,30 +215,30 @@ class StatusRecords:
         return cls(records, speaker, app=app)
 
     def to_state(self) -> list[dict[str, Any]]:
-        """The records as JSON values, for a checkpoint."""
+        """Returns the records as JSON values, for a checkpoint."""
         return [asdict(record) for record in self._records.values()]
 
     @property
     def root(self) -> Literal["idle", "working", "done", "blocked", "error"] | None:
-        """The state of the program itself; None where it has reported none."""
+        """State of the program itself; None if it has reported none."""
         record = self._records.get("")
         return record.state.value if record is not None else None
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What parts of the program work at or wait for, in their words or by their ids, the oldest first."""
+        """Active parts of the program, by their titles or their ids, the oldest first."""
         active = (record for record in self._records.values() if record.id and record.state in _ACTIVE)
         return tuple(record.title or record.id for record in active)
 
     def get(self, record_id: str = "") -> Record | None:
-        """The record of an id; of the root without one."""
+        """Returns the record of an id; of the root without one."""
         return self._records.get(record_id)
 
     def __len__(self) -> int:
         return len(self._records)
 
     def report(self, body: str) -> bool:
-        """Take in the body of one report; whether a record changed. What is not valid is ignored."""
+        """Takes the body of one report; returns True if a record changed. Invalid reports are ignored."""
         report = parse_report(body)
         if report is None or self._foreign(report):
             return False
@@ -254,7 +253,7 @@ class StatusRecords:
         return changed
 
     def _foreign(self, report: Record | ClearRecord) -> bool:
-        """Whether it speaks for the program, and is not the program's."""
+        """Returns True if the report speaks for the program, and does not come from it."""
         if report.id:
             return False
         if self._app is not None:
@@ -265,12 +264,13 @@ class StatusRecords:
         return report.app not in (None, root.app)
 
     def clear(self) -> None:
-        """Remove every record: the terminal was reset, or the program is another one."""
+        """Removes every record: the terminal was reset, or the program is another one."""
         self._records.clear()
         self.speaker = None
 
     def ended(self) -> bool:
-        """The program exited, or a shell prompts again: what worked or waited no longer does. Whether a record went."""
+        """Notes that the program exited, or a shell prompts again: working and waiting parts have ended. Returns True
+        if a record was removed."""
         gone = [record.id for record in self._records.values() if record.state in _ACTIVE]
         for record_id in gone:
             del self._records[record_id]

@@ -1,12 +1,12 @@
-"""What a program is told when it asks its terminal something.
+"""Answers to a program's queries of its terminal.
 
-The daemon answers always, and always itself: for colours, the size of a cell and the keyboard as the terminal of the
-person who watches has told them (`OuterTerminal`), for all else in the same way whether somebody watches or not. Some
-questions stay unanswered on purpose:
+The daemon answers always, and always itself: for colours, the size of a cell and the keyboard with the values of the
+viewer's terminal (`OuterTerminal`), for all else in the same way with or without a viewer. Some questions stay
+unanswered on purpose:
 
-- the kitty keyboard protocol, unless somebody watches whose terminal speaks it: programs that hear of it change how
-  keys are encoded;
-- the clipboard, the window's title and graphics: a program's output could be made to type what they hold. For the same
+- the kitty keyboard protocol, unless the viewer's terminal speaks it: programs that get an answer change the encoding
+  of keys;
+- the clipboard, the window's title and graphics: a program's output could be made to type their content. For the same
   reason nothing is repeated in an answer but numbers.
 """
 
@@ -19,16 +19,16 @@ from synapsed.terminal.scanner import QueryKind, QueryReceived
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 CELL_PIXELS = (8, 16)
-"""Width and height of a cell as it is reported where no terminal has told its own: that of a common font."""
+"""Width and height of a cell if no terminal has reported its own: that of a common font."""
 
 VERSION = f"synapsed {__version__}"
-"""The answer to XTVERSION. Programs look for names they know, and know none of this."""
+"""The answer to XTVERSION. Programs look for names they know, and do not know this one."""
 
 _FIXED = {
     QueryKind.DEVICE_ATTRIBUTES: b"\x1b[?62;22c",  # a VT220 with colours
     QueryKind.SECONDARY_ATTRIBUTES: b"\x1b[>1;10;0c",
     QueryKind.VERSION: b"\x1bP>|%b\x1b\\" % VERSION.encode("ascii"),
-    QueryKind.SETTING: b"\x1bP0$r\x1b\\",  # "not a setting that can be told"
+    QueryKind.SETTING: b"\x1bP0$r\x1b\\",  # "no such setting"
 }
 _OF_SCREEN = frozenset({QueryKind.DEVICE_STATUS, QueryKind.MODE, QueryKind.WINDOW, QueryKind.COLOR})
 _READY = b"\x1b[0n"
@@ -36,7 +36,7 @@ _HEXADECIMAL = re.compile(r"[0-9A-Fa-f;]{1,256}")
 _DARK, _LIGHT = 1, 2
 
 NOBODY = OuterTerminal()
-"""Nobody watches whose terminal has told anything."""
+"""No viewer's terminal has reported anything."""
 
 _FOREGROUND, _BACKGROUND, _CURSOR_COLOR = "10", "11", "12"
 
@@ -55,19 +55,19 @@ _UNLIKE_WORDS = (
     r"|(?:(?:4;\d{1,3}|1[012]);)?rgb:[0-9a-f]{4}/[0-9a-f]{4}/[0-9a-f]{4})"
 )
 _LEFT = re.compile(rf"(?:{_UNLIKE_WORDS}|(?>[?>]?\d{{0,4}}[nR]|[01]\$r|7501;\?|\^\[P?|\^G|[\[\]\\])|\s)++")
-"""Answers as they are shown, or as a line editor has left them, which eats what begins or ends like a key. A program
-may show anything: nothing here is tried in two ways."""
+"""Answers as they are shown, or as a line editor has left them, which removes sequences that begin or end like a key. A
+program may show anything: nothing here is tried in two ways."""
 _SURE = re.compile(_UNLIKE_WORDS)
 
 
 def are_answers(text: str) -> bool:
-    """Returns True if `text`, which stands where something is typed, is nothing but what `answer` has given: the
-    program that asked was gone when it came. A single letter that a key may have typed proves nothing."""
+    """Returns True if `text`, which stands in the place of typed text, has only results of `answer`: the program that
+    asked was gone when they came. A single letter that a key may have typed proves nothing."""
     return _LEFT.fullmatch(text) is not None and _SURE.search(text) is not None
 
 
 def is_answer(data: bytes) -> bool:
-    """Whether `data` may be what `answer` gives; nothing else that an emulator says is typed for a program."""
+    """Returns True if `data` may be a result of `answer`; no other output of an emulator is typed for a program."""
     return _ANSWERS.fullmatch(data) is not None
 
 
@@ -77,9 +77,9 @@ def answer(
     outer: OuterTerminal = NOBODY,
     keyboard: Callable[[], int] = int,
 ) -> bytes | None:
-    """The bytes to write to the program, or None for none.
+    """Returns the bytes to write to the program, or None.
 
-    ``look`` gives the screen as it was when the query came: feed it up to ``query.end`` first. It is asked where the
+    ``look`` gives the screen as it was when the query came: feed it up to ``query.end`` first. It is called only if the
     answer depends on it; so is ``keyboard``, for the flags of the kitty keyboard protocol that are set.
     """
     fixed = _FIXED.get(query.kind)
@@ -109,7 +109,7 @@ def _answer_of(query: QueryReceived, screen: ScreenSnapshot, cell: tuple[int, in
 
 
 def scheme(background: Rgb) -> bytes:
-    """What tells a program whether its terminal is dark or light."""
+    """Returns the report of a dark or light terminal for a program."""
     return b"\x1b[?997;%dn" % (_LIGHT if is_light(background) else _DARK)
 
 
@@ -133,7 +133,7 @@ def _device_status(body: str, screen: ScreenSnapshot) -> bytes | None:
 
 
 def _mode(body: str, screen: ScreenSnapshot) -> bytes | None:
-    """DECRPM: 1 set, 2 reset, 0 not known."""
+    """Returns DECRPM: 1 set, 2 reset, 0 not known."""
     private = body.startswith("?")
     number = body.removeprefix("?")
     if not number.isdecimal():  # none, or several
@@ -158,7 +158,7 @@ def _window(body: str, screen: ScreenSnapshot, cell: tuple[int, int]) -> bytes |
 
 
 def _color(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
-    """OSC 10, 11 and 12 answer for themselves; OSC 4 for each palette entry that is asked for."""
+    """Returns the colours. OSC 10, 11 and 12 answer for themselves; OSC 4 for each palette entry in the query."""
     number, *values = query.body.split(";")
     if number == "4":
         pairs = zip(values[::2], values[1::2], strict=False)
@@ -180,5 +180,5 @@ def _color(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
 
 
 def _rgb(color: bytes) -> bytes:
-    """As X11 writes it, with 16 bits a channel."""
+    """Returns the colour in X11's form, with 16 bits a channel."""
     return b"rgb:" + b"/".join(b"%02x%02x" % (channel, channel) for channel in color)

@@ -1,8 +1,8 @@
 """Rows of cells and the state around them, as the bytes that draw them again; `Screen.redraw` joins them.
 
-The emulator has a formatter for this, which is used where it is right: for the scrollback, at its own speed, and for
-the state that nothing else tells (tab stops, margins, character sets, keyboard flags, the pen). It is not used for the
-visible rows, because it leaves out rows that hold colour and no text, and not in its own order, because it sets the
+The emulator has a formatter for this, which is used if it is correct: for the scrollback, at its own speed, and for
+state that has no other source (tab stops, margins, character sets, keyboard flags, the pen). It is not used for the
+visible rows, because it leaves out rows that have colour and no text, and not in its own order, because it sets the
 scrolling region, which homes the cursor, after placing the cursor.
 """
 
@@ -31,7 +31,7 @@ _ATTRIBUTES = (
 
 
 def sgr(style: Cell) -> bytes:
-    """The sequence that sets the pen to ``style`` from any other; palette indexes stay indexes."""
+    """Returns the sequence that sets the pen to ``style`` from any other; palette indexes stay indexes."""
     parts = [b"0"]
     parts += [code for name, code in _ATTRIBUTES if getattr(style, name)]
     if style.underline:
@@ -78,7 +78,7 @@ _WIDE = bytes(width == 2 for width in range(256))
 
 
 def graphemes_of(row: Cells) -> Sequence[str]:
-    """What stands in each column, an empty string in the second one of a wide character and only there.
+    """Returns the text of each column, an empty string in the second one of a wide character and only there.
 
     Narrowing and overwriting leave halves of wide characters behind, which would print as wide or as nothing.
     """
@@ -97,7 +97,7 @@ def graphemes_of(row: Cells) -> Sequence[str]:
 
 
 def render_row(row: Cells, pens: Sequence[bytes], *, full: bool, spacer: bool = False) -> bytes:
-    """One row's cells, printed from its first column with the default pen, which they leave behind.
+    """Returns one row's cells, printed from its first column with the default pen, which is set again at the end.
 
     ``pens[n]`` sets the pen to style n; ``b""`` is the default style. With ``full`` the row is printed to its last
     column, so that printing on wraps into the next, or to the last but one if that is a ``spacer`` before a wide
@@ -120,7 +120,7 @@ def render_row(row: Cells, pens: Sequence[bytes], *, full: bool, spacer: bool = 
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """The state of a terminal that only its formatter tells, each part as the bytes that set it, or empty.
+    """The state of a terminal that only its formatter reports, each part as the bytes that set it, or empty.
 
     ``region`` is (top, bottom) and ``margins`` (left, right), from 0, both inclusive; None: the whole screen.
     """
@@ -136,13 +136,13 @@ class Extras:
 
 _PEN = re.compile(rb"\x1b\[[\d;:]*m")
 _BLANKS_BYTES = 16 * 1024
-"""The end of content in which rows of spaces are looked for."""
+"""Bytes at the end of the content in which rows of spaces are searched."""
 
 
 def blank_rows_below(content: bytes, cols: int, used: int) -> int:
-    """How many rows without text ``content`` ends in: rows that were written, but with spaces only.
+    """Returns the number of rows without text at the end of ``content``: rows that were written, but with spaces only.
 
-    ``used`` is how many columns the text of the row before them takes.
+    ``used`` is the number of columns of the text in the row before them.
     """
     tail, blank = content[-_BLANKS_BYTES:], b""
     while tail:
@@ -166,7 +166,7 @@ _PLAIN_MODES = tuple(mode for mode in DEC if mode not in _DRAWN_FIRST | _NOT_RES
 
 
 def settings(modes: Modes, extras: Extras) -> bytes:
-    """Modes, tab stops, margins and scrolling region, in an order in which none undoes another.
+    """Returns the bytes for modes, tab stops, margins and scrolling region, in an order in which none undoes another.
 
     The cursor is at home afterwards, and 4 (insert) and 25 (the visible cursor) are still to be set.
     """
@@ -191,7 +191,8 @@ def settings(modes: Modes, extras: Extras) -> bytes:
 
 
 def place(cursor: tuple[int, int], modes: Modes, extras: Extras) -> bytes:
-    """The sequence that moves the cursor to (row, column) of the screen, which counts from the margins in mode 6."""
+    """Returns the sequence that moves the cursor to (row, column) of the screen, which counts from the margins in mode
+    6."""
     row, column = cursor
     if 6 in modes.dec:
         row -= extras.region[0] if extras.region else 0
@@ -206,7 +207,7 @@ def colors(
     now: tuple[_RGB, _RGB, bytes],
     default: tuple[_RGB, _RGB, bytes],
 ) -> bytes:
-    """The sequences that set foreground, background and palette where they are no longer the default."""
+    """Returns the sequences that set foreground, background and palette if they are no longer the default."""
     out = [
         b"\x1b]%d;rgb:%02x/%02x/%02x\x1b\\" % (number, *color)
         for number, color, usual in zip((10, 11), now, default, strict=False)

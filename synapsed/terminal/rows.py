@@ -1,8 +1,8 @@
-"""A screen's cells as they are drawn, with their colours worked out, and as rows of a page: runs of cells that look the
+"""A screen's cells as they are drawn, with their final colours, and as rows of a page: runs of cells that look the
 same. Pure.
 
-Cells with anything but ASCII are told one by one, so that a page can give each its columns whatever its font does. Like
-a picture's, a row's text is cleaned of what turns writing around, hides or is no character.
+Cells with anything but ASCII are listed one by one, so that a page can give each its columns with any font. As in a
+picture, a row's text has no characters that reverse or hide text, or are invalid.
 """
 
 import json
@@ -16,20 +16,20 @@ from synapsed.model.picture import Ink, Rgb, Rows
 from synapsed.terminal.snapshot import Cell, Color, ScreenSnapshot
 
 _DIM = 0.6
-"""How much of its colour a dim character keeps, the rest being its background's."""
+"""Share of its colour that a dim character keeps, the rest being its background's."""
 
 _BRIGHT = 8
 """Bold text in one of the palette's first eight colours is drawn in its bright one, as most terminals do."""
 
 _JOINING = "\u200d\ufe0e\ufe0f"
-"""Format characters that say how an emoji is drawn."""
+"""Format characters that select the form of an emoji."""
 
 _MARKS_MAX = 8
 """Combining marks of one cell that are drawn."""
 
 
 def ink_of(cell: Cell, now: ScreenSnapshot) -> Ink:
-    """How the cell is drawn, whatever stands in it."""
+    """Returns the style of the cell, for any text in it."""
     bright = cell.bold and isinstance(cell.fg, int) and cell.fg < _BRIGHT
     foreground = _rgb(cell.fg + _BRIGHT if bright and isinstance(cell.fg, int) else cell.fg, now) or now.foreground
     background = _rgb(cell.bg, now)
@@ -63,12 +63,12 @@ def _mixed(color: Rgb, with_: Rgb) -> Rgb:
 
 @lru_cache(maxsize=4096)
 def drawable(text: str) -> str:
-    """A cell's text without what turns writing around, hides or is no character; U+FFFD where nothing is left."""
+    """Returns a cell's text without characters that reverse or hide text, or are invalid; U+FFFD if nothing is left."""
     return cleaned(text)[: 1 + _MARKS_MAX] or "\ufffd"
 
 
 def cleaned(text: str) -> str:
-    """Without what is no character to be drawn, or turns writing around."""
+    """Returns the text without invalid characters and those that reverse text."""
     return "".join(char for char in text if char in _JOINING or unicodedata.category(char) not in _UNDRAWN)
 
 
@@ -83,15 +83,15 @@ Run = tuple[int, str | list[str], str, str, int, str]
 
 
 class CellRun(NamedTuple):
-    """Cells of a row that have one style: what each holds, an empty string in the second column of a wide one."""
+    """Cells of a row that have one style, with the text of each: an empty string in the second column of a wide one."""
 
     style: Cell
-    """Of the first of them; its text says nothing."""
+    """Style of the first of them; its text is ignored."""
     graphemes: tuple[str, ...]
 
 
 def written(pieces: Iterable[CellRun], now: ScreenSnapshot) -> str:
-    """The JSON of one row."""
+    """Returns the JSON of one row."""
     runs = [run for piece in pieces for run in _runs(piece, now)]
     while runs and _is_blank(runs[-1]):
         runs.pop()

@@ -1,4 +1,4 @@
-"""What a program tells or asks its terminal, read out of its output.
+"""Reads a program's reports to and queries of its terminal out of its output.
 
 `Scanner` turns a stream of bytes, cut anywhere, into events, by the sequences that `tokenizer` finds in it. ENQ is not
 read: it asks for an answerback, which is empty.
@@ -28,7 +28,7 @@ _STATUS_FRAME = len("\x1b]7501;") + len("\x1b\\")
 
 
 class QueryKind(Enum):
-    """What a program asks its terminal. `QueryReceived.body` holds the parameters, as said for each."""
+    """Query of a program to its terminal. `QueryReceived.body` has the parameters, as described for each."""
 
     DEVICE_ATTRIBUTES = "DA1"
     SECONDARY_ATTRIBUTES = "DA2"
@@ -58,21 +58,21 @@ class ProgressState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScanEvent:
-    """Something the stream said. ``end`` is the offset behind it in the chunk that was fed last."""
+    """An event in the stream. ``end`` is the offset after it in the chunk that was fed last."""
 
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class StatusReported(ScanEvent):
-    """OSC 7501: ``body`` is what stands between ``7501;`` and the terminator, unparsed (see `psp`)."""
+    """OSC 7501: ``body`` is the text between ``7501;`` and the terminator, unparsed (see `psp`)."""
 
     body: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressChanged(ScanEvent):
-    """OSC 9;4. ``percent`` is None where the state has none or it was not said."""
+    """OSC 9;4. ``percent`` is None if the state has none or it is missing."""
 
     state: ProgressState
     percent: int | None
@@ -158,7 +158,7 @@ class Scanner:
         self._tokenizer = Tokenizer()
 
     def feed(self, data: bytes) -> list[ScanEvent]:
-        """The events that ``data`` completes, in the order of the stream."""
+        """Returns the events that ``data`` completes, in the order of the stream."""
         whole = self._tokenizer.take(data)
         if b"\x1b" not in whole:
             return []
@@ -171,7 +171,7 @@ class Scanner:
 
 
 def _read(token: Token | None) -> ScanEvent | None:
-    """The event that it is; where, is not known here."""
+    """Returns the event of a token, without its place, which is not known here."""
     end = 0
     match token:
         case ControlSequence(b"?", _, b"", b"h") if _EDITING in token.values:

@@ -1,4 +1,4 @@
-"""A screen, in the formats in which it is asked for: text, a redraw, a document, rows, a picture. Pure."""
+"""A screen in the formats of requests: text, a redraw, a document, rows, a picture. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +11,8 @@ from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 
 def shown(screen: Screen, fmt: ScreenForm) -> Shown:
-    """Text, lines with colours, a redraw for a terminal of that size, a document of lines, cursor and modes, a picture
-    to be drawn, or rows of a page."""
+    """Returns text, lines with colours, a redraw for a terminal of that size, a document of lines, cursor and modes, a
+    picture to be drawn, or rows of a page."""
     now = screen.snapshot()
     if fmt == "text":
         return now.text()
@@ -28,7 +28,7 @@ def shown(screen: Screen, fmt: ScreenForm) -> Shown:
 
 
 def document(screen: Screen) -> dict[str, Any]:
-    """Lines, cursor and modes."""
+    """Returns lines, cursor and modes."""
     now = screen.snapshot()
     return {
         "cols": now.cols,
@@ -41,14 +41,14 @@ def document(screen: Screen) -> dict[str, Any]:
 
 
 def kept(checkpoint: Checkpoint) -> Screen:
-    """The screen that was kept."""
+    """Returns the kept screen."""
     screen = Screen(checkpoint.cols, checkpoint.rows)
     screen.feed(checkpoint.redraw)
     return screen
 
 
 def picture(screen: Screen) -> Picture:
-    """What `screen` shows now."""
+    """Returns the present picture of `screen`."""
     now = screen.snapshot()
     lines = tuple(_line(screen.row_cells(row), now) for row in range(now.rows))
     return Picture(

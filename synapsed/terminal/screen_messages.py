@@ -1,6 +1,6 @@
-"""Types of what is told to a screen, and asked of it, by modules that do not have its emulator.
+"""Types of notes and requests to a screen, for modules that do not have its emulator.
 
-Everything is done in the order in which it was asked for, so that an answer shows all the output that was fed before.
+Everything is done in its order, so that an answer includes all the output that was fed before.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,19 +15,19 @@ from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
 from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look, TerminalReply
 
-# --- what is told ----------------------------------------------------------------------------------------------------
+# --- notes -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class KeysTyped:
-    """Keys went to the program: what appears now in its composer may be what they have brought."""
+    """Keys went to the program: text that appears now in its composer may come from them."""
 
     now: float
 
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """What stops the running turn was typed: from now on a screen that stands still is proof."""
+    """Keys to stop the running turn were typed: from now on a screen that stands still is proof."""
 
     now: float
 
@@ -59,7 +59,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class InBackground:
-    """A side channel told what the program runs in its background now."""
+    """A side channel reported the present background tasks of the program."""
 
     names: tuple[str, ...]
 
@@ -72,35 +72,35 @@ type Note = KeysTyped | StopAsked | StopOver | TurnOpened | TurnClosed | InBackg
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a look is to know that the screen does not show; `now` is monotonic seconds."""
+    """Facts for a look that the screen does not show; `now` is monotonic seconds."""
 
     now: float
     in_turn: bool = False
     """A message was submitted, and its turn is not over."""
     facts: TerminalFacts | None = None
-    """Who reads the terminal, where that is asked."""
+    """Processes that read the terminal, if they were asked for."""
     learned: tuple[LearnedPrompt, ...] = ()
     """The prompts that are known of a program that no profile describes."""
     given_back: Literal["program", "command"] | None = None
-    """As of `Observation`, by the kernel."""
+    """Field of `Observation`, from the kernel."""
     kernel: Word | None = None
-    """The same."""
+    """Field of `Observation`, too."""
     unbegun: str | None = None
-    """The message that was submitted, while no channel has told that its turn began."""
+    """The submitted message, until a channel reports that its turn began."""
     kinds: bool = False
     """`Look.kinds` is wanted."""
     whole: bool = False
-    """No look is wanted while the program is in the middle of a frame."""
+    """True if no look is wanted while the program is in the middle of a frame."""
 
     @property
     def known(self) -> tuple[object, ...]:
-        """All but when it is asked, and how much is wanted: it stays the same over many looks."""
+        """All but the time and the extent of the request: it stays the same over many looks."""
         return self.in_turn, self.facts, self.learned, self.given_back, self.kernel, self.unbegun
 
 
 @dataclass(frozen=True, slots=True)
 class LinesRead:
-    """An answer that was read; so many lines of its beginning are `missing`."""
+    """An answer that was read; `missing` is the number of lines that its beginning lacks."""
 
     text: str
     missing: int = 0
@@ -128,7 +128,7 @@ class Redraw:
     offset: int
 
     def rest(self, offset: int, data: bytes) -> bytes:
-        """What of the output `data` at `offset` comes after it."""
+        """Returns the part of the output `data` at `offset` that comes after it."""
         return data[max(0, self.offset - offset) :]
 
 
@@ -137,7 +137,7 @@ class Redraw:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Output is drawn up to `offset`; `replies` answer what the program asked in it."""
+    """Output is drawn up to `offset`; `replies` answer the program's queries in it."""
 
     offset: int
     replies: Sequence[TerminalReply] = ()
@@ -145,14 +145,14 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Harmed:
-    """Output ended the emulator: some of it is passed over from now on."""
+    """Output ended the emulator: some of it is skipped from now on."""
 
     harm: Harm
 
 
 @dataclass(frozen=True, slots=True)
 class Incomplete:
-    """Output could not be read back when the screen was drawn once more: what it showed is missing."""
+    """Output could not be read back when the screen was drawn once more: its text is missing."""
 
 
 type StageEvent = Drawn | Harmed | Incomplete
@@ -160,81 +160,82 @@ type StageEvent = Drawn | Harmed | Incomplete
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is known of a screen before anything is drawn."""
+    """Known facts of a screen before anything is drawn."""
 
     offset: int
-    """Where the output begins that it is to be fed."""
+    """Offset at which the output begins that it will get."""
     started: bool = False
     """It was kept after the program had started."""
     harm: Harm | None = None
-    """Output of this launch that is passed over."""
+    """Output of this launch that is skipped."""
     size: tuple[int, int] | None = None
     """Columns and rows with which it was kept."""
     asked: Any = None
-    """What the daemon before has kept with it of what was asked (`Asking.kept`)."""
+    """State of questions that the daemon before has kept with it (`Asking.kept`)."""
     misread: Any = None
-    """The same of what was pasted, and is not in the composer (`Misreading.left`)."""
+    """The same for pasted text that is missing in the composer (`Misreading.left`)."""
 
 
 class Stage(Protocol):
-    """The screen of one launch of a program. Nothing of it blocks: what is told is drawn when its turn comes, what is
-    asked is answered then. Once it is closed nothing is answered any more."""
+    """The screen of one launch of a program. No call blocks: output is drawn and requests are answered in their turn.
+    Once it is closed no request is answered."""
 
     start: Start
 
     @property
     def drawn_from(self) -> float:
-        """The offset from which on output may be given to an emulator, for the screen and for answers; 0 if nothing is
-        passed over."""
+        """Offset from which on output may be given to an emulator, for the screen and for answers; 0 if nothing is
+        skipped."""
         ...
 
     def open(self, told: Callable[[StageEvent], None]) -> None:
-        """`told` is called in the event loop, in order."""
+        """Begins; `told` is called in the event loop, in order."""
         ...
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """The program wrote `data` at `offset`; `continues`: with what was fed last it is one piece."""
+        """Takes output of the program at `offset`; `continues`: it is one piece with the last one."""
         ...
 
     def pass_over(self, offset: int) -> None:
-        """Output that ends before `offset`, and is not drawn yet, is not drawn any more: nobody waits for it."""
+        """Drops output that ends before `offset`, and is not drawn yet: no caller waits for it."""
         ...
 
     def note(self, note: Note) -> None: ...
 
     def resize(self, cols: int, rows: int, at: int | None = None) -> None:
-        """The window has that size from output `at` on; None: from here on."""
+        """Sets the size of the window from output `at` on; None: from here on."""
         ...
 
     async def look(self, ask: Ask) -> Look | None:
-        """None in the middle of a frame, where a whole one is wanted."""
+        """Returns a look; None in the middle of a frame if a whole one is wanted."""
         ...
 
     async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
-        """The evidence behind the last look's verdict, strongest channel first."""
+        """Returns the evidence behind the last look's verdict, strongest channel first."""
         ...
 
     async def checkpoint(self) -> Checkpoint:
-        """The screen as redraw bytes, at the offset of its last whole sequence."""
+        """Returns the screen as redraw bytes, at the offset of its last whole sequence."""
         ...
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
-        """The screen for a terminal of its size, `notice` over its last rows; `alone`: without the main one beneath
-        an alternate screen, and on whichever that terminal is."""
+        """Returns the screen for a terminal of its size, `notice` over its last rows; `alone`: without the main one
+        beneath an alternate screen, and on that terminal's present screen."""
         ...
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        """The bytes that show the screen in a terminal of another size, with rows of a notice over its last ones."""
+        """Returns the bytes that show the screen in a terminal of another size, with rows of a notice over its last
+        ones."""
         ...
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
-        """As of `Screen.text`."""
+        """Returns the text of `Screen.text`."""
         ...
 
     async def shown(self, fmt: ScreenForm, *, as_drawn: bool = False) -> Shown: ...
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
-        """The answer that an emulator of its own reads, as wide and as tall as the screen."""
+        """Returns the answer that an emulator of its own reads, as wide and as tall as the screen."""
         ...
 
     async def close(self) -> None: ...

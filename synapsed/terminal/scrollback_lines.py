@@ -1,9 +1,9 @@
-"""What a program has printed, as lines with their colours, for somebody who looks back.
+"""Earlier output of a program, as lines with their colours, for scrolling back.
 
-The emulator of the daemon keeps about a thousand rows, as they really were; what is older is printed again from the
-spool, in the width of now. Both are put together where they overlap. Pure, but for `main`: a program of its own,
-because looking back through megabytes takes its time, and because output may harm an emulator: that process has no
-rights when it draws.
+The emulator of the daemon keeps about a thousand rows, as they really were; older output is printed again from the
+spool, in the present width. Both are joined at their overlap. Pure, but for `main`: a program of its own, because
+looking back through megabytes takes its time, and because output may harm an emulator: that process has no rights when
+it draws.
 """
 
 import json
@@ -18,10 +18,10 @@ CPU_S = 30
 """Seconds that it may compute."""
 
 KEPT = 20_000
-"""Rows that are kept of what is printed again."""
+"""Rows that are kept of the output printed again."""
 
 OVERLAP = 8
-"""Lines in a row by which the two are recognized to be the same."""
+"""Number of equal lines in a row that identify the overlap."""
 
 _SGR = re.compile(r"\x1b\[([\d;:]*)m")
 _OTHER = re.compile(
@@ -30,7 +30,7 @@ _OTHER = re.compile(
 
 
 def lines_of(screen: Screen) -> list[str]:
-    """The lines of a screen and of what is above it, each with the sequences that colour it and nothing else."""
+    """Returns the lines of a screen and of the rows above it, each with its colour sequences only."""
     lines: list[str] = []
     pen = ""
     for raw in screen.formatted().decode("utf-8", "replace").split("\r\n"):
@@ -49,7 +49,8 @@ def plain(line: str) -> str:
 
 
 def joined(older: Sequence[str], newer: Sequence[str]) -> list[str]:
-    """`older`, which goes as far as `newer` does and begins before it, up to where that begins, then `newer`."""
+    """Returns `older`, which goes as far as `newer` does and begins before it, up to the beginning of that, then
+    `newer`."""
     head = [plain(line).rstrip() for line in newer[:OVERLAP]]
     texts = [plain(line).rstrip() for line in older]
     for at in range(len(texts) - len(head), -1, -1):
@@ -59,12 +60,12 @@ def joined(older: Sequence[str], newer: Sequence[str]) -> list[str]:
 
 
 def lines_from(shown: bytes, output: bytes, cols: int, rows: int) -> list[str]:
-    """All the lines there are: `shown` draws the screen with the rows above it, `output` led to it."""
+    """Returns all the lines: `shown` draws the screen with the rows above it, `output` led to it."""
     now, again = Screen(cols, rows, scrollback_lines=KEPT), Screen(cols, rows, scrollback_lines=KEPT)
     now.feed(shown)
     newer = lines_of(now)
     if now.snapshot().alternate:
-        # Nothing scrolls off a full-screen program: what is above it is what was printed before it began.
+        # Nothing scrolls off a full-screen program: the rows above it were printed before it began.
         again.feed(output + b"\x1b[?1049l")
         return [*lines_of(again), *newer]
     again.feed(output)

@@ -12,7 +12,7 @@ DEC = (
 """The DEC private modes this terminal knows."""
 
 DEC_DEFAULT = frozenset({7, 25, 1007, 1035, 1036})
-"""Those that are set in a fresh terminal."""
+"""Private modes that are set in a fresh terminal."""
 
 ANSI = (2, 4, 12, 20)
 """The ANSI modes this terminal knows; 12 is set in a fresh one."""
@@ -27,16 +27,16 @@ class Modes:
 
     @property
     def bracketed_paste(self) -> bool:
-        """Whether the program wants pastes marked (2004)."""
+        """True if the program wants pastes marked (2004)."""
         return 2004 in self.dec
 
     @property
     def synchronized(self) -> bool:
-        """Whether the program is in the middle of a frame (2026)."""
+        """True if the program is in the middle of a frame (2026)."""
         return 2026 in self.dec
 
     def state(self, number: int, *, ansi: bool = False) -> bool | None:
-        """Whether a mode is set; None for one that this terminal does not know."""
+        """Returns True if a mode is set; None for one that this terminal does not know."""
         known, on = (ANSI, self.ansi) if ansi else (DEC, self.dec)
         return number in on if number in known else None
 
@@ -49,17 +49,16 @@ are too many, and two rows too few."""
 
 
 def bounded(cols: int, rows: int) -> tuple[int, int]:
-    """Returns the columns and rows of a screen where these are wanted: of too many cells it has fewer rows."""
+    """Returns the allowed columns and rows for a screen of this size: one with too many cells has fewer rows."""
     cols = min(max(cols, 1), COLS_MAX)
     return cols, min(max(rows, ROWS_MIN), ROWS_MAX, CELLS_MAX // cols)
 
 
 PLAIN, BOLD, OTHER = ".", "b", "x"
-"""How a character is drawn: as ordinary text (in the default colour, or one nearly white or black), in bold, or in
-another way."""
+"""Style of a character: ordinary text (in the default colour, or one nearly white or black), bold, or another."""
 
 type Color = int | tuple[int, int, int] | None
-"""None: the terminal's default; an index into the palette (0 to 255); or red, green, blue."""
+"""Default of the terminal (None); an index into the palette (0 to 255); or red, green, blue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +86,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ScreenSnapshot:
-    """What the screen shows at one moment.
+    """The screen at one moment.
 
     ``lines`` are the visible rows, wide characters as one character each (so a column is not an index: see
     `Screen.row_cells`). ``wrapped[i]`` says that row i goes on in row i + 1; such a row keeps the spaces at its end,
-    all others are right-stripped, so joining is concatenation. ``cursor`` is (row, column), from 0; the column is where
-    the next character goes, or the last one while the row is full. ``palette`` holds 256 colours of three bytes.
+    all others are right-stripped, so joining is concatenation. ``cursor`` is (row, column), from 0; the column is the
+    place of the next character, or the last one while the row is full. ``palette`` holds 256 colours of three bytes.
     """
 
     cols: int
@@ -109,6 +108,6 @@ class ScreenSnapshot:
     palette: bytes = field(repr=False)
 
     def text(self) -> str:
-        """The visible rows as lines, those that were wrapped joined, without the blank ones at the end."""
+        """Returns the visible rows as lines, wrapped ones joined, without the blank ones at the end."""
         ends = ("" if joined else "\n" for joined in self.wrapped)
         return "".join(line + end for line, end in zip(self.lines, ends, strict=True)).rstrip("\n")

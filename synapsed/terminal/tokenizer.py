@@ -1,9 +1,9 @@
 """Takes a terminal's output apart as the state machine of the VT500 does, which terminals share. Pure.
 
-`Tokenizer.take` cuts a stream, fed in any chunks, behind its last whole character and sequence; `tokens` reads the
+`Tokenizer.take` cuts a stream, fed in any chunks, after its last whole character and sequence; `tokens` reads the
 sequences of such a piece. Nothing looks at text: ESC begins a new sequence in every state, so that the expression
 engine passes from one to the next, over the sequences of `PLAIN_CONTROLS` and `PLAIN_ESCAPES` too, which fill most
-output and mean nothing but how it looks.
+output and only change its look.
 
 Control characters inside a sequence are executed where it stands, before it, or passed over inside a string; CAN and
 SUB abort it, and so does an ESC that does not end a string; DEL and bytes beyond ASCII are passed over. The C1 controls
@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 MAX_SEQUENCE: Final = 64 * 1024
-"""Bytes of a string at the most, where nothing else is said; a longer one is dropped up to its end, as is a longer
-sequence than `MAX_CONTROL`."""
+"""Default limit of bytes of a string; a longer one is dropped up to its end, as is a longer sequence than
+`MAX_CONTROL`."""
 
 MAX_CONTROL: Final = 8 * 1024
 
@@ -25,7 +25,7 @@ PLAIN_CONTROLS: Final = rb"@ABCDEFGHIKLMPSTXZ`abdefgmrsu"
 """Final characters of control sequences with numbers alone: colours, the cursor, inserting and deleting, regions."""
 
 PLAIN_ESCAPES: Final = rb"[78=>DEHMNOno|}~]|[()*+][0-~]|[-./][0-~]|\#[34568]"
-"""The same behind ESC alone: the saved cursor, keypads, tabs, character sets, sizes of lines."""
+"""The same for plain ESC sequences: the saved cursor, keypads, tabs, character sets, sizes of lines."""
 
 _STRAY = rb"\x00-\x17\x19\x1c-\x1f\x7f-\xff"
 """Characters that have no place in a sequence."""
@@ -49,7 +49,7 @@ _CROOKED = re.compile(
     _GRAMMAR % rb"(?!\[[<-?]?+[\d:;]{0,256}+[ -/]{0,8}+[@-~]|[ -/]{0,8}+[0-OQ-WYZ\\`-~]"
     rb"|\][^\x00-\x1f\x7f]{0,512}+(?:\x07|\x1b\\))"
 )
-"""Passes over all that is as it is meant."""
+"""Skips all sequences in their proper form."""
 
 # Matched at the last ESC of a piece, to its end: the sequence has begun and is not over.
 _UNFINISHED = re.compile(
@@ -75,7 +75,7 @@ _STRAYS = bytes([*range(0x18), 0x19, *range(0x1C, 0x20), 0x7F, *range(0x80, 0x10
 _NO_EFFECT = bytes([*range(7), *range(0x10, 0x1B), *range(0x1C, 0x20), 0x7F])
 """Control characters that terminals pass over, outside of sequences. (ENQ asks for an answer.)"""
 NOTHING: Final = b"\x00"
-"""Stands for what is taken out, until the text is `cleaned`: what stands around it must not become one character."""
+"""Stands for removed bytes, until the text is `cleaned`: the bytes around them must not become one character."""
 
 _C1_LEAD = b"\xc2"
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
@@ -97,12 +97,12 @@ class ControlSequence(NamedTuple):
 
     @property
     def values(self) -> list[int]:
-        """The numbers, without those that have parts; of one with more digits than any has, the first few."""
+        """Returns the numbers, without those that have parts; of a number with too many digits, the first few."""
         return [int(number.lstrip(b"0")[:9] or b"0") for number in self.numbers.split(b";") if b":" not in number]
 
 
 class EscapeSequence(NamedTuple):
-    """``ESC``, and all that is behind it."""
+    """``ESC``, and all the rest of the sequence."""
 
     rest: bytes
 
@@ -121,7 +121,7 @@ class SystemCommand(NamedTuple):
 
 
 class ControlString(NamedTuple):
-    """``DCS``, ``SOS``, ``PM`` or ``APC``: `kind` is the letter behind ESC."""
+    """``DCS``, ``SOS``, ``PM`` or ``APC``: `kind` is the letter after ESC."""
 
     kind: bytes
     body: bytes
@@ -133,8 +133,8 @@ class ControlString(NamedTuple):
 type Token = ControlSequence | EscapeSequence | SystemCommand | ControlString
 
 type Found = tuple[int, int, bytes, Token | None]
-"""A sequence: its beginning and end, the control characters in it that are executed, and what it is, or None where it
-was aborted, is too long, or has a form that none has."""
+"""A sequence: its beginning and end, the control characters in it that are executed, and its token, or None if it was
+aborted, is too long, or has an invalid form."""
 
 SHORT: Final = 48
 """Bytes of a sequence that is remembered at the most, as programs write the same ones over and over."""
@@ -160,7 +160,7 @@ def _remembered(sequence: bytes) -> tuple[bytes, Token | None]:
 
 
 def _parsed(match: re.Match[bytes]) -> tuple[bytes, Token | None]:
-    """Returns what is executed in a sequence, and what it is."""
+    """Returns the executed control characters of a sequence, and its token."""
     straight: re.Match[bytes] | None = match
     executed = b""
     if (tail := match["tail"]) is not None:
@@ -182,7 +182,7 @@ def _token(match: re.Match[bytes]) -> Token | None:
 
 
 def straightened(whole: bytes) -> bytes:
-    """Returns `whole`, which `Tokenizer.take` gave, with each sequence as it is meant, and `cleaned`."""
+    """Returns `whole`, which `Tokenizer.take` gave, with each sequence in its proper form, and `cleaned`."""
     parts, at = [], 0
     for start, end, executed, token in tokens(whole, without=_CROOKED):
         parts += [whole[at:start], executed, bytes(token) if token is not None else NOTHING]
@@ -194,7 +194,7 @@ def cleaned(data: bytes) -> bytes:
     """Returns `data`, whole sequences and text, as valid UTF-8, without control characters that do nothing.
 
     Each invalid part of a character is U+FFFD, and so is each C1 control: terminals differ in what they do with one,
-    some begin a sequence, most do nothing. What stands for it has a width that all of them know.
+    some begin a sequence, most do nothing. The replacement has the same width in all of them.
     """
     if not data.isascii():
         # First of all: a control character, whether it does anything or not, ends the character that it comes into.
@@ -208,21 +208,20 @@ def cleaned(data: bytes) -> bytes:
 
 
 class Tokenizer:
-    """Cuts a stream where it may be cut; one for each. Any chunking gives the same sequences and the same text.
+    """Cuts a stream at allowed places; one for each stream. Any chunking gives the same sequences and the same text.
 
-    An unfinished sequence waits for its end, a string of at most `limit` bytes. Of a longer one nothing is kept, and
-    nothing passes.
+    An unfinished sequence waits for its end, a string of at most `limit` bytes. A longer one is dropped as a whole.
     """
 
     def __init__(self, limit: int = MAX_SEQUENCE) -> None:
         self._limit = limit
         self._held = bytearray()
         self._inside: re.Pattern[bytes] | None = None
-        """Finds the end of the string that is held, or of what is dropped."""
+        """Pattern for the end of the string that is held, or that is being dropped."""
         self._drops = False
         """True while a sequence goes on that is too long."""
         self.begin = 0
-        """The offset in the chunk of what was taken last, below 0 where that came earlier."""
+        """Offset in the chunk of the data that was taken last, below 0 if it began earlier."""
 
     @property
     def pending(self) -> bytes:
@@ -230,7 +229,7 @@ class Tokenizer:
         return bytes(self._held)
 
     def take(self, data: bytes) -> bytes:
-        """Returns what is whole now, as it came, behind what was whole before."""
+        """Returns the data that is whole now, unchanged, and follows the data returned before."""
         dropped = 0
         if self._inside is not None:
             found = self._inside.search(data)
@@ -270,14 +269,14 @@ class Tokenizer:
         return cut
 
     def _bound(self, ending: re.Pattern[bytes], size: int, most: int) -> None:
-        """Drop what is held where it is too long, up to its end."""
+        """Drops held data that is too long, up to its end."""
         if size > most:
             self._held.clear()
             self._inside, self._drops = ending, True
 
 
 def incomplete_character(data: bytes) -> int:
-    """The offset of the UTF-8 character that ``data`` ends inside of; ``len(data)`` if it ends in none."""
+    """Returns the offset of the UTF-8 character that ``data`` ends inside of; ``len(data)`` if it ends in none."""
     end = len(data)
     for length in range(1, min(_LONGEST_CHARACTER, end + 1)):
         byte = data[end - length]
@@ -288,7 +287,7 @@ def incomplete_character(data: bytes) -> int:
 
 
 def _character_length(lead: int) -> int:
-    """Bytes of the UTF-8 character that begins with ``lead``; 1 where none does."""
+    """Returns the bytes of the UTF-8 character that begins with ``lead``; 1 if none does."""
     if 0xC2 <= lead <= 0xDF:
         return 2
     if 0xE0 <= lead <= 0xEF:

@@ -1,9 +1,10 @@
-"""What a program tells of its turns: which one is open, by its side channels, and whether that was asked to stop; and
-in its own chrome that one failed, or was interrupted. Pure: what the screen says against an open turn is `verdict`'s.
+"""Signs of a program's turns: the open turn, by its side channels, and a request to stop it; and messages in its own
+chrome (the fixed parts of its screen) that a turn failed, or was interrupted. Pure. `verdict` has the screen's signs
+against an open turn.
 
-Such words stay on the screen when the next turn has begun. What stands below the turn's message is of this turn; where
-the message is not to be seen (a placeholder stands for it, a character is shown as another), the marks that were there
-when it was submitted are not.
+Such words stay on the screen when the next turn has begun. Words below the turn's message belong to this turn; if the
+message is not on the screen (a placeholder stands for it, a character is shown as another), the marks that were there
+when it was submitted do not.
 """
 
 import re
@@ -15,8 +16,8 @@ from synapsed.terminal.answer import position_below
 from synapsed.terminal.look import Look
 
 REPORTED_LATE_S = 5.0
-"""A prompt that is reported as accepted so soon after its turn was asked to stop may be of that turn: a hook takes its
-time to start on a busy machine."""
+"""Seconds after a request to stop in which a prompt that is reported as accepted may belong to the stopped turn: a hook
+takes its time to start on a busy machine."""
 
 
 class OpenTurn:
@@ -24,62 +25,63 @@ class OpenTurn:
 
     def __init__(self) -> None:
         self.channel: str | None = None
-        """The one that told that a turn began; None while none is open."""
+        """The channel that reported the turn's beginning; None while none is open."""
         self.lost_ns: int | None = None
-        """When the end of the open turn was found to be lost (CLOCK_MONOTONIC); None while its channel is believed."""
+        """Time at which the end of the open turn was found to be lost (CLOCK_MONOTONIC); None while its channel is
+        believed."""
         self.stop_asked_at: float | None = None
-        """When the turn was asked to stop."""
+        """Time at which the turn was asked to stop."""
 
     def told(self, fact: ChannelFact) -> None:
-        """A side channel reported."""
+        """Takes a report of a side channel."""
         if isinstance(fact, PromptAccepted):
             self.opened(fact.channel, fact.at_ns)
         elif isinstance(fact, TurnAnswered | TurnEnded | TurnFailed | TurnInterrupted):
             self.closed()
 
     def opened(self, channel: str, at_ns: int) -> None:
-        """`channel` reported at `at_ns` that the program had taken a prompt."""
+        """Notes that `channel` reported at `at_ns` that the program had taken a prompt."""
         if self.lost_ns is not None and at_ns < self.lost_ns:
-            return  # told late: of the turn that is over
+            return  # a late report, of the turn that is over
         self.channel = channel
         self.lost_ns = None
         if self.stop_asked_at is not None and at_ns > (self.stop_asked_at + REPORTED_LATE_S) * 1e9:
             self.stop_over()
 
     def closed(self) -> None:
-        """A channel reported that the program's turn is over."""
+        """Notes that a channel reported the end of the program's turn."""
         self.channel = None
 
     def asked_to_stop(self, now: float) -> None:
-        """What stops the running turn was typed."""
+        """Notes that the keys to stop the running turn were typed."""
         self.stop_asked_at = now
 
     def stop_over(self) -> None:
-        """The turn that was asked to stop has ended, or goes on."""
+        """Notes that the turn that was asked to stop has ended, or goes on."""
         self.stop_asked_at = None
 
 
 CHROME_ROWS = 40
-"""How far up from the bottom the program's own words for an error or an interruption are looked for."""
+"""Rows from the bottom in which the program's own words for an error or an interruption are searched."""
 
 type Marks = tuple[int, int]
-"""How many of an error, and how many of an interruption."""
+"""Number of error marks, and number of interruption marks."""
 
 NONE: Marks = (0, 0)
 
 type Said = tuple[tuple[str, str] | None, bool]
-"""An error as (code, words), or None; whether the turn was interrupted."""
+"""An error as (code, words), or None; and True if the turn was interrupted."""
 
 
 def marks_in(profile: Profile, rows: Sequence[str]) -> Marks:
-    """The marks on a screen."""
+    """Returns the marks on a screen."""
     text = "\n".join(rows[-CHROME_ROWS:])
     return len(_errors(profile, text)), sum(1 for _ in _interruptions(profile, text))
 
 
 def read_chrome(profile: Profile, rows: Sequence[str], message: str, old: Marks = NONE) -> Said:
-    """What is said below `message`, as it was typed. `old`: of the marks on the screen so many, from the top, are of
-    earlier turns; they count where the message is not to be seen."""
+    """Returns the messages below `message`, as it was typed. `old`: number of marks on the screen, from the top, that
+    belong to earlier turns; it is used if the message is not on the screen."""
     rows = rows[-CHROME_ROWS:]
     below = position_below(_without_chrome(profile, rows), message, profile.answer.start)
     text = "\n".join(rows[below or 0 :])
@@ -90,7 +92,8 @@ def read_chrome(profile: Profile, rows: Sequence[str], message: str, old: Marks 
 
 
 def _without_chrome(profile: Profile, rows: Sequence[str]) -> list[str]:
-    """Returns the rows, blank those that begin with the program's own words, which may have a short message in them."""
+    """Returns the rows, with blanks for those that begin with the program's own words, which may have a short message
+    in them."""
     text = "\n".join(rows)
     marks = [*_errors(profile, text), *(match.start() for match in _interruptions(profile, text))]
     before = [text[:at].split("\n") for at in marks]
@@ -99,8 +102,7 @@ def _without_chrome(profile: Profile, rows: Sequence[str]) -> list[str]:
 
 
 def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | None:
-    """The words with which a hook of the person's refused `message`: they stand in the place of an answer. None where
-    they do not."""
+    """Returns the words with which a hook of the person's refused `message`, in the place of an answer, or None."""
     pattern, start = profile.delivery.refused, profile.answer.start
     below = position_below(rows, message, start) if pattern is not None else None
     if pattern is None or start is None or below is None:
@@ -111,8 +113,8 @@ def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | 
 
 
 def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) -> Said:
-    """What is said of the turn of `message`. Of one that ended well, as the program's status record has it, nothing:
-    what reads like that is the answer."""
+    """Returns the messages about the turn of `message`; none for a turn that ended well by the program's status record:
+    similar words then belong to the answer."""
     if look.record == "done":
         return None, False
     error, interrupted = read_chrome(profile, look.screen.lines, message, old)
@@ -122,12 +124,13 @@ def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) 
 
 
 def _errors(profile: Profile, text: str) -> list[int]:
-    """Where in `text` the program's words for an error begin. The same words may match several patterns."""
+    """Returns the places in `text` where the program's words for an error begin. The same words may match several
+    patterns."""
     return sorted({match.start() for spec in profile.error for match in spec.pattern.finditer(text)})
 
 
 def _error(profile: Profile, text: str) -> tuple[str, str] | None:
-    """The first pattern that `text` has counts: they stand in the order of what they say."""
+    """Returns the error of the first matching pattern: the patterns are in the order of their meaning."""
     for spec in profile.error:
         if (match := spec.pattern.search(text)) is not None:
             return spec.code, match.group().strip()

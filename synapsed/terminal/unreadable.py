@@ -1,10 +1,10 @@
-"""A screen that nobody here can read: what is told of it instead of a question, and whether the program's own drawing
-would be seen again if it drew once more. Pure.
+"""A screen that cannot be read: the report in place of a question, and a check if a redraw would bring the program's
+own drawing back. Pure.
 
-A program that rests without a composer, without a dialog that is understood and without any sign of work asks a person
-something, or has come to a standstill; so does one that says that it waits and shows no dialog that can be read. Either
-way only a person can go on, so it is told as a prompt of its own kind, `screen`: the last rows as they stand, without
-options. It can be answered with a line of words where the kernel says that the program reads lines.
+A program that rests without a composer, without a known dialog and without any sign of work asks a person something, or
+has come to a standstill; so does one that reports waiting and shows no readable dialog. Either way only a person can go
+on, so it is reported as a prompt of its own kind, `screen`: the last rows as they are, without options. It can be
+answered with a line of words if the kernel says that the program reads lines.
 """
 
 import hashlib
@@ -18,17 +18,18 @@ from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, Verdict, screen_sign, title_sign
 
 UNREADABLE_S = 5.0
-"""Whoever is not understood for so long is told of."""
+"""Seconds after which a screen that is not understood is reported."""
 
 IN_TURN_S = 9.0
-"""The same while a turn runs: it may be thinking. A person is told within ten seconds."""
+"""The same while a turn runs: the program may be thinking. A person gets the report within ten seconds."""
 
 ROWS_MAX = 20
-"""Rows of the screen that are told."""
+"""Rows of the screen in the report."""
 
 
 class Unreadable:
-    """Of one terminal. A screen that moves although it waits (a clock) is told as it was until it comes to rest."""
+    """The state of one terminal. A screen that moves although it waits (a clock) is reported as it was until it comes
+    to rest."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -46,7 +47,7 @@ class Unreadable:
         reads_lines: bool,
         rests: bool = False,
     ) -> Asked | None:
-        """What is told of the screen, judged by `verdict`; None where it is understood, or may be yet. `rests`: the
+        """Returns the report on the screen, judged by `verdict`; None if it is understood, or may be soon. `rests`: the
         kernel says that the program does nothing."""
         stuck = verdict.activity in (Activity.UNKNOWN, Activity.WAITING) or verdict.lacks_composer
         lost = stuck and verdict.asked is None
@@ -64,12 +65,12 @@ class Unreadable:
 
     @property
     def lost(self) -> bool:
-        """Whether the screen was not understood when it was looked at last."""
+        """True if the screen was not understood at the last look."""
         return self._since is not None
 
     @property
     def due(self) -> float | None:
-        """When the answer of `look` may become another one by time alone."""
+        """Time at which the result of `look` may change by time alone."""
         if self._since is None or self._told is not None:
             return None
         return self._since + self._patience
@@ -83,20 +84,20 @@ def _told(screen: ScreenSnapshot, *, reads_lines: bool) -> Asked:
 
 
 SILENT = ("composer", "quiet", "kernel")
-"""Sources of a verdict that know of nothing that the program shows."""
+"""Sources of a verdict that see no sign of the program's."""
 
 DEFACED_S = 3.0
-"""A program that rests without its composer for so long has probably been written over. Less than
-`UNREADABLE_S`: a person is asked only about what another drawing does not mend."""
+"""Seconds after which a program that rests without its composer has probably been written over. Less than
+`UNREADABLE_S`: a person is asked only if a redraw does not help."""
 
 DEFACED_HURRY_S = 1.0
-"""The same where a message waits in the composer that is not to be seen: it would be told as undelivered."""
+"""The same if a message waits in a composer that is not on the screen: it would be reported as undelivered."""
 
 
 def is_defaced(profile: Profile, look: Look, now: float, *, hurry: bool = False) -> bool:
-    """A program that draws its composer itself says nothing and shows none: a warning that it printed, or another
-    program's output, stands where it was or will be. A redraw would bring it back. `hurry`: a message is half typed,
-    and not to be seen where it belongs."""
+    """Returns True if a program that draws its composer itself gives no report and shows none: a warning that it
+    printed, or another program's output, stands in its place. A redraw would bring it back. `hurry`: a message is half
+    typed, and missing in its place."""
     composer, verdict = profile.composer, look.verdict
     silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT
     unseen = hurry and verdict.asked is None and look.composer.state != "draft"
@@ -111,13 +112,13 @@ def is_defaced(profile: Profile, look: Look, now: float, *, hurry: bool = False)
 
 
 def is_as_drawn(look: Look) -> bool:
-    """Whether it shows its composer, or a dialog that is understood: its screen is as it drew it."""
+    """Returns True if the program shows its composer, or a known dialog: its screen is as it drew it."""
     return look.verdict.activity in (Activity.READY, Activity.WAITING) and not look.lost
 
 
 def _is_garbled(profile: Profile, look: Look, now: float) -> bool:
-    """It was asked to stop, shows no work and no composer, and nothing moves: some programs draw over themselves
-    when they give a message back, on the main screen too."""
+    """Returns True if it was asked to stop, shows no work and no composer, and nothing moves: some programs draw over
+    themselves when they give a message back, on the main screen too."""
     return (
         look.stopping
         and profile.composer.line is not None

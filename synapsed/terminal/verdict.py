@@ -1,5 +1,5 @@
-"""What an agent is doing at one moment, judged from facts in the order of evidence; what that means for its turn is
-decided in `synapsed.pty.turn`. Pure.
+"""The verdict on an agent's activity at one moment, judged from facts in the order of evidence; `synapsed.pty.turn`
+decides the consequence for its turn. Pure.
 
 The order, strongest first (measured, see docs/profiles.md); `Verdict.source` names the channel that decided:
 
@@ -23,18 +23,17 @@ side channel        a turn was accepted and has not ended; asked where no status
 An answer that quotes `esc to interrupt` or a dialog is prose: stronger channels outrank the bottom rows, and beside a
 composer a dialog is only shown.
 
-A status record is untrusted: what a tool prints can hold one, as can a file that is shown. So two are not believed
-(`doubt`), and the channels below them speak as if there were none:
+A status record is untrusted: a tool's output can hold one, as can a file that is shown. So two are not believed
+(`doubt`), and the channels below them decide as if there were none:
 
-What the bottom rows say is no sign of work but words of an answer (`quoted`) where the program's channels tell of no
-open turn, its composer stands, and nothing has moved for `STALE_S`; unless it is our message that it says to have put
-off.
+A sign in the bottom rows is taken for words of an answer (`quoted`) if the program's channels report no open turn, its
+composer is shown, and nothing has moved for `STALE_S`; unless the program reports that it has put off our message.
 
-What the bottom rows said when the window got another size counts until the program has drawn again, at most `STALE_S`:
-a narrower window may cut it off or take it out of those rows, and a busy machine lets a program wait for its turn.
+The bottom rows from before a change of the window's size count until the program has drawn again, at most `STALE_S`: a
+narrower window may cut it off or take it out of those rows, and a busy machine lets a program wait for its turn.
 
-A title that says that the program works is one that was left behind when its screen has signs of work too, shows none
-of them, and nothing has moved for `STALE_S`: beside its composer it rests, without one it may ask what cannot be read.
+A title of work was left behind if the program has signs of work on its screen too, shows none of them, and nothing has
+moved for `STALE_S`: with its composer it rests, without one it may ask something that cannot be read.
 
 ==========================  ======================================================================================
 record                      is not believed while
@@ -48,8 +47,8 @@ working                     something runs in the background, no side channel ha
                             sign of work though it has such signs, its composer stands, and its screen is at rest
 ==========================  ======================================================================================
 
-A title of work is of the background, too, where that is so. That nothing moves, beside a composer, means nothing but
-numbers that count and what stands below the composer (`background`).
+A title of work belongs to the background, too, in that case. With a composer, numbers that count and the text below the
+composer do not count as movement (`background`).
 
 Nor is a side channel's open turn believed for ever against the screen (`lost_end`). Its composer stands, nothing on the
 screen or in the title moves, and the program shows no sign of work:
@@ -64,10 +63,10 @@ has its composer empty, of a program without such signs; or a   `LOST_S`
 draft in it: some take their signs away for it
 ==============================================================  ==================================================
 
-A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop, and a progress bar
-no longer than `interrupt.still_ms`. What was lost stays
-lost until the channel tells of another turn: a row that changes does not open the turn again. Nor is an open turn
-believed while something that cannot be read stands in the composer's place (`covered`).
+A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop, and a progress bar no
+longer than `interrupt.still_ms`. A lost end stays lost until the channel reports another turn: a row that changes does
+not open the turn again. Nor is an open turn believed while something that cannot be read stands in the composer's place
+(`covered`).
 
 The first keeps a printed `idle` from ending a turn or letting a message into one; the second keeps a printed `working`
 from blocking delivery for ever. A program without signs of its own that reads no line is always believed: a long
@@ -86,37 +85,37 @@ from synapsed.terminal.prompts import Asked
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 QUIET_UNKNOWN_S = 3.0
-"""A program that shows no sign and has been quiet for so long is `unknown`."""
+"""Seconds of silence after which a program without signs is `unknown`."""
 
 START_UNKNOWN_S = 5.0
-"""The same of one that has shown something and has not been ready yet."""
+"""The same for a program that has shown something and has not been ready yet."""
 
 FULL_SCREEN_S = 5.0
 FULL_SCREEN_SLOW_S = 25.0
-"""One that has the screen for itself, moves, and has not been ready yet is `unknown` after so long: a card to sign in
-with a spinner, a monitor. The second is for a program with a composer of its own, which may be loading."""
+"""Seconds after which a program is `unknown` that has the screen for itself, moves, and has not been ready yet: a login
+screen with a spinner, a monitor. The second is for a program with a composer of its own, which may be loading."""
 
 HIDDEN_CURSOR_S = 60.0
-"""The same of one that only hides the cursor, as what installs or downloads does."""
+"""The same for one that only hides the cursor, as installers and downloads do."""
 
 CALM_S = QUIET_UNKNOWN_S
-"""A screen on which something moves all the time counts as at rest when nothing else has moved for so long."""
+"""Seconds after which a screen with constant movement counts as at rest if nothing else has moved."""
 
 BACKGROUND_S = 1.5
-"""What works is taken for the background of a program at its composer where nothing has moved for so long."""
+"""Seconds without movement after which work is taken for the background of a program at its composer."""
 
 STALE_S = 10.0
-"""A program that works moves something on its screen more often than this: a spinner, a clock."""
+"""Seconds within which a working program moves something on its screen: a spinner, a clock."""
 
 
 LOST_S = 120.0
-"""A program without signs of work may think for long without a word; that it thinks for so long, and moves nothing, is
-less likely than that the end of its turn was lost."""
+"""Seconds after which a turn's end counts as lost, for a program without signs of work. It may think for long without a
+word; but that it thinks for so long, and moves nothing, is less likely than a lost end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Everything known of a running program at one moment."""
+    """All known facts of a running program at one moment."""
 
     screen: ScreenSnapshot
     composer: ComposerState
@@ -128,16 +127,16 @@ class Observation:
     turn_open: str | None
     """The channel that says a turn was accepted and has not ended; None for none."""
     quiet_s: float
-    """Since the screen last changed."""
+    """Seconds since the screen last changed."""
     still_s: float = 0.0
-    """Since the screen or the title last changed, and (`stopping`) since the turn was asked to stop."""
+    """Seconds since the screen or the title last changed, and (`stopping`) since the turn was asked to stop."""
     calm_s: float = 0.0
-    """Since the screen last changed but for numbers that count and what stands below the composer, where a person's
-    status line is; where no sign of work is known, or no composer stands, as `quiet_s`."""
+    """Seconds since the screen last changed, without numbers that count and the text below the composer, where a
+    person's status line is; same as `quiet_s` if no sign of work is known, or no composer is shown."""
     calm_still_s: float = 0.0
     """The same with the title and `stopping`, as `still_s`."""
     background: tuple[str, ...] = ()
-    """What the program says to run in its background."""
+    """Background tasks that the program reports."""
     stopping: bool = False
     """The turn that runs was asked to stop."""
     lost: bool = False
@@ -145,23 +144,23 @@ class Observation:
     put_off: bool = False
     """The program shows that it took the message that was submitted last, and has not begun with it."""
     undrawn: str | None = None
-    """The sign of work that stood in the bottom rows when the window got another size, as evidence, while the program
-    has not drawn since: what is on the screen then is what the terminal made of an older one."""
+    """The sign of work in the bottom rows when the window got another size, as evidence, until the program draws again:
+    the present screen is only the terminal's change of an older one."""
     previous: Activity
-    """The last verdict's activity: what is not settled changes nothing."""
+    """The last verdict's activity: an unsettled screen changes nothing."""
     kernel: Word | None = None
-    """What the kernel says of the terminal's foreground: it is blocked reading a line, it rests with the terminal in
-    its own hands, or it works; None where it was not asked, or does not tell."""
+    """The kernel's report on the terminal's foreground: it is blocked reading a line, it rests with the terminal in its
+    own hands, or it works; None if it was not asked, or does not tell."""
     shown_s: float = 0.0
-    """Since there was something on the screen, in this launch."""
+    """Seconds since the screen has text, in this launch."""
     given_back: Literal["program", "command"] | None = None
     """A message was typed at the program's prompt, and since then the terminal is in line mode: for the program, which
-    had a line editor up, or for what it has started."""
+    had a line editor running, or for a program that it has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the agent is doing, and why that is believed."""
+    """Activity of the agent, and the reason."""
 
     activity: Activity
     evidence: str
@@ -171,24 +170,24 @@ class Verdict:
     settled: bool = False
     """The screen has been quiet for the profile's time."""
     lacks_composer: bool = False
-    """It says that it rests, and the composer that it needs for a message is not on the screen."""
+    """The program reports rest, and the composer that it needs for a message is not on the screen."""
 
 
 def bottom(screen: ScreenSnapshot, rows: int) -> str:
-    """The last `rows` lines of what is visible, blank lines at the end left out. Rows that were wrapped are one line: a
-    window that becomes narrower wraps what is on it, and what a program had drawn low on the screen stays there."""
+    """Returns the last `rows` lines of the visible screen, without blank lines at the end. Wrapped rows are one line: a
+    narrower window wraps its content, and text low on the screen stays there."""
     return "\n".join(screen.text().rstrip().split("\n")[-rows:])
 
 
 def title_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
-    """The sign of `signs` in the title, as evidence."""
+    """Returns the sign of `signs` in the title, as evidence."""
     if signs.title is not None and signs.title.search(screen.title):
         return f"title: {screen.title.strip()[:80]}"
     return None
 
 
 def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
-    """The sign of `signs` in the bottom rows, as evidence."""
+    """Returns the sign of `signs` in the bottom rows, as evidence."""
     if signs.screen:
         text = bottom(screen, signs.rows)
         for pattern in signs.screen:
@@ -198,33 +197,34 @@ def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
 
 
 def progress_sign(signs: Signs, seen: Observation) -> str | None:
-    """The sign of `signs` in the progress bar, as evidence."""
+    """Returns the sign of `signs` in the progress bar, as evidence."""
     if seen.progress not in signs.progress or progress_left_behind(seen):
         return None
     return f"progress: {seen.progress}"
 
 
 def progress_left_behind(seen: Observation) -> bool:
-    """Who showed the progress has ended without taking it away: the program reads a line, or nothing moves."""
+    """Returns True if the program that showed the progress has ended without removing it: the program reads a line, or
+    nothing moves."""
     if seen.progress is None or seen.composer.state == "absent":
         return False
     return seen.kernel == "reads" or seen.quiet_s >= STALE_S
 
 
 def turning_points(profile: Profile, changed_at: float, still_since: float) -> list[float]:
-    """When time alone may change what is judged of a screen that stays as it is; see `Observation`."""
+    """Returns the times at which time alone may change the judgement of an unchanged screen; see `Observation`."""
     quiet = (profile.ready.quiet_ms / 1000, BACKGROUND_S, QUIET_UNKNOWN_S, START_UNKNOWN_S, STALE_S)
     still = (profile.interrupt.still_ms / 1000, STALE_S, LOST_S)
     return [*(changed_at + wait for wait in quiet), *(still_since + wait for wait in still)]
 
 
 def shows(signs: Signs, seen: Observation) -> str | None:
-    """The sign of `signs` that is there, as evidence; None for none."""
+    """Returns the present sign of `signs`, as evidence, or None."""
     return title_sign(signs, seen.screen) or progress_sign(signs, seen) or screen_sign(signs, seen.screen)
 
 
 def doubt(profile: Profile, seen: Observation) -> str | None:
-    """Why the status record is not believed; None if it is believed, or there is no record."""
+    """Returns the reason why the status record is not believed; None if it is believed, or there is no record."""
     open_ = None if lost_end(profile, seen) else seen.turn_open
     match seen.record:
         case "idle" | "done" | "error" if open_ is not None:
@@ -245,25 +245,26 @@ def doubt(profile: Profile, seen: Observation) -> str | None:
 
 
 def in_background(profile: Profile, seen: Observation) -> bool:
-    """What works is in the background: no side channel has a turn open, and the screen has come to rest at the
-    composer, for longer than a spinner stands still on a busy machine."""
+    """Returns True if the work is in the background: no side channel has a turn open, and the screen has come to rest
+    at the composer, for longer than a spinner stands still on a busy machine."""
     resting = seen.composer.state != "absent" and (seen.quiet_s >= BACKGROUND_S or seen.calm_s >= CALM_S)
     return bool(seen.background) and seen.turn_open is None and resting and _settled(profile, seen)
 
 
 def _settled(profile: Profile, seen: Observation) -> bool:
-    """The screen has come to rest, or nothing but what is beside the work has moved for `CALM_S`."""
+    """Returns True if the screen has come to rest, or everything but the parts beside the work has stood still for
+    `CALM_S`."""
     return seen.quiet_s * 1000 >= profile.ready.quiet_ms or seen.calm_s >= CALM_S
 
 
 def has_signs(profile: Profile) -> bool:
-    """The program shows, in its title or on its screen, that it works."""
+    """Returns True if the program shows its work, in its title or on its screen."""
     return profile.busy.title is not None or bool(profile.busy.screen)
 
 
 def working(profile: Profile, seen: Observation) -> str | None:
-    """The sign of work that is there, or was until the window got another size, as evidence; None for none, for a title
-    that was left behind, and for one that an answer quotes."""
+    """Returns the present sign of work, or the one from before a change of the window's size, as evidence; None without
+    such a sign, if it is a title that was left behind, and if an answer quotes it."""
     sign = shows(profile.busy, seen)
     if sign is None and seen.quiet_s < STALE_S:
         return seen.undrawn
@@ -273,8 +274,8 @@ def working(profile: Profile, seen: Observation) -> str | None:
 
 
 def quoted(profile: Profile, seen: Observation) -> bool:
-    """The sign of work in the bottom rows is all that there is, and the program's channels have told that it rests: it
-    would move. Beside a status record that says the same it counts."""
+    """Returns True if the sign of work in the bottom rows is the only one, and the program's channels have reported
+    rest: a real sign would move. Beside a status record that says the same it counts."""
     signs = profile.busy
     return (
         bool(profile.channels)
@@ -289,7 +290,8 @@ def quoted(profile: Profile, seen: Observation) -> bool:
 
 
 def title_left_behind(profile: Profile, seen: Observation) -> bool:
-    """The title says that the program works, and its screen, which would say so as well, has come to rest."""
+    """Returns True if the title says that the program works, and its screen, which would show it as well, has come to
+    rest."""
     signs = profile.busy
     return (
         bool(signs.screen)
@@ -300,8 +302,8 @@ def title_left_behind(profile: Profile, seen: Observation) -> bool:
 
 
 def covered(profile: Profile, seen: Observation) -> bool:
-    """A turn is open, and something that cannot be read stands in the composer's place: the program shows no sign of
-    work, of which it has some, and nothing has moved for `STALE_S`."""
+    """Returns True if a turn is open, and an unreadable text stands in the composer's place: the program has signs of
+    work and shows none, and nothing has moved for `STALE_S`."""
     return (
         seen.composer.state == "absent"
         and needs_composer(profile.composer)
@@ -316,8 +318,8 @@ def _at_work(profile: Profile, seen: Observation) -> str | None:
 
 
 def stopped(profile: Profile, seen: Observation) -> bool:
-    """The turn was asked to stop, and by the screen it has: whatever else says that it goes on. A progress bar at a
-    composer says nothing then: what is killed has not taken its own away."""
+    """Returns True if the turn was asked to stop, and by the screen it has, in spite of other signs. A progress bar at
+    a composer does not count then: a killed program has not removed its own."""
     if not seen.stopping or seen.asked is not None or seen.composer.state == "absent" or edits_no_line(seen):
         return False
     if seen.calm_still_s < profile.interrupt.still_ms / 1000 or shows(profile.waiting, seen) is not None:
@@ -327,7 +329,7 @@ def stopped(profile: Profile, seen: Observation) -> bool:
 
 
 def lost_end(profile: Profile, seen: Observation) -> bool:
-    """The open turn of a side channel is over, and no channel has told so."""
+    """Returns True if the open turn of a side channel is over, and no channel has reported its end."""
     if seen.turn_open is None:
         return False
     if seen.lost or stopped(profile, seen):
@@ -339,7 +341,7 @@ def lost_end(profile: Profile, seen: Observation) -> bool:
 
 
 def judge(profile: Profile, seen: Observation) -> Verdict:
-    """The verdict on `seen`."""
+    """Returns the verdict on `seen`."""
     verdict = _judge(profile, seen)
     if verdict.activity is Activity.BUSY and (counted := _retries(profile.busy, seen.screen)) is not None:
         return replace(verdict, evidence=f"{verdict.evidence}; {counted}")
@@ -347,7 +349,7 @@ def judge(profile: Profile, seen: Observation) -> Verdict:
 
 
 def _retries(signs: BusySigns, screen: ScreenSnapshot) -> str | None:
-    """How often the program has tried again, in its words."""
+    """Returns the number of the program's retries, in its words."""
     text = screen.text() if signs.retries else ""
     found = next(filter(None, (pattern.search(text) for pattern in signs.retries)), None)
     return (found.groupdict().get("count") or found.group()).strip()[:80] if found is not None else None
@@ -385,7 +387,7 @@ def _source(evidence: str) -> str:
 
 
 def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict:
-    """Nothing says that the program works or asks: is it ready?"""
+    """Returns the verdict on a program without signs of work or of a question: ready or not."""
     spec, composer = profile.composer, seen.composer
     told = f"status record: {record}" if record is not None else None
     settled = _settled(profile, seen)
@@ -407,7 +409,7 @@ def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict
 
 
 def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | None:
-    """Why a program whose composer stands takes no input yet; None where it does."""
+    """Returns the reason why a program whose composer is shown takes no input yet; None if it does."""
     if profile.composer.bracketed_paste and not seen.screen.modes.bracketed_paste:
         return "screen: input is off"
     if edits_no_line(seen):
@@ -422,8 +424,8 @@ def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | Non
 
 
 def edits_no_line(seen: Observation) -> bool:
-    """What stands at the cursor is no prompt: a line editor has keys from the terminal while it shows its own. What the
-    program has started may have a prompt without an editor: it is believed when it has stood for a while."""
+    """Returns True if the text at the cursor is no prompt: a line editor takes keys from the terminal while it shows
+    its own. A program that was started may have a prompt without an editor: it is believed after a while."""
     return seen.given_back == "program" or (seen.given_back == "command" and seen.quiet_s < STALE_S)
 
 
@@ -436,7 +438,8 @@ def _settling(
     told: str | None,
     lacks_composer: bool = False,
 ) -> Verdict:
-    """Ready, where the program says so or its screen has come to rest; what still moves changes nothing."""
+    """Returns a ready verdict if the program says so or its screen has come to rest; a moving screen changes
+    nothing."""
     if settled or told is not None or seen.previous is Activity.READY:
         return Verdict(
             activity=Activity.READY,
@@ -458,7 +461,8 @@ def _no_sign(profile: Profile, seen: Observation) -> Verdict:
 
 
 def _by_kernel(profile: Profile, seen: Observation) -> Verdict:
-    """A line-oriented program that shows no prompt may be at work in silence for hours: the kernel knows."""
+    """Returns the verdict on a line-oriented program that shows no prompt, which may work in silence for hours: the
+    kernel decides."""
     match seen.kernel:
         case "reads":
             return _unknown(seen, f"kernel: it reads a line, and shows no prompt that is known{_because(seen)}")
@@ -478,7 +482,7 @@ def _no_prompt(seen: Observation) -> str:
 
 
 def _unknown(seen: Observation, evidence: str) -> Verdict:
-    """What is starting may take its time as long as it shows nothing."""
+    """Returns an unknown verdict, or `starting` while a program that starts shows nothing."""
     slow = seen.quiet_s < START_UNKNOWN_S or not any(line.strip() for line in seen.screen.lines)
     if seen.previous is Activity.STARTING and slow:
         return Verdict(activity=Activity.STARTING, evidence=evidence, source=_source(evidence))
@@ -486,7 +490,8 @@ def _unknown(seen: Observation, evidence: str) -> Verdict:
 
 
 def never_starts(profile: Profile, screen: ScreenSnapshot) -> float | None:
-    """How long a program that shows `screen` may be starting; None for one that prints line by line."""
+    """Returns the seconds for which a program that shows `screen` may be starting; None for one that prints line by
+    line."""
     if screen.alternate:
         return FULL_SCREEN_SLOW_S if needs_composer(profile.composer) else FULL_SCREEN_S
     return None if screen.cursor_visible else HIDDEN_CURSOR_S

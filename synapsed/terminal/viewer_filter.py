@@ -1,4 +1,4 @@
-"""A program's output for the terminal of a person who watches: text, and of sequences what `passing` lists. Pure."""
+"""A program's output for a viewer's terminal: text, and the sequences that `passing` lists. Pure."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ from synapsed.terminal.tokenizer import (
 )
 
 MAX_PASSED: Final = 1024 * 1024
-"""Bytes of a string that passes: of a picture, for one. A longer one does not, and nothing of it."""
+"""Bytes of a string that passes, a picture for example. A longer one is dropped as a whole."""
 
 _SCREENS: Final = frozenset({47, 1047, 1049})
 """Modes of the alternate screen."""
@@ -29,21 +29,21 @@ class ViewerFilter:
     """One for each stream; any chunking gives the same bytes, which are valid UTF-8 and whole sequences.
 
     `clipboard`: the program may set that. `one_screen`: the terminal shows all of it on one screen of its own, the
-    alternate one, so that what a person has on the other stays there, and the rows above it: where the program goes to
-    its other screen nothing passes any more, and what that shows has to be drawn.
+    alternate one, so that what a person has on the other stays there, and the rows above it: when the program goes to
+    its other screen nothing passes any more, and that screen has to be drawn.
     """
 
     def __init__(self, *, clipboard: bool = False, one_screen: bool = False) -> None:
         self.unset = 0
-        """Times that the clipboard would have been set."""
+        """Number of times that the clipboard would have been set."""
         self.switched = False
-        """The program went to its other screen."""
+        """True if the program went to its other screen."""
         self._clipboard = clipboard
         self._one_screen = one_screen
         self._tokenizer = Tokenizer(MAX_PASSED)
 
     def feed(self, data: bytes) -> bytes:
-        """Returns what a viewer gets now."""
+        """Returns the bytes that a viewer gets now."""
         if self.switched:
             return b""
         whole = self._tokenizer.take(data)
@@ -87,7 +87,7 @@ _remembered = lru_cache(REMEMBERED, typed=True)(_written)
 
 
 def _switches(token: Token) -> bool:
-    """True where it sets, resets or restores the mode of the alternate screen, or resets all, which ends it."""
+    """Returns True if it sets, resets or restores the mode of the alternate screen, or resets all, which ends it."""
     if isinstance(token, ControlSequence):
         return token.prefix == b"?" and token.final in b"hlr" and not _SCREENS.isdisjoint(token.values)
     return token == EscapeSequence(b"c")

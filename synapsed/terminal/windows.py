@@ -1,8 +1,8 @@
 """Dialog boxes that ask: buttons at the lower edge, and above them words, a list, or a field to type into. Pure.
 
 The libraries that draw such windows (dialog, newt, prompt_toolkit) take other keys than menus do: a list has its mark
-and the buttons have the focus, both may be to be seen at once, and Enter in a list or in a field chooses, goes on to
-the buttons, or ends the window. One way is taken by all of them: the mark is moved, Space ticks, Tab goes on to the
+and the buttons have the focus, both may be visible at once, and Enter in a list or in a field chooses, goes on to the
+buttons, or ends the window. All of them are answered in one way: the mark is moved, Space ticks, Tab goes on to the
 button, and Enter is pressed on a button that is seen to have the focus, and nowhere else.
 """
 
@@ -20,14 +20,14 @@ _INNER = re.compile(r"[┌╭┏╔][^┌╭┏╔┐╮┓╗│┃║]{2,}[┐
 _TOP, _BOTTOM = "┌╭┏╔", "└╰┗╚"
 _TICK = re.compile(r"\s*(?P<open>[\[(])(?P<state>[ xX*])[\])]\s+(?:[│├└─]+\s*)*(?P<label>\S.*)$")
 _BLANKS = re.compile(r"_{3,}\s*$")
-"""What newt draws where something may be typed."""
+"""Drawing of newt for a field."""
 FIELD_MIN = 8
 """Columns of a field that is only underlined."""
 _HIDES = re.compile(r"\bpass(?:word|phrase|code)\b|\bPIN\b|\bsecret\b", re.IGNORECASE)
 
 
 class _Field(NamedTuple):
-    """Where something is typed."""
+    """Place of a text field."""
 
     row: int
     at: int
@@ -42,7 +42,7 @@ class _Box(NamedTuple):
 
 
 def find_window(page: Page) -> Menu | None:
-    """The window that waits for keys, None for none."""
+    """Returns the window that waits for keys, or None."""
     for row in range(len(page.lines) - 1, 0, -1):
         if (buttons := _buttons(page, row)) and (found := _window(page, row, buttons)) is not None:
             return found
@@ -53,7 +53,7 @@ def find_window(page: Page) -> Menu | None:
 
 
 def _buttons(page: Page, row: int) -> list[tuple[MenuOption, range]]:
-    """The buttons in `row`, if it has nothing else, each with its columns."""
+    """Returns the buttons in `row`, if it has nothing else, each with its columns."""
     for pattern, text in ((_ANGLE, page.inner[row]), (_BOXED, page.lines[row])):
         found = list(pattern.finditer(text))
         left = pattern.sub("", text)
@@ -76,7 +76,7 @@ def _char(page: Page, row: int, at: int) -> str:
 
 
 def _around(page: Page, row: int, at: int) -> _Box | None:
-    """The box around `at` of `row`."""
+    """Returns the box around `at` of `row`."""
     side = page.frame_left_of(row, at)
     if side is None:
         return None
@@ -139,7 +139,7 @@ def _window(page: Page, row: int, buttons: list[tuple[MenuOption, range]]) -> Me
 def _only_buttons(
     page: Page, box: _Box, row: int, buttons: list[tuple[MenuOption, range]], focus: int | None
 ) -> Menu | None:
-    """The buttons are all that is chosen from."""
+    """Returns a window whose only choices are the buttons."""
     options = tuple(MenuOption(str(n), option.label, row, option.at) for n, (option, _) in enumerate(buttons, 1))
     marked = focus if focus is not None else odd_one([page.style(row, option.at) for option in options])
     if marked is None:
@@ -154,7 +154,7 @@ def _cut(page: Page, row: int, box: _Box) -> str:
 
 
 def _words(page: Page, box: _Box, rows: Sequence[int]) -> list[str]:
-    """What stands in `rows` of a box, without frames."""
+    """Returns the text in `rows` of a box, without frames."""
     told = (" ".join(page.inner[row][box.left : box.right].split()) for row in rows if not page.is_rule(row))
     return [line for line in told if re.search(r"\w", line)]
 
@@ -170,7 +170,7 @@ def _inner_boxes(page: Page, box: _Box, below: int) -> list[_Box]:
 
 
 def _field(page: Page, box: _Box, rows: range) -> _Field | None:
-    """The one row in which something is typed, by what is drawn for it."""
+    """Returns the one row of a text field, by its drawing."""
     fields = [field for row in rows if (field := _field_in(page, box, row)) is not None]
     return fields[0] if len(fields) == 1 else None
 
@@ -188,7 +188,7 @@ def _field_in(page: Page, box: _Box, row: int) -> _Field | None:
 def _listed(
     page: Page, within: _Box, below: int, buttons: int, box: _Box
 ) -> tuple[list[MenuOption], int | None, bool, bool]:
-    """The list's rows, the marked one, whether they are ticked, and whether one of them is."""
+    """Returns the list's rows, the marked one, True if they are ticked, and True if one of them is."""
     rows = _last_paragraph(page, within, min(within.rows.stop, below))
     found = [(row, _TICK.match(_cut(page, row, within))) for row in rows]
     ticked = [(row, match) for row, match in found if match is not None]
@@ -216,7 +216,7 @@ def _state(match: re.Match[str]) -> str:
 
 
 def _label(text: str) -> str:
-    """What an option is called: without a scroll bar behind it."""
+    """Returns the name of an option, without a scroll bar after it."""
     return re.sub(r"\s{2,}", "  ", re.sub(r"\s+[\^v↑↓▲▼█▒░]$", "", text.rstrip())).strip()
 
 
@@ -229,7 +229,7 @@ def _last_paragraph(page: Page, box: _Box, below: int) -> list[int]:
 
 
 def _lit(page: Page, options: Sequence[MenuOption], buttons: int, box: _Box) -> int | None:
-    """The one option that is drawn on another ground than its window's, and than its siblings'."""
+    """Returns the one option with another background than its window's, and than its siblings'."""
     ground = page.style(buttons, box.left)
     lit = [
         n

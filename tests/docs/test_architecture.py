@@ -47,3 +47,32 @@ def test_an_idiom_is_found(words: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(wording, "ROOT", tmp_path)
     monkeypatch.setattr(wording, "PLACES", ("README.md",))
     assert [told.split(": ")[0] for told in wording.found()] == ["README.md:2"]
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    assert wording.first_words() == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"""What is sent."""\n',
+        'def f() -> None:\n    """`Whether` it is told."""\n',
+        'class A:\n    a: int = 0\n    """Of the last one."""\n',
+    ],
+)
+def test_a_docstring_that_begins_with_a_clause_is_found(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, left = tmp_path / "synapsed/done/a.py", tmp_path / "synapsed/left/a.py"
+    for path in (done, left):
+        path.parent.mkdir(parents=True)
+        path.write_text(code)
+    monkeypatch.setattr(wording, "ROOT", tmp_path)
+    monkeypatch.setattr(wording, "modules", lambda: [("done", done), ("left", left)])
+    monkeypatch.setattr(wording, "LEFT", {"synapsed/left": 1})
+    assert [said.split(":")[0] for said in wording.first_words()] == ["synapsed/done/a.py"]
+
+
+def test_only_rooms_that_are_there_are_left() -> None:
+    assert [room for room in wording.LEFT if not (wording.ROOT / room).is_dir()] == []

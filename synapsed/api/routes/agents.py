@@ -1,4 +1,4 @@
-"""`GET /agents`: as `list --json`; `GET /teams`."""
+"""`GET /agents`: the rows of `list --json`; `GET /teams`."""
 
 from aiohttp import web
 
@@ -28,8 +28,8 @@ async def list_agents(request: web.Request, query: AgentsQuery, context: ApiCont
 
 
 async def elsewhere(context: ApiContext) -> list[AgentView]:
-    """Returns the agents of the other hosts. One that several parts tell of is told as the last of them does, which is
-    how it is sent to."""
+    """Returns the agents of the other hosts. An agent of several parts is listed by the last of them, which also
+    carries its messages."""
     found: dict[str, AgentView] = {}
     for source in reversed(context.parts.all(AgentSource)):
         for one in await source.agents():

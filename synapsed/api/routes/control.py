@@ -73,7 +73,7 @@ OFFSET_MAX = 2**63 - 1
 WAIT_MAX = 30
 """Seconds that a request waits for output at the most."""
 FOLLOW_S = 0.1
-"""Between two looks at a spool that somebody follows."""
+"""Seconds between two looks at a spool that a client follows."""
 OUTPUT = Response(
     "raw output",
     media=("application/octet-stream",),
@@ -109,7 +109,7 @@ class _OfAgent(Query):
 
 
 class AllTasksQuery(TasksQuery, _OfAgent):
-    """As of one agent."""
+    """The query for one agent's tasks, for all agents."""
 
 
 def routes() -> list[web.RouteDef]:
@@ -223,7 +223,7 @@ async def interrupt(request: web.Request, body: InterruptBody, control: Control)
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown),
 )
 async def answer_agent(request: web.Request, body: InputBody, control: Control) -> InputProvided:
-    """A prompt outside any task. Under the same `Idempotency-Key` once."""
+    """Answers a prompt outside any task. Under the same `Idempotency-Key` once."""
     agent_id, origin = agent_id_of(request), origin_of(request)
 
     async def give() -> InputProvided:
@@ -240,7 +240,7 @@ async def answer_agent(request: web.Request, body: InputBody, control: Control) 
     errors=(NotReady, OutcomeUnknown),
 )
 async def press(request: web.Request, body: KeysBody, control: Control) -> Pressed:
-    """A person's hands, as with an attached terminal: refused while a message is being typed there. Under the same
+    """Presses keys like a person at an attached terminal: refused while a message is being typed there. Under the same
     `Idempotency-Key` once."""
     agent_id = agent_id_of(request)
 
@@ -287,13 +287,13 @@ async def profiles(request: web.Request, control: Control) -> list[ProfileAnswer
     errors=(UnknownProfile, InvalidRequest),
 )
 async def conversations(request: web.Request, query: ConversationsQuery, control: Control) -> list[ConversationAnswer]:
-    """What programs keep of earlier conversations, in a person's home."""
+    """Lists the earlier conversations that programs keep in a person's home."""
     env = _texts("env", query.env) if query.env is not None else {}
     return await control.directory.conversations(query.home, profile=query.profile, cwd=query.cwd, env=env)
 
 
 def _texts(name: str, given: str) -> dict[str, str]:
-    """Raises InvalidRequest."""
+    """Returns the texts. Raises InvalidRequest."""
     try:
         found = json.loads(given)
     except (ValueError, RecursionError):
@@ -319,7 +319,8 @@ async def get_task(request: web.Request) -> TaskAnswer:
     errors=(QueueFull, WouldDeadlock),
 )
 async def wait(request: web.Request, query: Resumed, context: ApiContext) -> web.StreamResponse:
-    """An agent that asks for this does nothing else meanwhile. What a rule answers waits for no person."""
+    """Waits for a task; an agent that requests this does nothing else meanwhile. A question that a rule answers needs
+    no person."""
     task, control = await task_of(request), context.control
     after = query.cursor(control.events, 0)
     frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)
@@ -331,7 +332,7 @@ async def wait(request: web.Request, query: Resumed, context: ApiContext) -> web
 
 @operation("The caller that waited has the reply", "the task")
 async def collected(request: web.Request, control: Control) -> TaskAnswer:
-    """So that the agent that asked need not be told of it."""
+    """Confirms that the caller has the reply, so that the agent need not be notified."""
     task = await task_of(request)
     await to_the_end(control.tasks.collected(task.id))
     return TaskAnswer.of(task)
@@ -364,6 +365,6 @@ async def automation(request: web.Request, context: ApiContext) -> list[Automate
 
 @operation("End the daemon", "it will", allowed=person("shut the daemon down"))
 async def shutdown(request: web.Request, body: ShutdownBody, control: Control) -> ShuttingDown:
-    """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
+    """Shuts down, after the answer: `Control.shutdown` requests the daemon's end, and does not wait for it."""
     await to_the_end(control.processes.shutdown(keep_agents=body.keep_agents))
     return ShuttingDown(status="shutting_down", keep_agents=body.keep_agents)

@@ -1,7 +1,7 @@
 """`/events` and `…/events`: the typed events of the log, as SSE by `Accept` or `?stream=sse`, else over a WebSocket.
 
-Both resume after `Last-Event-ID` (header, `?lastEventId=` or `?after=`); without it they begin with what comes next.
-What is sent is the same on both: `{id, event, data, time, agent, task, context}`.
+Both resume after `Last-Event-ID` (header, `?lastEventId=` or `?after=`); without it they begin with the next event. The
+messages are the same on both: `{id, event, data, time, agent, task, context}`.
 """
 
 import asyncio
@@ -85,13 +85,14 @@ async def agent_events(request: web.Request, query: EventsQuery) -> web.StreamRe
 
 @operation("What a stream of events sends, as JSON Schema", Response("the schema"))
 async def schema(request: web.Request) -> web.StreamResponse:
-    """JSON Schema 2020-12 of one message; TypeScript's types are `packaging/events.d.ts`."""
+    """Returns JSON Schema 2020-12 of one message; TypeScript's types are `packaging/events.d.ts`."""
     return await respond(request, event_schema())
 
 
 @operation("An event, whole", Response("the event"), errors=(EventNotFound,))
 async def one_event(request: web.Request, control: Control) -> web.StreamResponse:
-    """What of an event is too large for a stream is here. A large one is read when there is room for it."""
+    """Returns one event whole, with the fields that are too large for a stream. A large one is read when there is room
+    for it."""
     rights, log = rights_of(request), control.events
     text = request.match_info["event"][:INPUT_SHOWN]
     event_id = int(text[:19]) if text.isascii() and text.isdigit() else 0
@@ -100,18 +101,18 @@ async def one_event(request: web.Request, control: Control) -> web.StreamRespons
     async with aclosing(log.follow(after, upto=upto, reserved=True)) as found:
         event = await anext(found, None)
         if event is not None and not rights.person and event_id <= log.born(event.agent_id):
-            event = None  # of an agent that had the id before
+            event = None  # it belongs to a former agent with the id
         if event is None:
             rights.require_person("read events of other agents")
             why = "or it is not kept any more" if event_id else "an event's id is a number"
             raise EventNotFound(f"there is no event {text!r}, {why}", last_id=log.last_id)
         rights.require_sight_of(event.agent_id, "other agents' events")
-        place = ("event", event_id)  # where `follow` has taken room for it
+        place = ("event", event_id)  # `follow` has taken room under this key
         body = log.room.shared(place)
         if body is None:
             body = await asyncio.to_thread(masked, event)
             log.room.share(place, body)
-        del event  # what is written has what it needs of it
+        del event  # the text to write is complete
         return await respond(request, body)
 
 
@@ -138,8 +139,8 @@ async def _events(
     visible_to: str | None,
     worker: str | None = None,
 ) -> web.StreamResponse:
-    """`visible_to`: whose tasks alone may be named by the beginning of an id; `worker`: by whom those that are named
-    have to be done."""
+    """Sends events. `visible_to`: agent whose tasks alone may be named by the beginning of an id; `worker`: agent that
+    must have done the named tasks."""
     context = request.app[CONTEXT]
     log, tasks = context.control.events, query.tasks
     after = query.cursor(log, log.last_id)
@@ -168,7 +169,7 @@ async def _events(
 
 
 def _who(request: web.Request) -> dict[str, object]:
-    """The subscriber, for the daemon's log."""
+    """Returns the subscriber, for the daemon's log."""
     origin = origin_of(request)
     agent = request.headers.get(hdrs.USER_AGENT, "")[:100]
     return {"subscriber": origin.who or origin.by, "where": origin.where, "remote": request.remote, "program": agent}

@@ -1,4 +1,4 @@
-"""`GET …/screen?format=`: what the agent shows now; `…/screen/live`: the same as rows of a page, from now on."""
+"""`GET …/screen?format=`: the present screen; `…/screen/live`: the same as rows of a page, from now on."""
 
 import asyncio
 from typing import Annotated, Any, Final, Literal, cast, get_args
@@ -24,7 +24,7 @@ class ScreenQuery(Query):
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-"""Of what is drawn as a document: its colours, and nothing else."""
+"""Policy for a screen that is drawn as a document: its colours, and nothing else."""
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -78,7 +78,7 @@ def _encoded(document: Any) -> Any:
     errors=(QueueFull,),
 )
 async def live(request: web.Request, context: ApiContext) -> web.StreamResponse:
-    """Nobody is attached by that, and the program keeps its size."""
+    """Sends the screen and its changes. It attaches nothing, and the program keeps its size."""
     if not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
     return await push(request, context.live.follow(agent_id_of(request)))

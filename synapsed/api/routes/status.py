@@ -24,7 +24,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 @operation("How the agent does", "its status")
 async def status(request: web.Request, query: StatusQuery, control: Control) -> SeedStatus | StatusDetail:
-    """What the screen shows is left out for other agents: they may know how an agent does, not what it shows."""
+    """Returns the status. The content of the screen is left out for other agents."""
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
     detail = control.directory.detail(agent_id)

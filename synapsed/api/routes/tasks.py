@@ -75,7 +75,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 @operation("Send a message", "the task", allowed=agent_id_of, errors=SEND_ERRORS)
 async def send_task(request: web.Request, body: SendBody, control: Control) -> TaskAnswer:
     sending = send(request, control, agent_id_of(request), body.request())
-    del body  # it may be large, and whoever reads the answer slow
+    del body  # it may be large, and the reader of the answer slow
     return await answered(request, control, sending)
 
 
@@ -83,7 +83,7 @@ async def send_task(request: web.Request, body: SendBody, control: Control) -> T
     "Make a task of the agent's own, for a reply to complete", "the task", allowed=agent_id_of, errors=(QueueFull,)
 )
 async def create_task(request: web.Request, body: CreateBody, control: Control) -> TaskAnswer:
-    """Nothing is typed. Its id goes with the message that asks, as `metadata.sender_task_id` (S20)."""
+    """Makes a task for a reply; nothing is typed. Its id goes with the question, as `metadata.sender_task_id` (S20)."""
     making = expect_reply(request, control, agent_id_of(request), body.request(), body.limit)
     del body
     return await answered(request, control, making)
@@ -91,7 +91,7 @@ async def create_task(request: web.Request, body: CreateBody, control: Control) 
 
 @operation("Reply as the agent, to what it was asked last", "the task", allowed=agent_id_of, errors=REPLY_ERRORS)
 async def reply_task(request: web.Request, body: ReplyBody, control: Control) -> TaskAnswer:
-    """Or to `metadata.in_reply_to`. The answer is the task of whoever asked."""
+    """Replies to the last question, or to `metadata.in_reply_to`. The answer is the asker's task."""
     replying = reply(request, control, agent_id_of(request), body.request())
     del body
     return await answered(request, control, replying)
@@ -99,7 +99,7 @@ async def reply_task(request: web.Request, body: ReplyBody, control: Control) ->
 
 @operation("Send a message with a priority", "the task", allowed=agent_id_of, errors=SEND_ERRORS)
 async def send_priority(request: web.Request, body: SendBody, query: PriorityQuery, control: Control) -> TaskAnswer:
-    """`?priority=` counts for more than the body's."""
+    """Sends with `?priority=`, which overrides the body's."""
     wanted = body.request()
     wanted = wanted if query.priority is None else replace(wanted, priority=query.priority)
     sending = send(request, control, agent_id_of(request), wanted)
@@ -118,8 +118,8 @@ async def send_subscribe(request: web.Request, body: SendBody, control: Control)
 
 @operation("Follow a task", replace(STREAM, ends=True), errors=(QueueFull,))
 async def subscribe(request: web.Request, query: Resumed, control: Control) -> web.StreamResponse:
-    """From the task's first event, or after `Last-Event-ID`. Where that was the last, 204: a browser's EventSource
-    takes the end of a stream for a broken one and would come again for ever."""
+    """Streams the events of a task, from its first one, or after `Last-Event-ID`. If that was the last, 204: a
+    browser's EventSource takes the end of a stream for a broken one and would come again for ever."""
     task = await task_of(request)
     cursor = query.cursor(control.events, 0)
     release(request)
@@ -132,7 +132,7 @@ async def subscribe(request: web.Request, query: Resumed, control: Control) -> w
 
 @operation("A task", "the task")
 async def get_task(request: web.Request) -> ShownTask:
-    """The bare Task."""
+    """Returns the bare Task."""
     return ShownTask.of(await task_of(request))
 
 
@@ -142,8 +142,8 @@ async def get_tasks(request: web.Request, query: TasksQuery) -> WithHeaders[list
 
 
 async def list_tasks(request: web.Request, query: TasksQuery, agent_id: str | None) -> WithHeaders[list[Task]]:
-    """Newest first; an agent gets those that are its own. The page ends earlier where they are large; where there are
-    more, `Link` says where."""
+    """Lists tasks, newest first; an agent gets its own. The page ends earlier if they are large; if there are more,
+    `Link` has the next page."""
     control = request.app[CONTEXT].control
     rights = rights_of(request)
     rights.require_list()
@@ -175,7 +175,7 @@ async def cancel(request: web.Request, control: Control) -> TaskAnswer:
 
 @operation("Hand over what was made in a task", "the task", errors=(NotWaiting,))
 async def hand_over(request: web.Request, body: ArtifactBody, control: Control) -> TaskAnswer:
-    """For the agent that works on the task: it is an artifact beside the answer."""
+    """Adds an artifact beside the answer, for the agent that works on the task."""
     task = await task_of(request)
     rights_of(request).require_work_on(task)
     task_id = task.id
@@ -195,7 +195,7 @@ async def hand_over(request: web.Request, body: ArtifactBody, control: Control) 
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown),
 )
 async def provide_input(request: web.Request, body: InputBody, control: Control) -> InputProvided:
-    """Under the same `Idempotency-Key` once."""
+    """Answers the task's prompt; under the same `Idempotency-Key` once."""
     task = await task_of(request)
     rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
     task_id, agent_id, origin = task.id, task.agent_id, origin_of(request)

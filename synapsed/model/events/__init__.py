@@ -1,8 +1,8 @@
 """The typed events of the one log: past-tense facts, each a row; every stream is a view of them.
 
-An event is written once, in the transaction that changes what it tells of, and gets its `id` there: ids grow by one
-log-wide and survive the daemon, so that an id is a cursor. `kinds` has what they tell, `stored` the log's form of them,
-`wire` the envelope in which clients get them.
+An event is written once, in the transaction of the change that it reports, and gets its `id` there. Ids grow by one
+over the whole log and survive the daemon, so that an id is a cursor. `kinds` defines the data of events, `stored` their
+form in the log, `wire` the envelope in which clients get them.
 """
 
 from synapsed.model.agent import ProcessState

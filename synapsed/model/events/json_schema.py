@@ -54,7 +54,7 @@ def _of_wire(schema: dict[str, Any], kind: type[Data]) -> None:
         choices = whole.pop("anyOf") if "anyOf" in whole else [_without(whole, "title", "default")]
         schema["properties"][name] = {"anyOf": [*choices, {"$ref": "#/$defs/Truncated"}], **about}
     for told in schema["properties"].values():
-        told.pop("default", None)  # what is sent always has the field
+        told.pop("default", None)  # a sent event always has the field
         told.pop("title", None)
 
 

@@ -1,4 +1,4 @@
-"""What events tell, one model for each type: of tasks and agents, of the daemon, and of what is done by itself."""
+"""Data of events, one model for each type: of tasks and agents, of the daemon, and of automatic actions."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -9,16 +9,16 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
 
 type By = Literal["person", "agent", "policy", "rule", "daemon"]
-"""Who did something: `policy` is the agent's approval policy, `rule` a rule of the configuration, `daemon` synapsed by
+"""Actor of an event: `policy` is the agent's approval policy, `rule` a rule of the configuration, `daemon` synapsed by
 itself."""
 
 type Where = Literal["terminal", "control", "http", "a2a"]
-"""Where it came from: the agent's own terminal, the control socket, the agent's or the main port, or A2A."""
+"""Origin of an action: the agent's own terminal, the control socket, the agent's or the main port, or A2A."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who does something, and from where. `who` is an agent's id, or the name of a rule."""
+    """Actor and place of an action. `who` is an agent's id, or the name of a rule."""
 
     by: By
     who: str | None = None
@@ -33,15 +33,16 @@ ReportedBy = Annotated[
 
 @dataclass(frozen=True)
 class _Large:
-    """Marks a field that may be large: where an event is too large for a stream, `{truncated, size}` stands for it."""
+    """Marks a field that may be large. If an event is too large for a stream, `{truncated, size}` takes the place of
+    the field."""
 
 
 LARGE = _Large()
 
 
 class Data(BaseModel):
-    """What an event tells. In the log `type` stands with the other fields; clients are sent it as `event`, beside
-    `data`. A field that a newer version has added is passed over."""
+    """Base of all event data. The log keeps `type` with the other fields; clients get it as `event`, beside `data`.
+    Fields of newer versions are ignored."""
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="null")
 
@@ -49,17 +50,17 @@ class Data(BaseModel):
 
     @classmethod
     def large_fields(cls) -> frozenset[str]:
-        """The names under which clients get them."""
+        """Returns the names of these fields for clients."""
         marked = ((name, field) for name, field in cls.model_fields.items() if LARGE in field.metadata)
         return frozenset(field.serialization_alias or name for name, field in marked)
 
 
 REMOVED: Literal["removed"] = "removed"
-"""`state` of the last event of an agent that is no more."""
+"""`state` in the last event of an agent that was removed."""
 
 
 FINE = "is fine"
-"""How the words about an exit end that the restart policy takes for no failure."""
+"""End of the message about an exit that the restart policy does not count as a failure."""
 
 
 class StateChanged(Data):
@@ -74,12 +75,12 @@ class StateChanged(Data):
 
     @property
     def fine(self) -> bool:
-        """Its program ended as programs do that have nothing more to do."""
+        """True if its program ended in the usual way, with nothing more to do."""
         return self.exit_code == 0 or self.reason.endswith(FINE)
 
 
 class ActivityChanged(Data):
-    """What an agent is doing changed; `evidence` names the channel and what it said."""
+    """An agent's activity changed; `evidence` names the channel and its report."""
 
     type: Literal["activity"] = "activity"
     activity: Activity
@@ -98,7 +99,7 @@ class InputRequired(Data):
 
 
 class InputAnswered(Data):
-    """The program took an answer. What a password prompt was given is not in here."""
+    """The program took an answer. An answer to a password prompt is not included."""
 
     type: Literal["inputAnswered"] = "inputAnswered"
     prompt_id: str
@@ -109,8 +110,8 @@ class InputAnswered(Data):
 
 
 class AttentionChanged(Data):
-    """A person is needed, or no longer: what an inbox is made of. `opened` comes once for each `id`, then once
-    `answered` or `gone` (it was withdrawn, or nobody knows who saw to it)."""
+    """A person is needed, or no longer; the inbox is made of these. `opened` comes once for each `id`, then once
+    `answered` or `gone` (it was withdrawn, or it is not known who handled it)."""
 
     type: Literal["attention"] = "attention"
     id: str
@@ -140,7 +141,7 @@ class PermissionDecided(Data):
 
 
 class AgentAlert(Data):
-    """Something a person should know of: a gap in the spool, a full disk, a lost keeper."""
+    """A problem that a person should know of: a gap in the spool, a full disk, a lost keeper."""
 
     type: Literal["agentAlert"] = "agentAlert"
     code: str
@@ -149,7 +150,7 @@ class AgentAlert(Data):
 
 
 class AgentReported(Data):
-    """What an agent wants the person who watches to know."""
+    """Report from an agent for the person who watches it."""
 
     type: Literal["agentReported"] = "agentReported"
     kind: str
@@ -158,7 +159,7 @@ class AgentReported(Data):
 
 
 class TurnSeen(Data):
-    """A turn that a person typed at the agent's terminal, where a side channel tells of it."""
+    """A turn that a person typed at the agent's terminal, if a side channel reports it."""
 
     type: Literal["turnSeen"] = "turnSeen"
     text: Annotated[str, LARGE]
@@ -168,7 +169,7 @@ class TurnSeen(Data):
 
 
 class TokensUsed(Data):
-    """What a turn has used, where the program tells it: never a running total, so that a sum is right."""
+    """Tokens that a turn has used, if the program reports them. It is never a running total, so that a sum is right."""
 
     type: Literal["usage"] = "usage"
     model: str | None = None
@@ -189,7 +190,7 @@ class PlanStep(BaseModel):
 
 
 class PlanUpdated(Data):
-    """The plan that a program works by is now this one, whole; each takes the place of the one before it."""
+    """The whole current plan of a program; it replaces the plan before it."""
 
     type: Literal["plan"] = "plan"
     steps: Annotated[list[PlanStep], LARGE]
@@ -199,7 +200,8 @@ class PlanUpdated(Data):
 
 
 class DiffUpdated(Data):
-    """What a turn has changed in files so far, whole; each takes the place of the one before it of the same turn."""
+    """The whole of the changes that a turn has made in files so far; it replaces the event before it of the same
+    turn."""
 
     type: Literal["diff"] = "diff"
     diff: Annotated[str, LARGE] = Field(description="In the unified format")
@@ -218,7 +220,7 @@ class RateWindow(BaseModel):
 
 
 class RateLimitsSeen(Data):
-    """How much of its account's limits a program says is used; told when that has changed."""
+    """The used share of its account's limits, as a program reports it; sent when it has changed."""
 
     type: Literal["rateLimits"] = "rateLimits"
     windows: list[RateWindow]
@@ -251,7 +253,7 @@ class TaskDelivered(Data):
 
 
 class TaskArtifactAdded(Data):
-    """Output of a task. With `append` false the artifact replaces what was told under its `artifact_id` before."""
+    """Output of a task. With `append` false the artifact replaces the former content under its `artifact_id`."""
 
     type: Literal["taskArtifact"] = "taskArtifact"
     artifact: Annotated[Artifact, LARGE]
@@ -260,7 +262,7 @@ class TaskArtifactAdded(Data):
 
 
 class ScheduleCame(Data):
-    """A time of a schedule came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and
+    """A scheduled time came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and
     nothing is sent; `refused`: it could not be sent, and `problem` says why."""
 
     type: Literal["schedule"] = "schedule"
@@ -272,8 +274,8 @@ class ScheduleCame(Data):
 
 
 class RuleFired(Data):
-    """A rule was for an event, which is `cause`. `done`: what it says was done (a webhook: is to be told);
-    `failed`: `problem` says why not; `held`: nothing was done, since a loop was in sight."""
+    """A rule matched an event, which is `cause`. `done`: its action was taken (a webhook: is about to be called);
+    `failed`: `problem` says why not; `held`: nothing was done, to prevent a loop."""
 
     type: Literal["ruleFired"] = "ruleFired"
     rule: str
@@ -331,7 +333,7 @@ class AgentTransition(Data):
 
 
 class EmotionUpdate(Data):
-    """How the person who works with an agent seems to feel."""
+    """Estimated feeling of the person who works with an agent."""
 
     type: Literal["emotionUpdate"] = "emotionUpdate"
     emotion_type: Literal["frustration", "confidence", "fatigue", "joy"]
@@ -361,7 +363,7 @@ class Gap(Data):
 
 
 class Truncated(BaseModel):
-    """What stands for a field that makes its event too large for a stream: `GET /events/{id}` has it whole."""
+    """Placeholder for a field that makes its event too large for a stream: `GET /events/{id}` has it whole."""
 
     truncated: Literal[True] = True
     size: int = Field(description="Characters of what it stands for, as JSON")
@@ -393,4 +395,4 @@ EventData = Annotated[
     | EmotionUpdate,
     Field(discriminator="type"),
 ]
-"""What stands in the log."""
+"""Data of any event in the log."""

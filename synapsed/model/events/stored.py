@@ -21,14 +21,14 @@ OLD_TYPES = {
     "agentActivity": "activity",
     "inputProvided": "inputAnswered",
 }
-"""What older programs called an event, and what it is called now."""
+"""Present type of each event type of older programs."""
 
 _OLD_FIELDS: dict[str, dict[str, Any]] = {"agentRemoved": {"state": REMOVED}}
-"""What an event of an older program did not say, as its name said it."""
+"""Fields that an older event implied by its type."""
 
 
 class Event(BaseModel):
-    """One row of the log. `at` is seconds since the epoch; `agent_id` is empty for what concerns none."""
+    """One row of the log. `at` is seconds since the epoch; `agent_id` is empty if the event concerns no agent."""
 
     id: int
     at: float
@@ -39,8 +39,8 @@ class Event(BaseModel):
 
 
 def parse_event(kept: str | dict[str, Any]) -> EventData:
-    """The event of a row's JSON, or of its document. One that only a newer version understands is told as such: no
-    cursor may stop at it."""
+    """Returns the event in a row's JSON, or in its document. An event that only a newer version understands gets a type
+    of its own, because a cursor may not stop at it."""
     try:
         return _ADAPTER.validate_json(kept) if isinstance(kept, str) else _ADAPTER.validate_python(kept)
     except ValidationError:
@@ -58,7 +58,7 @@ class NewEvent:
     """An event to be appended; its id is given by the log."""
 
     agent_id: str
-    """Empty for what concerns none."""
+    """Empty if the event concerns no agent."""
     data: EventData
     task_id: str | None = None
     context_id: str | None = None

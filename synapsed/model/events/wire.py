@@ -13,7 +13,7 @@ OF_TASKS = frozenset({"taskStatus", "taskArtifact"})
 """Types of events that the streams of tasks are made of: exact in the log, for those who may read the task."""
 
 EVENT_MAX = 10_000
-"""Bytes of an event in a stream (document 004). What it has beyond is read by its id."""
+"""Bytes of an event in a stream (document 004). The rest of a larger event is read by its id."""
 
 TEXT_MAX = 500
 """Characters of a text that is no large field, where an event is still too large without these."""
@@ -59,8 +59,8 @@ def enveloped(
 
 
 def encoded(event: Event) -> bytes:
-    """The event as JSON of at most `EVENT_MAX` bytes, without secrets: for its large fields, the largest first, stands
-    `{"truncated": true, "size": N}`, N being the characters of what it stands for."""
+    """Returns the event as JSON of at most `EVENT_MAX` bytes, without secrets. Its large fields, the largest first, are
+    replaced by `{"truncated": true, "size": N}`, where N is the number of characters left out."""
     body = envelope(event)
     data = body["data"]
     large = {name: _size(data[name]) for name in event.data.large_fields()}
@@ -93,7 +93,7 @@ def batch(events: list[bytes], *, last: int, at: float) -> bytes:
 
 
 def gap(first: int, last: int, *, at: float, agent_id: str | None = None) -> bytes:
-    """That some events with ids from `first` to `last` are skipped."""
+    """Returns an event that says that some events with ids from `first` to `last` are skipped."""
     return _json(enveloped(Gap(first=first, last=last), at=at, agent_id=agent_id))
 
 

@@ -1,4 +1,4 @@
-"""What was said and done, as it is searched, and what it has used, as it is added up."""
+"""Answers of the history: texts for a search, and usage that is added up."""
 
 from typing import Literal
 
@@ -32,8 +32,8 @@ class HistoryItem(_Told):
 
 
 class HistoryPage(_Told):
-    """Newest first. `next` goes on where this page ends, as `before`; null: there is nothing older. `complete` is false
-    while the newest events are not in here yet."""
+    """A page of results, newest first. `next` goes on where this page ends, as `before`; null: there is nothing older.
+    `complete` is false while the newest events are not in here yet."""
 
     items: list[HistoryItem]
     next: int | None
@@ -41,7 +41,7 @@ class HistoryPage(_Told):
 
 
 class HistoryStats(_Told):
-    """How much there is, by kind, by agent and by day of the local zone; `first` and `last` are times."""
+    """Size of the history, by kind, by agent and by day of the local zone; `first` and `last` are times."""
 
     items: int
     tasks: int
@@ -55,8 +55,7 @@ class HistoryStats(_Told):
 
 
 class UsageRow(_Told):
-    """What `turns` have used together. A figure is null where no program told it; `priced` of them told what they
-    cost."""
+    """Usage of `turns` together. A figure is null if no program reported it; `priced` of them reported their cost."""
 
     agent: str | None = None
     day: str | None = Field(default=None, description="Of the local zone, such as 2026-01-31")

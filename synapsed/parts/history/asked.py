@@ -1,4 +1,4 @@
-"""What the API asks of the history."""
+"""Requests of the API to the history."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -10,10 +10,10 @@ type By = Literal["agent", "day", "task"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
-    """What is looked for; None means any. `query`: words that all stand in it, a phrase in double quotes. `context`: of
+    """Filter of a search; None means any. `query`: words that all stand in it, a phrase in double quotes. `context`: of
     the context, or of its thread. `since` and `until` (exclusive) are seconds since the epoch. `before` is the `next`
-    of a page. `whole`: with the texts. `visible_to` is an agent: what it said or did, and what was said to it.
-    `since_event`: only what later events tell; the history itself sees to it that agents are those of now."""
+    of a page. `whole`: with the texts. `visible_to` is an agent: its own texts and calls, and messages to it.
+    `since_event`: only data of later events; the history itself restricts agents to the present ones."""
 
     query: str = ""
     agent_id: str | None = None
@@ -29,17 +29,17 @@ class HistoryFilter:
 
 
 class History(Protocol):
-    """Full text over messages, answers and tool calls; and what turns have used. Raises StoreError, InvalidRequest for
-    a query of too many words, Busy where too many ask or an answer takes too long."""
+    """Full text over messages, answers and tool calls; and usage of turns. Raises StoreError, InvalidRequest for a
+    query of too many words, Busy if there are too many requests or an answer takes too long."""
 
     async def search(self, which: HistoryFilter) -> HistoryPage: ...
 
     async def stats(self, which: HistoryFilter) -> HistoryStats: ...
 
     async def usage(self, which: HistoryFilter, by: By) -> UsageReport:
-        """Of `which`, the agent, the context, the times, `limit` and `visible_to` count."""
+        """Returns the usage; the agent, the context, the times, `limit` and `visible_to` of `which` are used."""
         ...
 
     async def knows(self, agent_id: str) -> bool:
-        """Whether there is anything of the agent, which may be gone."""
+        """Returns True if there is anything of the agent, which may be gone."""
         ...

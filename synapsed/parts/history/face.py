@@ -1,7 +1,7 @@
-"""Full text over messages, answers and tool calls, and what turns have used: a file of its own that follows the log.
+"""Full text over messages, answers and tool calls, and usage of turns: a file of its own that follows the log.
 
 `service` has one thread that brings the file up to the log (`indexing`, `reading`) and one that answers questions
-(`searching`); `texts` is what is kept of a text.
+(`searching`); `texts` makes the kept form of a text.
 """
 
 from synapsed.config.config import ConfigKey, Section

@@ -12,7 +12,7 @@ from synapsed.errors import StoreError
 from synapsed.store.database import create_private, store_error
 
 FORM = 1
-"""`user_version` of a file of this form. Count it up with every change below, and of what is put into the file."""
+"""`user_version` of a file of this form. Increase it with every change below, and of the file's content."""
 
 _TABLES = """
 CREATE TABLE docs (
@@ -62,7 +62,7 @@ INSERT INTO progress VALUES (1, 0, 0, '[]');
 
 
 def connect(path: Path, *, mode: str) -> sqlite3.Connection:
-    """A connection that another thread may interrupt. What is no UTF-8 is read all the same."""
+    """Returns a connection that another thread may interrupt. Text that is no UTF-8 is read all the same."""
     connection = sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, autocommit=True, check_same_thread=False)
     connection.execute("PRAGMA busy_timeout = 5000")
     connection.execute("PRAGMA temp_store = MEMORY")
@@ -71,13 +71,13 @@ def connect(path: Path, *, mode: str) -> sqlite3.Connection:
 
 
 def open_source(path: Path) -> sqlite3.Connection:
-    """The database, only to be read. Secrets in it stay the marks that they are."""
+    """Opens the database for reading only. Secrets in it stay sealed."""
     return connect(path, mode="ro")
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Opens the file for whoever writes it; a new one if no file of this form is there. Raises StoreError, with the
-    reason `no-fts` where this SQLite has no full text by trigrams."""
+    """Opens the file for writing; a new one if no file of this form is there. Raises StoreError, with the reason
+    `no-fts` if this SQLite has no full text by trigrams."""
     create_private(path)
     connection = connect(path, mode="rw")
     try:
@@ -102,7 +102,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 class Connections:
-    """Of one thread: to the database, which is only read, and to the history."""
+    """Connections of one thread: to the database, which is only read, and to the history."""
 
     def __init__(self, database: Path, path: Path) -> None:
         self._database = database
@@ -111,7 +111,7 @@ class Connections:
         self._file: sqlite3.Connection | None = None
 
     def close(self) -> None:
-        """May be called again. The file may be another one from now on."""
+        """Closes both; may be called again. The file may be another one from now on."""
         for connection in (self._source, self._file):
             if connection is not None:
                 with suppress(sqlite3.Error):
@@ -120,6 +120,6 @@ class Connections:
 
 
 def discard(path: Path) -> None:
-    """Remove the file with all that belongs to it."""
+    """Removes the file with all that belongs to it."""
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + end).unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 A step reads some events, makes documents of them, and writes these with the new cursor in one transaction: a kill in
 between costs a step, and nothing is in twice. An existing database is followed from its first event, after an upgrade
-too. What retention has removed is found by what it has noted in the database, and leaves the history in small steps.
+too. Data that retention has removed are found by its notes in the database, and leave the history in small steps.
 """
 
 import sqlite3
@@ -29,7 +29,8 @@ log = structlog.stdlib.get_logger("synapsed.history")
 
 
 class Indexer(Connections):
-    """`database` is the store's, `path` the history's. All but the constructor and `cursor` belongs to one thread."""
+    """Builds the index. `database` is the store's, `path` the history's. All but the constructor and `cursor` belongs
+    to one thread."""
 
     def __init__(self, database: Path, path: Path) -> None:
         super().__init__(database, path)
@@ -40,19 +41,19 @@ class Indexer(Connections):
         """The last event that was looked at."""
 
     def open(self) -> None:
-        """Raises StoreError, sqlite3.Error."""
+        """Opens both files. Raises StoreError, sqlite3.Error."""
         self.close()
         self._source = open_source(self._database)
         self._file = open_file(self._path)
         self.cursor = self._restored()
 
     def step(self) -> bool:
-        """Look at some more of the log; whether there is more of it."""
+        """Reads some more of the log; returns True if there is more of it."""
         source = self._connected(self._source)
         newest = _newest(source)
         rows = read_events(source, self.cursor, EVENTS)
         if not rows:
-            self.cursor = max(self.cursor, newest)  # what there was in between has been removed
+            self.cursor = max(self.cursor, newest)  # events in between have been removed
             return False
         docs: list[Doc] = []
         used: list[Used] = []
@@ -67,7 +68,7 @@ class Indexer(Connections):
         return done is not rows[-1] or len(rows) == EVENTS
 
     def tidy(self) -> bool:
-        """Remove some of what the database has not any more; whether there may be more of it."""
+        """Removes some documents that the database no longer has; returns True if there may be more of them."""
         source, file = self._connected(self._source), self._connected(self._file)
         if self._to_tidy is None:
             removed = _removed(source)
@@ -99,8 +100,8 @@ class Indexer(Connections):
         return _removed(source) != tidied
 
     def _restored(self) -> int:
-        """The cursor. Where the database is another than it was, an older copy of it for one, it begins at the first
-        event."""
+        """Returns the cursor. If the database is a different one, an older copy of it for example, it begins at the
+        first event."""
         source, file = self._connected(self._source), self._connected(self._file)
         cursor, at = file.execute("SELECT cursor, at FROM progress").fetchone()
         there_now = source.execute("SELECT at FROM events WHERE id = ?", (cursor,)).fetchone()
@@ -157,8 +158,8 @@ class Indexer(Connections):
         file.execute("INSERT INTO found (rowid, text) VALUES (?, ?)", (doc.id, doc.text))
 
     def _thread(self, file: sqlite3.Connection, doc: Doc) -> str | None:
-        """An agent's message belongs to the thread of the message on which the agent was at work, everything else of a
-        task to the thread of its message."""
+        """Returns the thread. An agent's message belongs to the thread of the message that the agent was working on,
+        all other texts of a task to the thread of its message."""
         if doc.kind != "message":
             found = file.execute(
                 "SELECT thread FROM docs WHERE task_id = ? AND kind = 'message'", (doc.task_id,)
@@ -178,7 +179,7 @@ class Indexer(Connections):
         return asked[0] if asked is not None else doc.context_id
 
     def _own_thread(self, file: sqlite3.Connection, doc: Doc) -> str | None:
-        """Of the reply in words of its own to a message: that of the task that was asked."""
+        """Returns the thread of an agent's reply in its own words: that of the task that was asked."""
         if doc.author == doc.agent_id or doc.kind != "answer":
             return doc.context_id
         found = file.execute(
@@ -201,18 +202,18 @@ class Indexer(Connections):
 
 
 def _newest(source: sqlite3.Connection) -> int:
-    """Id of the newest event there ever was."""
+    """Returns the id of the newest event there ever was."""
     row = source.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return 0 if row is None else int(row[0])
 
 
 def _removed(source: sqlite3.Connection) -> str:
-    """What retention has noted of what it removed, as a text that differs when there is more of it."""
+    """Returns retention's notes about removed events, as a text that differs when there are more of them."""
     return repr(source.execute("SELECT agent_id, upto FROM removed ORDER BY agent_id").fetchall())
 
 
 def there(source: sqlite3.Connection, event_ids: list[int]) -> set[int]:
-    """Which of these events the database still has."""
+    """Returns those of these events that the database still has."""
     if not event_ids:
         return set()
     marks = ", ".join("?" * len(event_ids))
@@ -221,7 +222,7 @@ def there(source: sqlite3.Connection, event_ids: list[int]) -> set[int]:
 
 
 def _remove(file: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:
-    """Out of the index by the very text that is in it."""
+    """Removes documents from the index by the very text that is in it."""
     for doc_id, text in file.execute(f"SELECT id, text FROM docs WHERE {where}", values).fetchall():  # noqa: S608
         file.execute("INSERT INTO found (found, rowid, text) VALUES ('delete', ?, ?)", (doc_id, text))
         file.execute("DELETE FROM docs WHERE id = ?", (doc_id,))

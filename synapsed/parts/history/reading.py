@@ -1,4 +1,4 @@
-"""What the database has to say of an event, as documents for the history.
+"""Reads an event from the database as documents for the history.
 
 Everything is read by SQLite's own functions for JSON, and no more of a text than is kept: a thread that waits for
 SQLite does not hold the interpreter, so that an answer of megabytes costs the event loop nothing.
@@ -58,7 +58,7 @@ _ENDS: Final = frozenset({"completed", "failed", "canceled", "rejected"})
 _OVER: Final = frozenset({"completed", "failed"})
 
 type Row = tuple[int, float, str, str | None, str | None, str, str | None]
-"""An event: id, time, agent, task, context, type, and its state where it has one."""
+"""An event: id, time, agent, task, context, type, and its state if it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def read_events(source: sqlite3.Connection, after: int, limit: int) -> list[Row]
 
 
 def docs_of(source: sqlite3.Connection, row: Row) -> list[Doc]:
-    """What the event brings; nothing for most of them, nor where what it is of has been removed."""
+    """Returns the documents of the event; none for most of them, and none if its subject has been removed."""
     event_id, _, _, task_id, _, kind, state = row
     if kind == "taskStatus" and task_id is not None and (state == "submitted" or state in _ENDS):
         return list(_of_task(source, row, task_id, state))
@@ -115,8 +115,9 @@ def used_of(source: sqlite3.Connection, row: Row) -> Used | None:
 
 
 def _of_task(source: sqlite3.Connection, row: Row, task_id: str, state: str) -> Iterator[Doc]:
-    """A message that only hands on a reply is left out, and so is the answer of a task that a reply completes, unless
-    it was given in words of its own: all of these texts stand in the task that was asked."""
+    """Yields the documents of a task. A message that only passes on a reply is left out, and so is the answer of a task
+    that a reply completes, unless it was given in words of its own: all of these texts stand in the task that was
+    asked."""
     event_id, at, *_ = row
     found = source.execute(_TASK, (task_id,)).fetchone()
     if found is None:
@@ -147,7 +148,7 @@ def _of_task(source: sqlite3.Connection, row: Row, task_id: str, state: str) -> 
 
 
 def _of_tool(source: sqlite3.Connection, row: Row, event_id: int) -> Iterator[Doc]:
-    """Its name, what it was given as `key: value`, and what came of it."""
+    """Yields the tool's name, its input as `key: value`, and its result."""
     _, at, agent_id, task_id, context_id, _, state = row
     found = source.execute(_TOOL, (READ_MAX, event_id)).fetchone()
     if found is None:
@@ -171,7 +172,7 @@ def _of_tool(source: sqlite3.Connection, row: Row, event_id: int) -> Iterator[Do
 
 
 def _of_turn(source: sqlite3.Connection, row: Row, event_id: int) -> Iterator[Doc]:
-    """What a person typed at the terminal, and the answer."""
+    """Yields the text that a person typed at the terminal, and the answer."""
     _, at, agent_id, task_id, context_id, *_ = row
     found = source.execute(_TURN, (READ_MAX, READ_MAX, event_id)).fetchone()
     if found is None:

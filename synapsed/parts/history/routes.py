@@ -1,6 +1,6 @@
-"""`/control/history` and `/control/usage`: what was said and done, searched, and what it has used, added up.
+"""`/control/history` and `/control/usage`: search in messages, answers and tool calls, and the sum of usage.
 
-A person asks of everything; an agent of what it said or did itself and what was said to it, and of its own usage.
+A person may search everything; an agent its own texts and calls and messages to it, and its own usage.
 """
 
 from dataclasses import replace
@@ -68,8 +68,8 @@ def _listed(request: web.Request) -> None:
     errors=ERRORS,
 )
 async def search(request: web.Request, query: SearchQuery, history: History) -> HistoryPage:
-    """Without `q` all of them. A page may be empty and have a `next`: of words of one or two characters it looks
-    through the next 20,000 texts."""
+    """Without `q` returns all of them. A page may be empty and have a `next`: for words of one or two characters it
+    looks through the next 20,000 texts."""
     which = await _filter(request, history, query)
     return await history.search(replace(which, limit=query.limit, before=query.before, whole=query.text))
 
@@ -86,7 +86,7 @@ async def stats(request: web.Request, query: HistoryQuery, history: History) -> 
     errors=ERRORS,
 )
 async def usage(request: web.Request, query: UsageQuery, history: History) -> UsageReport:
-    """Of the turns that the log still has."""
+    """Returns the usage of turns that the log still has."""
     which = await _filter(request, history, query)
     return await history.usage(replace(which, limit=query.limit), query.by)
 
@@ -106,7 +106,7 @@ async def _filter(request: web.Request, history: History, query: HistoryQuery | 
 
 
 async def _agent(request: web.Request, history: History, address: str | None) -> str | None:
-    """The agent's id; of one that is gone, the id itself."""
+    """Returns the agent's id; for one that is gone, the id itself."""
     if not address:
         return None
     try:

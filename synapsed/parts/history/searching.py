@@ -1,8 +1,8 @@
-"""Finds what is looked for, in a thread of its own.
+"""Searches the history, in a thread of its own.
 
 Words of three characters and more are found by the index of trigrams, wherever they stand in a text. The index knows no
 shorter ones, which are ordinary words in Japanese: texts are then looked through, the newest first, so many for a page,
-and the page's `next` goes on behind them. Nothing that a person writes is taken for the query language of SQLite.
+and the page's `next` goes on after them. No text of a person is taken for the query language of SQLite.
 """
 
 import sqlite3
@@ -31,7 +31,7 @@ SEARCH_S = 5.0
 """Seconds that one question may take."""
 
 OPERATIONS = 5_000
-"""Of SQLite's, after which it is looked whether a question takes too long."""
+"""Operations of SQLite between two checks if a question takes too long."""
 
 PAGE_TEXT = 256 * 1024
 """Characters of texts after which a page ends."""
@@ -54,7 +54,7 @@ _GROUPS: Final[dict[By, tuple[str, str]]] = {
 
 
 class Searcher(Connections):
-    """All but the constructor and `interrupt` belongs to one thread."""
+    """Answers questions. All but the constructor and `interrupt` belongs to one thread."""
 
     def __init__(self, database: Path, path: Path) -> None:
         super().__init__(database, path)
@@ -62,7 +62,7 @@ class Searcher(Connections):
         self._ended = threading.Event()
 
     def interrupt(self) -> None:
-        """What is asked ends soon, in another thread."""
+        """Ends the present question soon, from another thread."""
         self._ended.set()
 
     def search(self, which: HistoryFilter) -> HistoryPage:
@@ -132,7 +132,7 @@ class Searcher(Connections):
     def _page(
         self, file: sqlite3.Connection, which: HistoryFilter, terms: list[str], floor: int
     ) -> tuple[list[Any], int | None]:
-        """The rows, and where the next page begins; None where there is nothing older."""
+        """Returns the rows, and the beginning of the next page; None if there is nothing older."""
         tables, where, values = _conditions(which, terms)
         order = "found.rowid" if _by_index(terms) else "docs.id"
         before = which.before if which.before is not None else 2**62
@@ -152,7 +152,7 @@ class Searcher(Connections):
 
     @contextmanager
     def _asked(self) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
-        """Both connections, on one state of the file. Raises Busy where it takes too long."""
+        """Yields both connections, on one state of the file. Raises Busy if it takes too long."""
         if self._file is None or self._source is None:
             self.close()
             self._source = open_source(self._database)
@@ -190,7 +190,7 @@ def _by_index(terms: list[str]) -> bool:
 
 
 def _floor(file: sqlite3.Connection, which: HistoryFilter, terms: list[str]) -> int:
-    """The oldest document that is looked at for this page; 0: all of them are."""
+    """Returns the oldest document that is searched for this page; 0: all of them are."""
     if not terms:
         return 0
     _, where, values = _conditions(which, [])
@@ -202,7 +202,7 @@ def _floor(file: sqlite3.Connection, which: HistoryFilter, terms: list[str]) -> 
 
 
 def _conditions(which: HistoryFilter, terms: list[str]) -> tuple[str, str, list[Any]]:
-    """Tables, conditions and their values."""
+    """Returns tables, conditions and their values."""
     where, values = ["1"], list[Any]()
     tables = "docs"
     if indexed := [term for term in terms if len(term) >= TRIGRAM]:

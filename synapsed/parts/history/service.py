@@ -1,7 +1,7 @@
 """The history as a part of the daemon: one thread that brings it up to the log, one that answers questions.
 
-The event loop only waits for them. What happens is taken up a moment later, several events together, so that a turn
-does not share the interpreter with it; a question has it done at once, and waits for it, but not for ever.
+The event loop only waits for them. Events are indexed a moment later, several together, so that a turn does not share
+the interpreter with it; a question starts this at once, and waits for it for a limited time.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ from synapsed.parts.history.searching import Searcher
 from synapsed.store.database import store_error
 
 SETTLE_S = 0.5
-"""Seconds between an event and its being taken up, where nobody asks."""
+"""Seconds between an event and its indexing, without a question."""
 
 BEGIN_S = 2.0
-"""Seconds before a daemon that has just started takes up what there is: its agents come first."""
+"""Seconds before a daemon that has just started indexes older events: its agents come first."""
 
 TIDY_S = 60.0
-"""Between two looks for what retention has removed."""
+"""Seconds between two looks for data that retention has removed."""
 
 RETRY_S = 30.0
-"""After the disk, or the file, refused."""
+"""Seconds after a refusal of the disk, or the file."""
 
 FRESH_S = 2.0
 """Seconds that a question waits for the newest events."""
@@ -46,7 +46,7 @@ QUESTIONS_MAX = 16
 """Questions that may wait for an answer."""
 
 FILE = "history.db"
-"""In the state's folder."""
+"""Name of the file in the state's folder."""
 
 OFF = (
     "there is no history: it is switched off ('enabled' under [history] of config.toml), or this SQLite has no full "
@@ -66,7 +66,7 @@ class _HistoryPart(Running):
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncGenerator[Running]:
-    """There is no file where it is switched off, or where this SQLite has no full text by trigrams."""
+    """Opens the part. There is no file if it is switched off, or if this SQLite has no full text by trigrams."""
     path = kernel.paths.state / FILE
     if not kernel.config.history.enabled:
         await asyncio.to_thread(discard, path)
@@ -95,20 +95,20 @@ class SqliteHistory:
         self._writing = ThreadPoolExecutor(1, "history-writer")
         self._reading = ThreadPoolExecutor(1, "history-reader")
         self._asked = asyncio.Event()
-        """Somebody waits for the newest events."""
+        """Set while a question waits for the newest events."""
         self._moved = asyncio.Event()
         self._questions = 0
         self._running: asyncio.Task[None] | None = None
 
     async def open(self) -> Self:
-        """Make or open the file, and begin to follow the log. A file that is damaged, or that the disk refuses, does
-        not keep the daemon from starting. Raises StoreError where SQLite has not what it takes."""
+        """Makes or opens the file, and begins to follow the log. A file that is damaged, or that the disk refuses, does
+        not keep the daemon from starting. Raises StoreError if SQLite lacks a needed feature."""
         opened = await self._opened()
         self._running = asyncio.get_running_loop().create_task(self._run(opened=opened))
         return self
 
     async def close(self) -> None:
-        """What is under way is finished, or given up where it is a question. May be called again."""
+        """Finishes the work under way, or gives it up if it is a question. May be called again."""
         self._searcher.interrupt()
         if self._running is not None:
             await cancel_all([self._running])
@@ -130,7 +130,7 @@ class SqliteHistory:
         return await self._answer(lambda: self._searcher.knows(agent_id))
 
     def _of_now(self, which: HistoryFilter) -> HistoryFilter:
-        """Without what agents said and did that had the same ids before."""
+        """Returns the filter without data of former agents that had the same ids."""
         agents = [agent for agent in (which.agent_id, which.visible_to) if agent is not None]
         return replace(which, since_event=max(map(self._events.born, agents), default=0))
 
@@ -141,7 +141,7 @@ class SqliteHistory:
         return answer if complete else answer.model_copy(update={"complete": False})
 
     async def _fresh(self, newest: int) -> bool:
-        """Whether everything up to event `newest` is in the history, which is waited for a moment."""
+        """Returns True if everything up to event `newest` is in the history, after a short wait."""
         with suppress(TimeoutError):
             async with asyncio.timeout(FRESH_S):
                 while self._indexer.cursor < newest:
@@ -168,7 +168,7 @@ class SqliteHistory:
     # --- following the log ---
 
     async def _run(self, *, opened: bool) -> None:
-        """Until it is cancelled, or the store is closed."""
+        """Runs until it is cancelled, or the store is closed."""
         await self._pause(BEGIN_S)
         while True:
             try:
@@ -199,7 +199,7 @@ class SqliteHistory:
                 await self._pause(time.monotonic() - begin)
 
     async def _news(self) -> bool:
-        """Wait until there is something to do; False once the store is closed."""
+        """Waits until there is work; returns False once the store is closed."""
         try:
             async with asyncio.timeout(TIDY_S):
                 if await self._events.changed(self._indexer.cursor, EVERY_EVENT) is None:
@@ -210,7 +210,7 @@ class SqliteHistory:
         return True
 
     async def _opened(self) -> bool:
-        """Whether it could be opened. Raises StoreError where SQLite has not what it takes."""
+        """Returns True if it could be opened. Raises StoreError if SQLite lacks a needed feature."""
         try:
             await self._in_writer(self._indexer.open)
         except (sqlite3.Error, OSError, StoreError) as error:
@@ -226,7 +226,7 @@ class SqliteHistory:
         return True
 
     async def _discard(self) -> None:
-        """What is damaged is made again."""
+        """Discards a damaged file, which is made again."""
         log.warning("the history is damaged and is made again", path=str(self._path))
         await self._in_writer(self._indexer.close)
         with suppress(OSError):
@@ -237,7 +237,7 @@ class SqliteHistory:
         return await asyncio.get_running_loop().run_in_executor(self._writing, act)
 
     async def _pause(self, seconds: float) -> None:
-        """Shorter where somebody asks."""
+        """Waits; less if a question comes."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._asked.wait()

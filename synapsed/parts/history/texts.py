@@ -1,4 +1,4 @@
-"""Texts as the history keeps them: without secrets, without what only moves a terminal, and bounded."""
+"""Texts as the history keeps them: without secrets, without terminal sequences, and bounded."""
 
 import re
 import unicodedata
@@ -10,18 +10,18 @@ TEXT_MAX = 65_536
 """Characters that are kept of a text: its beginning."""
 
 READ_MAX = TEXT_MAX + 32_768
-"""Characters that are looked at: a secret that stands across the end is seen whole, and marks of secrets are longer
-than what stands for them."""
+"""Characters that are read: a secret across the end is seen whole, and marks of secrets are longer than their
+replacement."""
 
 SNIPPET_BEFORE = 60
 SNIPPET_MAX = 200
-"""Characters."""
+"""Characters of a snippet."""
 
 _PIECE = 4096
 """Characters that are composed in one call."""
 
 _SEALED = re.compile("\u27e6sealed:[A-Za-z0-9_-]{38,}\u27e7")
-"""What stands for a secret in the rows of tasks (`store.encoding`)."""
+"""Mark of a secret in the rows of tasks (`store.encoding`)."""
 _CUT_SEALED = re.compile("\u27e6[a-z]{0,6}(?::[A-Za-z0-9_-]*)?\\Z")
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -29,7 +29,7 @@ _WORD = re.compile(r'(?<!\S)"([^"]+)"(?!\S)|(\S+)')
 
 
 class Collected:
-    """A text that is put together of pieces, until there is enough of it."""
+    """A text that is put together from pieces, until there is enough of it."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -41,7 +41,7 @@ class Collected:
         return self._room <= 0
 
     def add(self, piece: str, size: int | None = None) -> None:
-        """`size`: characters of what `piece` is the beginning of."""
+        """Adds a piece; `size`: characters of the text that `piece` begins."""
         kept = piece[: max(self._room, 0)]
         self.cut = self.cut or len(kept) < (len(piece) if size is None else size)
         self._room -= len(kept) + 1
@@ -49,20 +49,20 @@ class Collected:
             self._pieces.append(kept)
 
     def text(self, joint: str = "\n") -> tuple[str, bool]:
-        """What is kept, and whether that is only the beginning."""
+        """Returns the kept text, and True if it is only the beginning."""
         text = _SEALED.sub(MASK, joint.join(self._pieces))
         if self.cut:
             text = _CUT_SEALED.sub("", text)
             text = text[: len(text) - unfinished(text)]
-        # What moves a terminal goes first: a secret may be cut in two by it.
+        # Terminal sequences are removed first: a secret may be cut in two by one.
         text = _CONTROL.sub(" ", _SEQUENCE.sub("", text).replace("\r\n", "\n"))
         text = mask_text(text)
         return _composed(text[:TEXT_MAX]), self.cut or len(text) > TEXT_MAX
 
 
 def _composed(text: str) -> str:
-    """In the form of Unicode that words are typed in. By pieces: one call for all of it would hold the interpreter for
-    20 ms where there is much to compose."""
+    """Returns the text in the form of Unicode that words are typed in. It works by pieces: one call for all of it would
+    hold the interpreter for 20 ms if there is much to compose."""
     pieces, begin = [], 0
     while begin < len(text):
         end = begin + _PIECE
@@ -74,13 +74,13 @@ def _composed(text: str) -> str:
 
 
 def terms_of(query: str) -> list[str]:
-    """The words of a query, and what stands in double quotes. Nothing in it has a meaning but these quotes."""
+    """Returns the words of a query, and the texts in double quotes. Only these quotes have a meaning."""
     text = unicodedata.normalize("NFC", _CONTROL.sub(" ", query))
     return list(dict.fromkeys(quoted or bare for quoted, bare in _WORD.findall(text)))
 
 
 class Pattern:
-    """Where one of the words stands in a text."""
+    """Finds the words in a text."""
 
     def __init__(self, terms: Sequence[str]) -> None:
         self._found = re.compile("|".join(map(re.escape, terms)), re.IGNORECASE) if terms else None
@@ -91,7 +91,7 @@ class Pattern:
 
 
 def snippet(text: str, at: int) -> str:
-    """What stands around position `at`, on one line."""
+    """Returns the text around position `at`, on one line."""
     begin = max(0, at - SNIPPET_BEFORE)
     piece = text[begin : begin + 2 * SNIPPET_MAX]
     words = " ".join(piece.split())

@@ -1,8 +1,8 @@
 """`@agent message` in an attached terminal: does the I/O around `typed_line`.
 
 An Enter that would submit a line for another agent is held until the program's composer shows just that line; the line
-is removed there, and only then does the message go. Where anything is in doubt the Enter goes to the program, as if
-there were no router.
+is removed there, and only then does the message go. In case of doubt the Enter goes to the program, as if there were no
+router.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Ta
 from synapsed.parts.mentions.typed_line import Enter, KeyLine, parse_mention
 
 ANSWERS_MAX: Final = 8
-"""Answers that one attached terminal waits for at a time; of further ones only the sending is shown."""
+"""Answers that one attached terminal waits for at a time; for further ones only the sending is shown."""
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Whom a name means."""
+    """Receiver that a name means."""
 
     id: str
     name: str
@@ -40,7 +40,7 @@ class Addressee:
 
 
 class MentionedAgents:
-    """Whoever has an address, here or elsewhere."""
+    """All agents with an address, here or elsewhere."""
 
     def __init__(self, directory: Directory, tasks: Tasks, events: EventLog) -> None:
         self._directory = directory
@@ -48,8 +48,8 @@ class MentionedAgents:
         self._events = events
 
     def find(self, name: str, only: frozenset[str] | None = None) -> Addressee | None:
-        """Returns an agent of ours, or else one elsewhere; None for nobody. Raises AmbiguousAddress. Of `only` those
-        names are found, and whether others exist makes no difference."""
+        """Returns an agent of ours, or else one elsewhere, or else None. Raises AmbiguousAddress. With `only` just
+        those names are found, and the existence of others makes no difference."""
         if only is not None:
             return self._find_among(name, only)
         try:
@@ -72,7 +72,7 @@ class MentionedAgents:
         return await self._tasks.send(to.id, SendRequest(message=Message.of(text)))
 
     async def settled(self, task: Task) -> Task:
-        """The task when it is over or waits for a person."""
+        """Returns the task when it is over or waits for a person."""
         cursor = self._events.last_id
         now = await self._tasks.find(task.id)
         if now.status in _SETTLED:
@@ -135,7 +135,7 @@ class MentionLine:
         await self._answers.cancel()
 
     async def _routed(self, line: str) -> bool:
-        """Whether the line was for another agent, and is dealt with."""
+        """Returns True if the line was for another agent, and is handled."""
         mention = parse_mention(line)
         if mention is None:
             return False
@@ -159,7 +159,7 @@ class MentionLine:
         return True
 
     async def _give_back(self, line: str) -> None:
-        """Put a line that could not be sent back where it was, if it can be typed without submitting anything."""
+        """Puts a line that could not be sent back in its place, if it can be typed without submitting anything."""
         if line.isprintable():
             for part in self._line.feed(line.encode()):
                 await self._attachment.type(part.data)
@@ -178,7 +178,7 @@ class MentionLine:
 
 
 def _said(task: Task) -> str:
-    """What a person is told of a task that is over."""
+    """Returns the text for a person about a task that is over."""
     if task.status is TaskState.COMPLETED:
         return task.answer or "(nothing)"
     if task.error is not None:

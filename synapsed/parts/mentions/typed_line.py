@@ -1,9 +1,9 @@
-"""`@agent message` typed in an attached terminal: the line that a person's keys make, and what it says. Pure.
+"""`@agent message` typed in an attached terminal: the line that a person's keys make, and its parts. Pure.
 
-`KeyLine` follows the keys on their way to the program and stops at each Enter with the line that was typed, where it
-is sure of it. It knows the editing keys that all programs share; after any other (history, completion) it is not sure
-and says nothing until a new line begins. Whether the program's composer agrees is for the caller to look at
-(`composer.shows_line`): the keys alone are no proof.
+`KeyLine` follows the keys on their way to the program and stops at each Enter with the typed line, if it is sure of it.
+It knows the editing keys that all programs share; after any other (history, completion) it is not sure and returns no
+line until a new one begins. The caller has to check that the program's composer agrees (`composer.shows_line`): the
+keys alone are no proof.
 """
 
 import re
@@ -30,28 +30,29 @@ _SEQUENCE_MAX = 4096
 _ESCAPE = b"\x1b"
 _PASTE_END = b"\x1b[201~"
 _UNSEEN = re.compile(rb"\x1b\[(?:[IO]|<[\d;]*[Mm]|M|\d*;\d+:3(?:u|[A-Z~]))")
-"""Focus, the mouse, and keys let go: nothing is edited by them."""
+"""Focus, the mouse, and released keys, which edit nothing."""
 _KITTY = re.compile(rb"\x1b\[(?P<code>\d+)(?::\d*)*(?:;(?P<modifiers>\d*)(?::[12])?(?:;[\d:]*)?)?u")
 _KITTY_CONTROL, _KITTY_LOCKS = 4, 64 | 128
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Goes to the program as it is."""
+    """Keys for the program, unchanged."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """The key that submits, as the terminal sent it; `line` is what it submits, None where that is not known."""
+    """The key that submits, as the terminal sent it; `line` is the submitted line, None if it is unknown."""
 
     data: bytes
     line: str | None
 
 
 class _Draft:
-    """A text and the cursor in it, edited as composers do it. `sure` is False once they differ in what a key does."""
+    """A text and the cursor in it, edited as composers do it. `sure` is False after a key whose effect differs between
+    them."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -71,14 +72,14 @@ class _Draft:
             self.at += len(text)
 
     def _start(self) -> int:
-        """Where the line that the cursor is on begins."""
+        """Returns the beginning of the line that the cursor is on."""
         return next((n + 1 for n in range(self.at - 1, -1, -1) if self.text[n] == "\n"), 0)
 
     def _end(self) -> int:
         return next((n for n in range(self.at, len(self.text)) if self.text[n] == "\n"), len(self.text))
 
     def _remove(self, start: int, end: int) -> None:
-        """Cut out; where a character is made of several code points programs differ in how many go."""
+        """Removes a part; if a character has several code points programs differ in how many they remove."""
         if any(_combines(char) for char in self.text[start : end + 1]):
             self.sure = False
         del self.text[start:end]
@@ -142,23 +143,23 @@ class KeyLine:
         self._draft = _Draft()
         self._pasting = False
         self._tail = b""
-        """The beginning of a sequence or character; it was passed on."""
+        """Beginning of a sequence or character; it was passed on."""
 
     @property
     def sure(self) -> bool:
-        """Whether the line is known."""
+        """True if the line is known."""
         return self._draft.sure
 
     def is_plain(self, data: bytes) -> bool:
-        """Whether `data` is text, or simple editing, in which there can be no Enter."""
+        """Returns True if `data` is text, or simple editing, in which there can be no Enter."""
         return not (self._tail or self._pasting or b"\r" in data or b"\x1b" in data)
 
     def clear(self) -> None:
-        """The composer is known to be empty."""
+        """Notes that the composer is known to be empty."""
         self._draft.clear()
 
     def feed(self, data: bytes) -> Iterator[Keys | Enter]:
-        """The same bytes in the same order, cut at each Enter. Go on only when that Enter is dealt with."""
+        """Yields the same bytes in the same order, cut at each Enter. Go on only when that Enter is handled."""
         whole = self._tail + data
         given = len(self._tail)
         at = 0
@@ -180,7 +181,7 @@ class KeyLine:
             yield Keys(whole[given:])
 
     def _take(self, whole: bytes, at: int) -> tuple[int, bytes]:
-        """Take in what stands at `at`: where it ends (`at`: it is not whole yet), and which key it is, if one."""
+        """Takes the token at `at`: returns its end (`at`: it is not whole yet), and its key, if it is one."""
         if self._pasting:
             return self._paste(whole, at), b""
         token = _TOKEN.match(whole, at)
@@ -202,7 +203,7 @@ class KeyLine:
         return token.end(), key
 
     def _paste(self, whole: bytes, at: int) -> int:
-        """Take in what is pasted, up to where its end may begin."""
+        """Takes pasted text, up to the possible beginning of its end."""
         end = whole.find(_PASTE_END, at)
         if end == at:
             self._pasting = False
@@ -220,7 +221,8 @@ class KeyLine:
         return at + len(value)
 
     def _continues(self) -> bool:
-        """A backslash before Enter is a line break in the composers that know it, and is submitted by no other."""
+        """Returns True for a backslash before Enter, which is a line break in the composers that know it, and is
+        submitted by no other."""
         draft = self._draft
         if draft.sure and draft.at and draft.text[draft.at - 1] == "\\":
             draft.sure = False
@@ -237,7 +239,7 @@ class KeyLine:
             self.clear()
             return
         if key == _ESCAPE and not self._draft.text:
-            return  # what it closes is no line, and where it brings one back the composer shows that
+            return  # its line is unknown, and if it brings one back the composer shows that
         act = _ACTS.get(key)
         if act is None:
             self._draft.sure = False
@@ -272,7 +274,8 @@ _CSI_KEYS = {
 
 
 def _named(sequence: bytes) -> bytes:
-    """The key of a CSI sequence: a control character, a name, b"" for none, b"?" for one that is not followed."""
+    """Returns the key of a CSI sequence: a control character, a name, b"" for none, b"?" for one that is not
+    followed."""
     if _UNSEEN.fullmatch(sequence):
         return b""
     if sequence in _CSI_KEYS:
@@ -293,7 +296,7 @@ def _named(sequence: bytes) -> bytes:
 
 
 def _combines(char: str) -> bool:
-    """Whether this code point may be part of a character of several."""
+    """Returns True if this code point may be part of a character of several."""
     return char > "\u02ff" and (
         unicodedata.category(char) in ("Mn", "Me", "Mc", "Cf", "Sk") or "\U0001f1e6" <= char <= "\U0001f1ff"
     )
@@ -312,7 +315,7 @@ _MENTION = re.compile(r"@(?P<name>[^\s@]+(?:@[^\s@]+)?)(?P<response>\s+--respons
 
 
 def parse_mention(line: str) -> Mention | None:
-    """The agent that a line is for and what it says, or None. The whole text may stand in double quotes."""
+    """Returns the agent and the text of a line, or None. The whole text may stand in double quotes."""
     found = _MENTION.fullmatch(line.strip())
     if found is None:
         return None

@@ -1,8 +1,8 @@
-"""Moods: how the person who works with an agent seems to feel, by what is written and done.
+"""Moods: an estimate of the feelings of the person who works with an agent, from messages and actions.
 
-`words` and `text` read a message, `likeness` finds the same question again, `signals` is the table of what counts for
-how much, `scorer` takes an agent's events one after the other and says which levels changed; these are pure, and
-without a clock. `following` has them follow the log.
+`words` and `text` read a message, `likeness` finds repeated questions, `signals` is the table of signals and their
+weights, `scorer` takes an agent's events one after the other and returns changed levels; these are pure, and without a
+clock. `following` applies them to the log.
 """
 
 from synapsed.config.config import ConfigKey, Section
@@ -13,12 +13,12 @@ class MoodsConfig(Section):
     """`[moods]`."""
 
     enabled: bool = True
-    """`emotionUpdate` is told of the person who works with an agent, by what is written and done."""
+    """Sends `emotionUpdate` about the person who works with an agent, from messages and actions."""
 
 
 FACE = Face(
     name="moods",
     opens="synapsed.parts.moods.following",
     sections={"moods": ConfigKey(MoodsConfig, MoodsConfig())},
-    agent_settings={"moods": ConfigKey(bool, True)},  # where `[moods]` is enabled
+    agent_settings={"moods": ConfigKey(bool, True)},  # if `[moods]` is enabled
 )

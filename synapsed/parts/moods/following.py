@@ -1,6 +1,6 @@
-"""Tells how the person who works with an agent seems to feel: `synapsed.parts.moods` on the events of the log.
+"""Applies `synapsed.parts.moods` to the events of the log, and reports changes of a person's mood.
 
-A follower of the log, which keeps beside its cursor, of each agent, what its scorer goes on from.
+A follower of the log, which keeps beside its cursor the state of each agent's scorer.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -33,7 +33,7 @@ class _Running(Running):
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    """Goes on where the last daemon was."""
+    """Opens the part, which goes on at the last daemon's place."""
     moods = Moods(kernel)
     await moods.restore()
     yield _Running(moods)
@@ -47,11 +47,11 @@ class Moods(DurableFollower):
         super().__init__(kernel.store, kernel.timers)
         self._kernel = kernel
         self._scorers: dict[str, tuple[int, Scorer]] = {}
-        """By agent, with the last event that it has taken."""
+        """Scorers by agent, each with the last event that it has taken."""
         self._ahead: set[str] = set()
         """Agents whose scorer has taken more than is durable."""
         self._silent: set[str] = set()
-        """Agents that are not to be told of, and of which nothing is kept any more."""
+        """Agents without reports, whose states are removed."""
 
     async def restore(self) -> None:
         self._scorers.clear()
@@ -64,7 +64,7 @@ class Moods(DurableFollower):
             if event.data.state == REMOVED:
                 await self._forget(agent_id)
         elif event.id <= self._store.events.born(agent_id):
-            pass  # of an agent that was removed, while another has its id
+            pass  # the agent was removed, and another has its id
         elif self._wanted(agent_id):
             self._silent.discard(agent_id)
             return await self._score(agent_id, event)
@@ -82,7 +82,7 @@ class Moods(DurableFollower):
         return ahead
 
     def _wanted(self, agent_id: str) -> bool:
-        """Returns True if the agent is to be told of; one that is no more is not."""
+        """Returns True if there are reports about the agent; a removed one has none."""
         if not agent_id or not self._kernel.config.moods.enabled:
             return False
         try:
@@ -113,7 +113,7 @@ class Moods(DurableFollower):
         return known
 
     async def _forget(self, agent_id: str) -> None:
-        """What was known of it: when it is told of again, that begins with nothing."""
+        """Drops the state of an agent: later reports begin without one."""
         self._scorers.pop(agent_id, None)
         self._ahead.discard(agent_id)
         self._silent.discard(agent_id)
@@ -125,7 +125,7 @@ class Moods(DurableFollower):
 
 
 def _read(kept: FollowerState | None) -> MoodState | None:
-    """Returns the state that a scorer goes on from; None if nothing was kept, or nothing that is understood."""
+    """Returns the state for a scorer; None if there is no state, or none that is understood."""
     if kept is None or not kept.secret:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Whether somebody asks the same again: sketches of messages, by which they are compared without being kept.
+"""Finds repeated questions: sketches of messages allow comparing them without keeping them.
 
 A sketch is the smallest hashes of the message's words, or pairs of characters where it has no blanks between words (the
-bottom-k sketch of MinHash): how many of them two messages share says how alike they are. Hashes are CRC-32, which are
-the same in every process.
+bottom-k sketch of MinHash): the number of common hashes measures the likeness of two messages. Hashes are CRC-32, which
+are the same in every process.
 """
 
 import re
@@ -12,7 +12,7 @@ SKETCH = 24
 """Hashes of a sketch."""
 
 WORDS_MIN = 4
-"""Different words below which a message has no sketch: "go on" and "run the tests" are said again without any harm."""
+"""Different words below which a message has no sketch: "go on" and "run the tests" may be repeated without meaning."""
 
 ALIKE = 0.75
 """Share of common words from which on two messages are the same question."""
@@ -24,7 +24,7 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 def sketch(text: str) -> Sketch:
-    """Empty for a message of few words. `text` is folded in case, and not long."""
+    """Returns the sketch; empty for a message of few words. `text` is folded in case, and not long."""
     pieces: set[str] = set()
     for word in set(_WORD.findall(text)):
         if not word.isascii() and _UNSPACED.search(word):
@@ -37,7 +37,7 @@ def sketch(text: str) -> Sketch:
 
 
 def alike(one: Sketch, other: Sketch) -> bool:
-    """Whether both are of the same question."""
+    """Returns True if both belong to the same question."""
     if not one or not other:
         return False
     both = sorted({*one, *other})[:SKETCH]

@@ -1,4 +1,4 @@
-"""What is known of the person at one agent, as it is kept from one daemon to the next."""
+"""The state of a person's mood at one agent, kept from one daemon to the next."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,13 +12,13 @@ class _Kept(BaseModel):
 
 
 class Feeling(_Kept):
-    """One emotion: its points when they were counted last, and the level that was told last, with when."""
+    """One emotion: its points at the last count, and the last reported level, with its time."""
 
     points: float = 0.0
     level: int = 1
     told: float | None = None
     source: Source = "interaction_pattern"
-    """What moved it last."""
+    """Source of its last change."""
 
 
 class OpenQuestion(_Kept):
@@ -31,7 +31,7 @@ class OpenQuestion(_Kept):
 
 
 class Open(_Kept):
-    """A task of the person's that is not over; `at`: when it was delivered, before that when it was sent."""
+    """An unfinished task of the person's; `at` is the time of its delivery, before that of its sending."""
 
     id: str
     at: float
@@ -42,16 +42,16 @@ class MoodState(_Kept):
     """Times are those of events. The lists are bounded by `scorer`, oldest first."""
 
     at: float = 0.0
-    """When the points were counted."""
+    """Time at which the points were counted."""
     feelings: dict[Emotion, Feeling] = Field(default_factory=dict)
     session: float | None = None
-    """When the person's work without a pause began."""
+    """Time at which the person's work without a pause began."""
     acted: float = 0.0
-    """When the person did something last."""
+    """Time of the person's last action."""
     asked: list[OpenQuestion] = []
     open: list[Open] = []
     others: list[str] = []
-    """Tasks of others that interrupt, and are not over."""
+    """Unfinished tasks of others that interrupt."""
     refusals: list[tuple[str, str]] = []
     """Prompts by id, with the answer that says no."""
     streak: int = 0

@@ -1,9 +1,9 @@
-"""Which levels change by an agent's events: one after the other, by their own times.
+"""Computes changes of levels from an agent's events: one after the other, by their own times.
 
 Points of an emotion become half in its half-life, and signals add to them. A level follows from points with hysteresis:
-it rises at one bound, and falls at a lower one and no sooner than HOLD_S after it was told last. Only what the person
-does, and what becomes of it, is a reason to look; in between nothing is told. The same events give the same updates,
-also where the state was kept and read again in between.
+it rises at one bound, and falls at a lower one and no sooner than HOLD_S after its last report. It is only evaluated at
+a person's actions and their results; in between there are no reports. The same events give the same updates, also if
+the state was kept and read again in between.
 """
 
 from bisect import bisect_right
@@ -32,47 +32,46 @@ from synapsed.shared.choices import choice
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion.__value__)
 
 TYPES = frozenset({"taskStatus", "taskDelivered", "turnSeen", "inputRequired", "inputAnswered"})
-"""Events that are looked at."""
+"""Types of the events that are used."""
 
 POINTS_MAX = 6.0
-"""Of an emotion: what goes on for an hour is over as soon as what has begun."""
+"""Most points of an emotion: an hour of a signal fades as soon as its beginning does."""
 HOLD_S = 60.0
 """Seconds that a level stays at least before it falls."""
 AGAIN_S = 1800.0
 """Seconds in which the same question counts as asked again."""
 PAUSE_S = 1800.0
-"""Seconds without anything of the person's after which a session is over."""
+"""Seconds without an action of the person's after which a session is over."""
 QUICK_S = 120.0
 """Seconds from the delivery of a task to its completion that are quick."""
 STREAK = 3
 URGENT = 5
 """The priority that interrupts."""
 SESSIONS: tuple[tuple[float, float], ...] = ((6.0, 4.5), (4.5, 3.2), (3.0, 2.0), (2.0, 1.0))
-"""Hours of a session, and the points of fatigue that there are then at least."""
+"""Hours of a session, with the points of fatigue that it has at least."""
 ASKED_MAX, OPEN_MAX, REFUSALS_MAX = 5, 50, 5
 
 _BY_A_PERSON = frozenset({"canceled", "person"})
 """Reasons of a canceled task."""
 _INTERRUPTED = "interrupted"
-"""Reason where the agent was interrupted, or a message of priority 5 came."""
+"""Reason if the agent was interrupted, or a message of priority 5 came."""
 
 type Found = dict[str, int]
 
 
 def asks_for_text(event: Event) -> bool:
-    """Whether `take` wants what the event's task says."""
+    """Returns True if `evaluate` needs the text of the event's task."""
     return isinstance(event.data, TaskStatusChanged) and event.data.state is TaskState.SUBMITTED
 
 
 class Scorer:
-    """Of one agent. `state` is what `take` goes on from."""
+    """Scores one agent. `state` is the state from which `evaluate` goes on."""
 
     def __init__(self, state: MoodState | None = None) -> None:
         self.state = state or MoodState()
 
     def evaluate(self, event: Event, said: Said | None = None) -> list[EmotionUpdate]:
-        """What is to be told after the event. `said`: what the task says that the event is of, where
-        `asks_for_text`."""
+        """Returns the reports after the event. `said`: the text of the event's task, if `asks_for_text`."""
         found: Found | None = None
         match event.data:
             case TaskStatusChanged(state=TaskState.SUBMITTED):
@@ -115,7 +114,7 @@ class Scorer:
         return found | self._acts(at)
 
     def _acts(self, at: float) -> Found:
-        """The person does something, and the session goes on or begins."""
+        """Notes an action of the person's, by which the session goes on or begins."""
         state = self.state
         if state.session is None or at - state.acted > PAUSE_S:
             state.session = at
@@ -123,7 +122,7 @@ class Scorer:
         return {"long_session": 1} if self._tires(at) else {}
 
     def _tires(self, at: float) -> float:
-        """Points of fatigue that there are at least, by the session's length."""
+        """Returns the least points of fatigue for the session's length."""
         hours = 0.0 if self.state.session is None else (at - self.state.session) / 3600
         return next((least for since, least in SESSIONS if hours >= since), 0.0)
 
@@ -140,7 +139,7 @@ class Scorer:
         if own is None:
             return None
         state.open = [one for one in state.open if one is not own]
-        by_others = by_others or any(one.urgent for one in state.open)  # which has counted when it was sent
+        by_others = by_others or any(one.urgent for one in state.open)  # it counted when it was sent
         return self._outcome(own, told, event.at, by_others=by_others)
 
     def _outcome(self, own: Open, told: TaskStatusChanged, at: float, *, by_others: bool) -> Found | None:
@@ -211,13 +210,13 @@ def _update(emotion: Emotion, feeling: Feeling, found: Mapping[str, int], at: fl
 
 
 def level_of(value: float, before: int) -> int:
-    """The level of so many points where it was `before`."""
+    """Returns the level of so many points, if it was `before`."""
     reached, kept = 1 + bisect_right(REACHES, value), 1 + bisect_right(LEAVES, value)
     return max(reached, min(before, kept))
 
 
 def _evidence(emotion: Emotion, found: Mapping[str, int], *, tires: bool) -> str:
-    """What moved it, in words of ours."""
+    """Returns the signals of the change, in our own words."""
     names: Iterable[tuple[str, int]] = (
         (SIGNALS[name].evidence, count)
         for name, count in found.items()

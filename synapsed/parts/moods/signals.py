@@ -1,4 +1,4 @@
-"""What counts, and for how much: the table that docs/events.md shows."""
+"""The signals and their weights: the table that docs/events.md shows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ PATTERN: Source = "interaction_pattern"
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """`points` by emotion, for each time that it is found in one message or act; `most`: at most so often. `evidence`
-    is told, `when` is for the documentation."""
+    """`points` by emotion, for each occurrence in one message or act; `most`: highest number that counts. `evidence` is
+    reported, `when` is for the documentation."""
 
     source: Source
     points: Mapping[Emotion, float]
@@ -72,7 +72,7 @@ SIGNALS: Mapping[str, Signal] = {
         "work without a pause of 30 minutes: fatigue is 2 at least after 2 hours, 3 after 3, 4 after 4½, 5 after 6"
     ),
 }  # fmt: skip
-"""By name."""
+"""Signals by name."""
 
 TEXT_MOST = 2.0
 """Points that one message may give an emotion by its text."""
@@ -84,11 +84,11 @@ REACHES = (1.0, 2.0, 3.2, 4.5)
 """Points from which on the level is 2, 3, 4, 5."""
 
 LEAVES = (0.5, 1.4, 2.5, 3.7)
-"""Points below which the level is less than 2, 3, 4, 5 again: between both it stays what it was."""
+"""Points below which the level is less than 2, 3, 4, 5 again: between both bounds it stays unchanged."""
 
 
 def points(found: Mapping[str, int], source: Source) -> dict[Emotion, float]:
-    """What the signals of `source` give together; `found`: how often each was found."""
+    """Returns the points of the signals of `source` together; `found`: number of each."""
     total: dict[Emotion, float] = {}
     for name, count in found.items():
         signal = SIGNALS[name]

@@ -1,8 +1,8 @@
-"""Which signals are in a text.
+"""Finds the signals in a text.
 
-Each step goes over the text once, and its patterns cannot go back: what is looked at is `model.message_excerpt.ends`
-of a message, so that the cost has a bound whatever stands there. What is not the writer's own is left out: code,
-quotations, tables.
+Each step goes over the text once, and its patterns cannot go back: the input is `model.message_excerpt.ends` of a
+message, so that the cost is bounded for any text. Text that is not the writer's own is left out: code, quotations,
+tables.
 """
 
 import re
@@ -18,7 +18,7 @@ _CODE = re.compile(r"`[^`\n]*`")
 _QUOTED = re.compile('["“「『][^"“”「」『』\\n]{0,200}["”」』]')
 _FENCES = ("```", "~~~")
 _ALIEN = (">", "    ", "\t", "|", "$ ", "+", "- ", "@@", "#")
-"""Lines that begin so are pasted, quoted or listed."""
+"""Beginnings of lines that are pasted, quoted or listed."""
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|[.,:;!?\n]")
 """A word, or the end of a sentence or of a part of one."""
 _ENDS = frozenset(".,:;!?\n")
@@ -67,7 +67,7 @@ _ENGLISH = _by_beginning()
 
 
 def own_words(text: str) -> str:
-    """What of the text is the writer's own words, wide letters and marks in their common form."""
+    """Returns the writer's own words of the text, wide letters and marks in their common form."""
     lines, fenced = [], False
     for line in text.splitlines():
         if line.lstrip().startswith(_FENCES):
@@ -79,7 +79,7 @@ def own_words(text: str) -> str:
 
 
 def signs(own: str) -> dict[str, int]:
-    """Which signals are in `own_words`, and how often."""
+    """Returns the signals in `own_words`, with the number of each."""
     folded = own.casefold()
     tokens = _TOKEN.findall(folded)
     found: dict[str, int] = {}
@@ -95,7 +95,7 @@ def signs(own: str) -> dict[str, int]:
 
 
 def _english(tokens: Sequence[str]) -> Iterator[str]:
-    """Each term once, however often it stands there."""
+    """Yields each term once, in spite of repetitions."""
     told: set[tuple[str, ...]] = set()
     behind = 0
     for at, token in enumerate(tokens):
@@ -145,7 +145,7 @@ def _faces(own: str) -> Iterator[str]:
 
 
 def _manner(own: str, words: Sequence[str]) -> Iterator[str]:
-    """How it is written: capitals, drawn out words, words said over and over."""
+    """Yields signals of the style: capitals, drawn out words, repeated words."""
     if any(not _EVERYDAY.isdisjoint(re.split("[ ,!?]+", row)) for row in _CAPITALS.findall(own)):
         yield "shouting"
     said = set(words)

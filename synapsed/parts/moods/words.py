@@ -1,11 +1,11 @@
-"""Words that say how somebody feels, in English and Japanese.
+"""Words that express feelings, in English and Japanese.
 
 Only words about the writer's own feeling, or of gratitude, reproach and assent. Words of the trade that other lists
 take for negative are left out on purpose ("error", "failed", "kill", "bug", "fatal", "abort"): a person who writes to a
 programming agent uses them all day, and calmly.
 
-Of a term in English every word must stand there in this order; a term of Japanese is looked for as it is. STRONG terms
-say a feeling, MILD ones may be said without one.
+Every word of an English term must occur in this order; a Japanese term is searched as it is. STRONG terms express a
+feeling, MILD ones may be used without one.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ STRONG: Terms = {
         "you rock, you're the best"
     ),
 }
-"""English."""
+"""Strong terms in English."""
 
 MILD: Terms = {
     "frustration": _list(
@@ -61,7 +61,7 @@ MILD: Terms = {
         "that's nice, thx, very nice, well done"
     ),
 }
-"""English."""
+"""Mild terms in English."""
 
 JAPANESE: Mapping[Literal["strong", "mild"], Terms] = {
     "strong": {
@@ -93,8 +93,8 @@ JAPANESE: Mapping[Literal["strong", "mild"], Terms] = {
         "joy": _list("ありがとう, 助かった, 助かりました, いいね, ナイス, さすが"),
     },
 }
-"""Japanese; `!` stands for the wide one too. What is also a greeting (お疲れ様), a request
-(助かります, いい感じにして) or a measure (最高速度, 最悪の場合) is left out."""
+"""Terms in Japanese; `!` stands for the wide one too. Words that are also a greeting (お疲れ様), a
+request (助かります, いい感じにして) or a measure (最高速度, 最悪の場合) are left out."""
 
 NEGATIONS = frozenset(
     _list(
@@ -102,10 +102,10 @@ NEGATIONS = frozenset(
         "without, won't"
     )
 )
-"""A term of English does not count with one of these among the two words before it, unless a comma stands between."""
+"""Words that cancel an English term if one of them is among the two words before it, unless a comma stands between."""
 
 NOT_BEHIND = ("ない", "なく", "ません")
-"""A term of Japanese does not count with one of these within the four characters behind it."""
+"""Words that cancel a Japanese term if one of them is within the four characters after it."""
 
 FACES: Terms = {
     "frustration": ("😠", "😡", "🤬", "😤", "🤦", "🙄", ":(", ":-(", ">:("),

@@ -1,6 +1,6 @@
-"""Box drawing and block elements as figures, so that they join from cell to cell whatever the font has. Pure.
+"""Box drawing and block elements as figures, so that they join from cell to cell with any font. Pure.
 
-What a character looks like is read from its Unicode name: the sides to which its lines go, and how heavy they are.
+The look of a character is read from its Unicode name: the sides to which its lines go, and their weight.
 """
 
 import re
@@ -54,7 +54,7 @@ _QUADRANTS = re.compile(r"(UPPER|LOWER) (LEFT|RIGHT)")
 
 @lru_cache(maxsize=512)
 def figures(text: str, width: int, height: int) -> tuple[Figure, ...] | None:
-    """What `text` draws in a cell of so many pixels; None for what is no such character."""
+    """Returns the figures of `text` in a cell of so many pixels; None for any other character."""
     if len(text) != 1 or not "\u2500" <= text <= "\u259f":
         return None
     name = unicodedata.name(text)
@@ -80,7 +80,7 @@ def _lines(name: str, width: int, height: int) -> tuple[Figure, ...]:
 
 
 def _sides(name: str) -> dict[str, str]:
-    """The weight of each side's line: `DOWN HEAVY AND RIGHT LIGHT`, `LIGHT DOWN AND RIGHT`."""
+    """Returns the weight of each side's line: `DOWN HEAVY AND RIGHT LIGHT`, `LIGHT DOWN AND RIGHT`."""
     sides: dict[str, str] = {}
     weight = ""
     for part in name.split(" AND "):
@@ -100,12 +100,12 @@ def _edge(side: str, width: int, height: int) -> tuple[float, float]:
 
 
 def _half(weight: str, light: int) -> float:
-    """How far a line of that weight reaches to each side of its middle; nothing if there is no such line."""
+    """Returns the reach of a line of that weight to each side of its middle; 0 if there is no such line."""
     return {"": 0.0, "HEAVY": light, "DOUBLE": 1.5 * light}.get(weight, light / 2)
 
 
 def _arm(side: str, sides: Mapping[str, str], light: int, width: int, height: int) -> list[Area]:
-    """The lines of one side, from the cell's edge to those that they meet in its middle."""
+    """Returns the lines of one side, from the cell's edge to those that they meet in its middle."""
     weight = sides[side]
     half = light if weight == "HEAVY" else light / 2
     areas = []
@@ -126,8 +126,8 @@ def _arm(side: str, sides: Mapping[str, str], light: int, width: int, height: in
 
 
 def _start(side: str, offset: int, sides: Mapping[str, str], light: int) -> float:
-    """How far from the middle a line begins that stands `offset` beside it; beyond the middle where negative. It meets
-    the nearer one of two lines that cross it, and the farther one where it goes around a corner."""
+    """Returns the distance from the middle at which a line begins that stands `offset` beside it; negative beyond the
+    middle. It meets the nearer one of two lines that cross it, and the farther one if it goes around a corner."""
     before, behind = ("up", "down") if side in ("left", "right") else ("left", "right")
     across = [sides.get(before, ""), sides.get(behind, "")]
     if "DOUBLE" not in across:

@@ -1,4 +1,4 @@
-"""The forms in which a screen is drawn. What draws each is loaded when it is first asked for."""
+"""The forms in which a screen is drawn. The module of each is loaded at its first use."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ class Pictures(Running):
         self.provides = {ScreenDrawing: self}
 
     def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
-        """See `ScreenDrawing`."""
+        """Implements `ScreenDrawing`."""
         if form == "html":
             from synapsed.parts.pictures.html import html
 
@@ -26,7 +26,7 @@ class Pictures(Running):
 
 
 def _png(shown: Picture) -> bytes:
-    """Raises NotReady."""
+    """Returns the PNG. Raises NotReady."""
     try:
         from synapsed.parts.pictures.png import png
     except ImportError:

@@ -1,4 +1,5 @@
-"""Screens as documents: HTML, SVG (`boxes` draws what joins from cell to cell), and PNG, which takes Pillow."""
+"""Screens as documents: HTML, SVG (`boxes` draws characters that join from cell to cell), and PNG, which needs
+Pillow."""
 
 from synapsed.kernel import Face
 

@@ -1,6 +1,6 @@
 """A picture of a screen as PNG. Needs Pillow, which the extra `pictures` installs; blocks: call it in a thread.
 
-The fonts that this machine has, for pictures: a monospaced one, and others for what that one has not.
+It uses this machine's fonts: a monospaced one, and others for its missing characters.
 
 Fontconfig chooses, so that a person's own settings count; without it there are the fonts of macOS, and at last the one
 that Pillow brings.
@@ -19,7 +19,7 @@ from synapsed.interfaces import Glyph, Picture, Rgb
 from synapsed.parts.pictures.boxes import Area, figures
 
 LOOKUPS_MAX = 32
-"""Characters for which fontconfig is asked in one picture: 20 ms each. What is left is drawn as a box."""
+"""Characters for which fontconfig is asked in one picture: 20 ms each. The rest is drawn as a box."""
 
 MATCH_SECONDS = 5.0
 
@@ -32,7 +32,7 @@ _NO_CHARACTER = "\uffff"
 
 
 class Fonts:
-    """Of one picture: its characters are `size` pixels high."""
+    """Fonts of one picture: its characters are `size` pixels high."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -43,7 +43,7 @@ class Fonts:
         """The monospaced one."""
 
     def font(self, text: str, *, bold: bool = False, italic: bool = False) -> Any | None:
-        """One that has the first character of `text`; None if no font has it."""
+        """Returns a font that has the first character of `text`; None if no font has it."""
         key = (text[0], bold, italic)
         if key not in self._chosen:
             self._chosen[key] = self._find(*key)
@@ -74,13 +74,13 @@ class Fonts:
 
 
 def _has(font: Any, char: str) -> bool:
-    """Whether it draws something else than what it draws for no character."""
+    """Returns True if the drawing differs from that of a missing character."""
     return bytes(font.getmask(char)) != bytes(font.getmask(_NO_CHARACTER))
 
 
 @lru_cache(maxsize=256)
 def _match(pattern: str) -> tuple[str, int] | None:
-    """The file of the font that fits best, and its place in it."""
+    """Returns the file of the font that fits best, and its place in it."""
     tool = shutil.which("fc-match")
     if tool is None:
         return next(((path, 0) for path in _KNOWN if Path(path).exists()), None) if pattern == "monospace" else None
@@ -94,14 +94,14 @@ def _match(pattern: str) -> tuple[str, int] | None:
 
 
 SIZE, SMALL_SIZE = 20, 12
-"""Height of a character in pixels; the small one for screens of more than LARGE_CELLS."""
+"""Heights of a character in pixels; the small one for screens of more than LARGE_CELLS."""
 LARGE_CELLS = 16_000
 PADDING = 10
 CURVE_STEPS = 8
 
 
 def png(shown: Picture) -> bytes:
-    """The file. The largest screen (`terminal.snapshot.CELLS_MAX`) takes some 20 MB while it is drawn."""
+    """Returns the file. The largest screen (`terminal.snapshot.CELLS_MAX`) takes some 20 MB while it is drawn."""
     fonts = Fonts(SIZE if shown.cols * shown.rows <= LARGE_CELLS else SMALL_SIZE)
     return _Painter(shown, fonts).file()
 
@@ -117,7 +117,7 @@ class _Painter:
         self._image = Image.new("RGB", size, shown.background)
         self._draw = ImageDraw.Draw(self._image)
         self._line = max(1, self._height // 14)
-        """Width of what is drawn below and through a character."""
+        """Width of lines below and through a character."""
 
     def file(self) -> bytes:
         for row, glyphs in enumerate(self._shown.lines):
@@ -176,13 +176,14 @@ class _Painter:
         return shapes is not None
 
     def _text(self, glyph: Glyph, font: Any, span: tuple[float, float], y: float, color: Rgb) -> None:
-        """In the middle of its columns: another font's characters have other widths. Too wide ones are cut."""
+        """Draws text in the middle of its columns: another font's characters have other widths. Too wide ones are
+        cut."""
         room, length = span[1] - span[0], font.getlength(glyph.text)
         start = span[0] + max(0.0, (room - length) / 2)
         self._draw.text((start, y + self._ascent), glyph.text, font=font, fill=color, anchor="ls")
 
     def _missing(self, left: float, top: float, right: float, bottom: float, color: Rgb) -> None:
-        """A box, for a character that no font has."""
+        """Draws a box, for a character that no font has."""
         edge = self._width // 6 + 1
         self._draw.rectangle((left + edge, top + 2 * edge, right - edge, bottom - 2 * edge), outline=color)
 

@@ -1,7 +1,7 @@
 """A picture of a screen as SVG: text that can be found and copied, figures for boxes. Pure.
 
-Nothing of the screen is markup: text is escaped, and there are neither scripts nor references in what is written.
-Every character has its own place, and is written from left to right whatever its script.
+Nothing of the screen is markup: text is escaped, and the document has neither scripts nor references. Every character
+has its own place, and is written from left to right in any script.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -23,7 +23,7 @@ _DASHES = {4: ' stroke-dasharray="1 2"', 5: ' stroke-dasharray="4 2"'}
 
 
 def svg(shown: Picture) -> str:
-    """The document; characters in it are UTF-8."""
+    """Returns the document; characters in it are UTF-8."""
     width, height = shown.cols * CELL_WIDTH + 2 * PADDING, shown.rows * CELL_HEIGHT + 2 * PADDING
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
@@ -52,7 +52,7 @@ def _backgrounds(row: int, glyphs: tuple[Glyph, ...]) -> Iterator[str]:
 
 
 def _joined(glyphs: list[Glyph]) -> Iterator[tuple[int, int]]:
-    """The columns that they take, without gaps in between."""
+    """Yields the columns that they take, without gaps in between."""
     begin = end = glyphs[0].col
     for glyph in glyphs:
         if glyph.col != end:
@@ -83,8 +83,8 @@ def _path(stroke: Stroke, x: float, y: float) -> str:
 
 
 def _texts(row: int, glyphs: tuple[Glyph, ...]) -> Iterator[str]:
-    """Characters that are drawn alike in one element, each with its place; a cluster has one of its own. A viewer that
-    obeys the first place only shows them still."""
+    """Yields characters of one style in one element, each with its place; a cluster has one of its own. A viewer that
+    obeys the first place only still shows them."""
     y = row * CELL_HEIGHT + BASELINE
     filled = {glyph.col for glyph in glyphs if glyph.text != " "}
     for (ink, alone), run in groupby(_written(glyphs), key=lambda glyph: (glyph.ink, len(glyph.text) > 1)):
@@ -95,8 +95,8 @@ def _texts(row: int, glyphs: tuple[Glyph, ...]) -> Iterator[str]:
 
 
 def _together(glyphs: Iterable[Glyph], filled: Set[int]) -> Iterator[list[Glyph]]:
-    """With the blanks between words, so that a sentence is found and copied as one; apart where the gap is wider, or
-    something else stands there (`filled`: the columns where that may be)."""
+    """Yields them with the blanks between words, so that a sentence is found and copied as one; separately if the gap
+    is wider, or not empty (`filled`: columns with possible content)."""
     group: list[Glyph] = []
     for glyph in glyphs:
         end = group[-1].col + group[-1].width if group else glyph.col
@@ -121,7 +121,7 @@ def _style(ink: Ink) -> str:
 
 
 def _rules(row: int, glyph: Glyph) -> str:
-    """What is drawn along a character: the font's own lines would end where a character is blank."""
+    """Returns the lines along a character: the font's own lines would end at a blank character."""
     ink, top = glyph.ink, row * CELL_HEIGHT
     under = [top + BASELINE + 2, *([top + BASELINE + 4 - 0.5] if ink.underline == 2 else [])] if ink.underline else []
     lines = [(y, ink.underline_color or ink.foreground, _DASHES.get(ink.underline, "")) for y in under]

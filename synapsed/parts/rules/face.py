@@ -1,7 +1,6 @@
-"""What follows from events: `[[rule]]`, and `[webhooks.NAME]`, the receivers elsewhere that rules tell.
+"""Actions on events: `[[rule]]`, and `[webhooks.NAME]`, the receivers elsewhere that rules notify.
 
-`rule` says which events each is for; `rule_runner` does what they say, `webhooks` tells the receivers. `running` is
-the part at work.
+`rule` matches events; `rule_runner` does the actions, `webhooks` notifies the receivers. `running` is the part at work.
 """
 
 import difflib
@@ -15,7 +14,7 @@ from synapsed.parts.rules.rule import RULES_MAX, RuleConfig, WebhookConfig
 
 
 def _fit_together(config: Any) -> str | None:
-    """Returns what is wrong if two are called the same, or one tells a receiver that there is not."""
+    """Returns an error if two rules have the same name, or one notifies a receiver that does not exist."""
     names: set[str] = set()
     for number, rule in enumerate(config.rule):
         if rule.name in names:

@@ -1,9 +1,9 @@
-"""`[[rule]]`: which events it is for, and what is done then.
+"""`[[rule]]`: the events that it matches, and its action.
 
-What ends a loop of rules: one whose own message leads to the event that it is for, or two that wake each other.
+Two limits end a loop of rules: one whose own message leads to the event that it matches, or two that wake each other.
 
-- **depth**: a task that a rule has sent says how many rules stand behind it; from DEPTH_MAX on none acts on its
-  events but to tell of them;
+- **depth**: a task from a rule has the number of rules before it; from DEPTH_MAX on no rule acts on its events except
+  by a report;
 - **rate**: a rule acts RATE_MAX times within RATE_S seconds, and not again before the first of these is over.
 """
 
@@ -19,10 +19,10 @@ from synapsed.model.event_pattern import PATTERN_MAX, TEXT_MAX, fits
 from synapsed.model.events import EventData
 
 OUR_EVENT = "ruleFired"
-"""What rules tell of themselves; no rule is for it."""
+"""Event type of the rules' own reports; no rule matches it."""
 
 RULES_MAX = 200
-"""Rules, and webhooks."""
+"""Most rules, and most webhooks."""
 
 MESSAGE_MAX = 65_536
 FILLED_MAX = 4000
@@ -61,7 +61,7 @@ class _Section(BaseModel):
 
 
 class On(_Section):
-    """Which events: of this type, of agents whose name or id fits, whose fields fit."""
+    """Matched events: of this type, of agents whose name or id fits, whose fields fit."""
 
     event: Annotated[str, AfterValidator(_event)]
     agent: Glob = "*"
@@ -70,20 +70,21 @@ class On(_Section):
 
 
 class Do(_Section):
-    """One of these. Texts may have `{agent}`, `{event}`, `{task}` and fields of the event's data in braces."""
+    """Action of a rule, exactly one of these. Texts may have `{agent}`, `{event}`, `{task}` and fields of the event's
+    data in braces."""
 
     notify: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
-    """Tell the person, by the desktop where there is one."""
+    """Notify the person, on the desktop if there is one."""
     approve: Literal[True] | None = None
     deny: Literal[True] | None = None
-    """Say yes, or no, to what is asked: by the option that says so for sure, and to this very question."""
+    """Answers yes, or no, to the question: by the option that says so for sure, and to this very question."""
     send: Annotated[str, Field(min_length=1, max_length=256)] | None = None
-    """To whom `message` is sent: an address, or `{agent}`."""
+    """Receiver of `message`: an address, or `{agent}`."""
     message: Annotated[str, Field(min_length=1, max_length=MESSAGE_MAX)] | None = None
     restart: Annotated[str, Field(min_length=1, max_length=256)] | None = None
-    """Which agent is restarted: an address, or `{agent}`."""
+    """Agent to restart: an address, or `{agent}`."""
     webhook: str | None = None
-    """Which of `[webhooks.NAME]` is told."""
+    """Name of the receiver in `[webhooks.NAME]`."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -103,7 +104,7 @@ ACTIONS = ("notify", "approve", "deny", "send", "restart", "webhook")
 ANSWERING = ("approve", "deny")
 """Actions that answer a question."""
 _ASKING = frozenset({"inputRequired", "taskStatus", "activity"})
-"""Events that say what is asked."""
+"""Events that contain a question."""
 
 
 class RuleConfig(_Section):
@@ -123,7 +124,7 @@ class RuleConfig(_Section):
 
 
 class WebhookConfig(_Section):
-    """`[webhooks.NAME]`; which networks may be told, and how it is tried again, `[a2a.push]` says."""
+    """`[webhooks.NAME]`; `[a2a.push]` has the allowed networks, and the retries."""
 
     url: Annotated[str, Field(min_length=1, max_length=2048)]
     secret_file: str | None = None
@@ -139,7 +140,7 @@ class WebhookConfig(_Section):
 
 
 def is_for(rule: RuleConfig, event: str, data: Mapping[str, Any], agent: Iterable[str]) -> bool:
-    """Whether the rule is for this event; `agent` are the names by which its agent is known, none where it has none."""
+    """Returns True if the rule matches this event; `agent` are the names of its agent, empty if it has none."""
     if event != rule.on.event:
         return False
     if rule.do.action == "approve" and not _knows_what(rule, data):
@@ -148,8 +149,8 @@ def is_for(rule: RuleConfig, event: str, data: Mapping[str, Any], agent: Iterabl
 
 
 def _knows_what(rule: RuleConfig, data: Mapping[str, Any]) -> bool:
-    """Whether a yes would be to what the rule names, not to a word that happens to stand in an edit; and whether all
-    of what it is held against is looked at."""
+    """Returns True if a yes would be to the rule's own subject, not to a word that happens to stand in an edit; and if
+    the whole of it is compared."""
     edits, named = field_of(data, "prompt.diff"), rule.on.match
     if edits is not None and "prompt.prompt" in named and "prompt.diff" not in named:
         return False
@@ -157,7 +158,7 @@ def _knows_what(rule: RuleConfig, data: Mapping[str, Any]) -> bool:
 
 
 def answers(rule: RuleConfig, agent: Iterable[str]) -> bool:
-    """Returns True for a rule that may answer what this agent asks; `agent` as in `is_for`."""
+    """Returns True for a rule that may answer questions of this agent; `agent` as in `is_for`."""
     return rule.do.action in ANSWERING and _is_of(rule, agent)
 
 
@@ -171,7 +172,7 @@ def _fits_any(globs: str | list[str], value: str | None) -> bool:
 
 
 def field_of(data: Mapping[str, Any], path: str) -> str | None:
-    """The field as text, None if there is no such field, or it is no single value."""
+    """Returns the field as text, None if there is no such field, or it is no single value."""
     value: Any = data
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -181,7 +182,8 @@ def field_of(data: Mapping[str, Any], path: str) -> str | None:
 
 
 def fill(text: str, event: str, data: Mapping[str, Any], *, agent: str, task: str | None) -> tuple[str, bool]:
-    """The text with its fields filled in, and whether any came out of the event's data: others have written that."""
+    """Returns the text with its fields filled in, and True if any came from the event's data, which others have
+    written."""
     told = False
 
     def field(match: re.Match[str]) -> str:
@@ -196,8 +198,7 @@ def fill(text: str, event: str, data: Mapping[str, Any], *, agent: str, task: st
 
 
 FIRED = "fired"
-"""Key of a task's metadata: the rule that has sent it, the event that it was for, and how deep it is. No client sets
-it."""
+"""Key of a task's metadata: the rule that has sent it, its event, and its depth. No client sets it."""
 
 DEPTH_MAX = 3
 RATE_MAX = 20
@@ -205,21 +206,21 @@ RATE_S = 60.0
 
 
 def depth_of(metadata: dict[str, Any]) -> int:
-    """How many rules stand behind the task."""
+    """Returns the number of rules before the task."""
     told = metadata.get(FIRED)
     depth = told.get("depth") if isinstance(told, dict) else None
     return depth if isinstance(depth, int) and not isinstance(depth, bool) else 0
 
 
 class Rate:
-    """Of one rule; `now` is monotonic."""
+    """Rate of one rule; `now` is monotonic."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=RATE_MAX)
         self._told = False
 
     def allows(self, now: float) -> bool:
-        """Whether it may act now, and then it has."""
+        """Returns True if it may act now, and counts the action."""
         if len(self._times) == RATE_MAX and now - self._times[0] < RATE_S:
             return False
         self._times.append(now)
@@ -227,6 +228,6 @@ class Rate:
         return True
 
     def tell(self) -> bool:
-        """Whether its being held back is to be told: once, until it acts again."""
+        """Returns True if its being held back is to be reported: once, until it acts again."""
         told, self._told = self._told, True
         return not told

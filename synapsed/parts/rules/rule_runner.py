@@ -1,16 +1,16 @@
-"""Does what rules say, for each event of the log once.
+"""Does the actions of rules, for each event of the log once.
 
-A follower of the log with a durable cursor. How a kill in between is met depends on what is done:
+A follower of the log with a durable cursor. The behaviour after a kill in between depends on the action:
 
 - `send`: the task's id follows from rule and event, so that it is made once, however often it is tried;
 - `approve`, `deny`: given to the very prompt of the event, which takes one answer;
 - `webhook`: the event `ruleFired` is the order; the receiver's own follower delivers it at least once, under one id;
 - `notify`, `restart`: written first and done then: once at most.
 
-Events are taken one after the other, and a rule that cannot act says why; nothing is tried again. What rules tell of
-themselves is for no rule, and `rules.rule` ends loops that go over agents.
+Events are taken one after the other, and a rule that cannot act says why; nothing is tried again. No rule matches the
+rules' own reports, and `rules.rule` ends loops that go over agents.
 
-Tells the person something on the desktop, where there is one: by `notify-send`, or on macOS by `osascript`.
+Notices for the person appear on the desktop, if there is one: by `notify-send`, or on macOS by `osascript`.
 """
 
 import asyncio
@@ -49,24 +49,24 @@ ACT_S = 90.0
 """Seconds that one action may take: the others wait for it."""
 
 SEEN_S = 15.0
-"""Seconds that somebody waits for rules at most: an answer takes less; an action for another agent may take longer."""
+"""Seconds that a caller waits for rules at most: an answer takes less; an action for another agent may take longer."""
 
 log = structlog.stdlib.get_logger("synapsed.parts.rules")
 
 type Notifier = Callable[[str], Awaitable[None]]
-"""Tells the person a text."""
+"""Sends the person a text."""
 
 
 class Receivers(Protocol):
-    """Who is told by webhooks."""
+    """Receivers of webhooks."""
 
     def problem(self, name: str) -> str:
-        """Why that receiver is not told anything; empty if it is."""
+        """Returns the reason why that receiver gets nothing; empty if it does."""
         ...
 
 
 class Ruler(DurableFollower):
-    """Life: `restore`, `reconfigure`, `start`, …, `close`."""
+    """Runs the rules. Life: `restore`, `reconfigure`, `start`, …, `close`."""
 
     name = "rules"
 
@@ -88,7 +88,7 @@ class Ruler(DurableFollower):
         self._rules: list[RuleConfig] = []
         self._rates: dict[str, Rate] = {}
         self._done: list[str] = []
-        """Rules that have seen to the event that is looked at."""
+        """Rules that have handled the present event."""
 
     async def restore(self) -> None:
         await super().restore()
@@ -98,8 +98,8 @@ class Ruler(DurableFollower):
         self._rules = list(rules)
 
     async def seen(self, agent_id: str) -> None:
-        """Returns once the rules have seen to all that has happened by now, so that what this agent still asks is for a
-        person; at once where no rule answers it, and after SEEN_S in any case."""
+        """Returns once the rules have handled all events so far, so that the remaining questions of this agent are for
+        a person; at once if no rule answers it, and after SEEN_S in any case."""
         names = self._names(agent_id)
         if not any(answers(rule, names) for rule in self._rules):
             return
@@ -153,13 +153,13 @@ class Ruler(DurableFollower):
             await self._told(rule, event, outcome="failed" if problem else "done", sent=sent, problem=problem)
 
     def _forbids(self, event: Event, depth: int) -> str:
-        """Why nothing is done at agents; empty if it may be."""
+        """Returns the reason why no agent may be acted on; empty if the rule may act."""
         if self._is_former(event):
             return f"the {event.agent_id} that it is of was removed, and another agent has that id"
         return f"{depth} rules stand behind this task already: a loop ends here" if depth >= DEPTH_MAX else ""
 
     async def _act(self, rule: RuleConfig, event: Event, data: dict[str, Any], name: str, depth: int) -> str | None:
-        """Do it; the task that was sent."""
+        """Does the action; returns the task that was sent."""
         do = rule.do
         if do.notify is not None:
             await self._notify(fill(do.notify, event.data.type, data, agent=name, task=event.task_id)[0])
@@ -211,7 +211,7 @@ class Ruler(DurableFollower):
         text: str = "",
         problem: str = "",
     ) -> None:
-        """Make durable that the event is seen to by this rule, with the event that tells of it."""
+        """Makes durable that this rule has handled the event, with a report of the action."""
         fired = RuleFired(
             rule=rule.name,
             cause=event.id,
@@ -231,11 +231,11 @@ class Ruler(DurableFollower):
         log.info("rule", rule=rule.name, cause=event.id, action=rule.do.action, outcome=outcome, problem=problem)
 
     def _is_former(self, event: Event) -> bool:
-        """Whether its agent was removed, and another has the id."""
+        """Returns True if its agent was removed, and another has the id."""
         return event.id <= self._store.events.born(event.agent_id)
 
     def _names(self, agent_id: str) -> list[str]:
-        """By which the agent is known."""
+        """Returns the names of the agent."""
         if not agent_id:
             return []
         try:
@@ -252,7 +252,7 @@ class Desktop:
         self._environ = dict(environ)
 
     async def __call__(self, text: str) -> None:
-        """Nothing happens where there is no such program: the log and the event have the text."""
+        """Shows the text. Does nothing if there is no such program: the log and the event have the text."""
         command = self._command(text)
         if command is None:
             return

@@ -1,9 +1,9 @@
-"""Tells receivers what rules order: one follower of the log for each, with a durable cursor.
+"""Sends the webhooks that rules order: one follower of the log for each receiver, with a durable cursor.
 
-The order is the event `ruleFired`; what is sent is the event that it was for, signed by Standard Webhooks under an id
-that follows from rule and event: the same again, after a kill or a lost answer, is the same to the receiver. Addresses
-are screened and failures tried again as for push notifications (`synapsed.outgoing`); a receiver that is given up is
-told of once, and begins with what is new when the configuration is read again.
+The order is the event `ruleFired`; the matched event is sent, signed by Standard Webhooks under an id that follows from
+rule and event: the same again, after a kill or a lost answer, is the same to the receiver. Addresses are screened and
+failures tried again as for push notifications (`synapsed.outgoing`); a receiver that is given up is reported once, and
+begins with new events when the configuration is read again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = structlog.stdlib.get_logger("synapsed.webhooks")
 
 
 class Webhooks:
-    """Life: `reconfigure`, …, `close`."""
+    """The receivers. Life: `reconfigure`, …, `close`."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -38,7 +38,7 @@ class Webhooks:
         self._running: dict[str, tuple[_Receiver, asyncio.Task[None]]] = {}
 
     def reconfigure(self, webhooks: Mapping[str, WebhookConfig]) -> None:
-        """These are the receivers. One that changed, or was given up, begins again."""
+        """Sets the receivers. One that changed, or was given up, begins again."""
         for name, (receiver, task) in list(self._running.items()):
             if webhooks.get(name) != receiver.config or task.done():
                 task.cancel()
@@ -49,18 +49,19 @@ class Webhooks:
                 self._running[name] = (receiver, asyncio.get_running_loop().create_task(receiver.run()))
 
     def problem(self, name: str) -> str:
-        """See `rule_runner.Receivers`: one that is given up, or could not be told from the beginning."""
+        """Implements `rule_runner.Receivers`: the problem of a receiver that is given up, or never could be
+        notified."""
         found = self._running.get(name)
         if found is None or found[0].state.state != "given_up":
             return ""
         return f"it is not told anything: {found[0].state.problem}"
 
     def states(self) -> dict[str, FollowerState]:
-        """How far each receiver has come, by name, with its failures since the last success."""
+        """Returns the progress of each receiver, by name, with its failures since the last success."""
         return {name: receiver.state for name, (receiver, _) in self._running.items()}
 
     async def close(self) -> None:
-        """What is on its way is sent again by the next daemon. May be called again."""
+        """Ends the deliveries; the next daemon repeats those under way. May be called again."""
         await cancel_all(task for _, task in self._running.values())
         await self._poster.close()
 
@@ -92,14 +93,14 @@ class _Receiver(DurableFollower):
         await super().run()
 
     async def restore(self) -> None:
-        """One that is new, or was given up, begins with what comes from now on."""
+        """Sets the cursor; a new receiver, or one that was given up, begins with the next event."""
         await super().restore()
         if self.state.state == "given_up":
             self.cursor = self._store.events.last_id
             await self.keep_state(FollowerState(cursor=self.cursor))
 
     async def handle(self, event: Event) -> Changes | None:
-        """Delivers it, until the receiver has taken it or is given up."""
+        """Delivers the event, until the receiver has taken it or is given up."""
         fired, outgoing = event.data, self._kernel.outgoing
         if not isinstance(fired, RuleFired) or fired.webhook != self._webhook or fired.outcome != "done":
             return None
@@ -120,7 +121,7 @@ class _Receiver(DurableFollower):
                 raise Ended
 
     async def _post(self, event: Event, fired: RuleFired) -> Receipt:
-        """Send it once. What it was for may be large: it is read when there is room for it, and for this attempt."""
+        """Sends it once. The matched event may be large: it is read when there is room for it, and for this attempt."""
         reading = self._store.events.follow(fired.cause - 1, upto=fired.cause, reserved=True)
         async with aclosing(reading) as found:
             body = await self._kernel.texts.whole(_document(fired, await anext(found, None), at=event.at))
@@ -137,8 +138,8 @@ class _Receiver(DurableFollower):
 
 
 def _document(fired: RuleFired, cause: Event | None, *, at: float) -> dict[str, Any]:
-    """`type`, `timestamp`, `data`, as Standard Webhooks recommends; `data` is the event's envelope, and null where the
-    event is not kept any more."""
+    """Returns `type`, `timestamp`, `data`, as Standard Webhooks recommends; `data` is the event's envelope, and null if
+    the event is not kept any more."""
     return {
         "type": fired.cause_event,
         "timestamp": iso(cause.at if cause is not None else at),

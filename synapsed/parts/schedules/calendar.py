@@ -1,9 +1,9 @@
-"""systemd's calendar events (systemd.time(7)): what a text means, and which instant is the next that it names.
+"""systemd's calendar events (systemd.time(7)): parses a text, and finds the next instant that it names.
 
     Mon..Fri 08:00 · *-*-01 06:00:00 Europe/Berlin · *:0/15 · *-02~03 · hourly · quarterly UTC
 
-The grammar is that of `systemd-analyze calendar`, except that the seconds must be one whole number: nobody is written
-to more often than once a minute. What the clock does when summer time begins and ends is systemd's too:
+The grammar is that of `systemd-analyze calendar`, except that the seconds must be one whole number: no message is sent
+more often than once a minute. The rules for the beginning and the end of summer time are systemd's too:
 
 - a time that does not exist is left out: `02:30` has no occurrence on the day on which that half hour is skipped;
 - a time that exists twice occurs once, the first time.
@@ -17,7 +17,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 YEARS = range(1970, 2200)
-"""As systemd has it; the last bounds the search for what never comes."""
+"""Years, as systemd has them; the last one bounds the search for a time that never comes."""
 
 _MONTHS, _HOURS, _MINUTES, _SECONDS = range(1, 13), range(24), range(60), range(60)
 _DAYS = range(1, 32)
@@ -50,12 +50,12 @@ class _Component:
     repeat: int
 
     def within(self, allowed: range) -> range:
-        """What it stands for, among the `allowed` numbers."""
+        """Returns its numbers among the `allowed` ones."""
         last = allowed[-1] if self.repeat else self.start
         return range(self.start, (self.stop if self.stop is not None else last) + 1, self.repeat or 1)
 
     def from_end(self, length: int) -> range:
-        """The days that it stands for, in a month of so many, where it counts from the end."""
+        """Returns its days in a month of that length, if it counts from the end."""
         start = length + 1 - self.start
         if self.stop is not None:
             return range(start, length - self.stop, -self.repeat)
@@ -64,7 +64,7 @@ class _Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """A parsed event; None stands for any. `weekdays` are 0 (Monday) to 6; `zone` is that which stands in the text."""
+    """A parsed event; None stands for any. `weekdays` are 0 (Monday) to 6; `zone` is the one in the text."""
 
     weekdays: frozenset[int] | None
     years: frozenset[int] | None
@@ -77,8 +77,8 @@ class Calendar:
     zone: str | None
 
     def next_after(self, instant: int, zone: ZoneInfo) -> int | None:
-        """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes before 2200. `zone`
-        counts where the text names none."""
+        """Returns the seconds since the epoch of the first occurrence after `instant`, None if nothing comes before
+        2200. `zone` is used if the text names none."""
         zone = ZoneInfo(self.zone) if self.zone is not None else zone
         begin = datetime.fromtimestamp(instant, zone)
         for day in self._days(begin.date()):
@@ -93,7 +93,7 @@ class Calendar:
         return None
 
     def why_never(self, instant: int, zone: ZoneInfo) -> str:
-        """Why nothing comes after `instant`, where nothing does; for people."""
+        """Returns the reason why nothing comes after `instant`, if nothing does; for people."""
         if self.next_after(0, zone) is not None:
             return "the last of its times is over"
         dates = list(islice(self._dates(date(YEARS[0], 1, 1)), 2))
@@ -104,11 +104,11 @@ class Calendar:
         return "clocks there are set forward over it"
 
     def _days(self, first: date) -> Iterator[date]:
-        """The days that match, from `first` on."""
+        """Yields the days that match, from `first` on."""
         return (day for day in self._dates(first) if self.weekdays is None or day.weekday() in self.weekdays)
 
     def _dates(self, first: date) -> Iterator[date]:
-        """The same, whatever weekday they are on."""
+        """Yields the same for any weekday."""
         month = first.replace(day=1)
         while month.year in YEARS:
             following = (month + 31 * _DAY).replace(day=1)
@@ -131,7 +131,7 @@ class Calendar:
 
 
 def _instant(local: datetime, zone: ZoneInfo) -> int | None:
-    """The first instant at which clocks in `zone` show `local`, None if they never do."""
+    """Returns the first instant at which clocks in `zone` show `local`, None if they never do."""
     shown = local.replace(tzinfo=zone)
     if shown.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != local:
         return None
@@ -139,7 +139,7 @@ def _instant(local: datetime, zone: ZoneInfo) -> int | None:
 
 
 def parse_calendar(text: str, zone: str | None = None) -> Calendar:
-    """What `text`, without a time zone, means. Raises ValueError that says which part is wrong."""
+    """Returns the event of `text`, without a time zone. Raises ValueError that names the wrong part."""
     given = text.strip()
     if given.startswith("@"):
         return _moment(given)
@@ -167,7 +167,7 @@ def parse_calendar(text: str, zone: str | None = None) -> Calendar:
 
 
 def _moment(text: str) -> Calendar:
-    """`@1800000000`: one instant."""
+    """Returns the event of `@1800000000`: one instant."""
     if not (text[1:].isascii() and text[1:].isdigit() and len(text) <= 11):
         raise ValueError(f"{text!r} is neither one of cron's names nor seconds since the epoch")
     at = datetime.fromtimestamp(int(text[1:]), UTC)
@@ -238,12 +238,12 @@ def _members(chain: tuple[_Component, ...], allowed: range) -> frozenset[int]:
 
 
 def _century(year: int) -> int:
-    """12 is 2012, 89 is 1989."""
+    """Returns the year: 12 is 2012, 89 is 1989."""
     return year + (2000 if year < 70 else 1900 if year < 100 else 0)
 
 
 def _chain(text: str, allowed: range, what: str) -> tuple[_Component, ...] | None:
-    """A list of numbers, ranges and steps; None for `*`."""
+    """Returns a list of numbers, ranges and steps; None for `*`."""
     if text == "*":
         return None
     pieces = text.split(",")

@@ -1,14 +1,14 @@
-"""Which of a schedule's times are due at an instant, or were missed, and what is sent for them. Pure.
+"""Finds the times of a schedule that are due at an instant, or were missed, and the messages for them. Pure.
 
-All that is known is up to where its times have been looked at (`cursor`) and what clocks show now. The times in between
-are due. Usually that is one, of this moment. More, or older ones, mean that the clock was set forward, that the machine
-slept or that no daemon ran: these are missed, and `missed` says what becomes of them:
+The only inputs are the end of the handled times (`cursor`) and the present time. The times in between are due. Usually
+that is one, of this moment. More, or older ones, mean that the clock was set forward, that the machine slept or that no
+daemon ran: these are missed, and `missed` decides about them:
 
 - `skip`: nothing;
 - `once`: one message, for the last of them.
 
-A clock that was set back is believed: times that come again are due again, and whoever acts on them knows which have
-had their message. Nothing is told apart that looks the same from here.
+A clock that was set back is believed: times that come again are due again, and the caller knows which of them have had
+their message. Cases that look the same from here are handled alike.
 """
 
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ LATE_S = 60
 """Seconds after which a time counts as missed: more than any restart or busy machine takes."""
 
 _WINDOWS_S = (3600, 86_400, 32 * 86_400, 367 * 86_400, 30 * 366 * 86_400)
-"""How far back the last time is looked for, one after the other: few times are looked at, however many there are."""
+"""Lengths of time in which the last time is searched, one after the other, so that few times are computed."""
 
 type Missed = Literal["skip", "once"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """`send`: the time for which a message is due, None for none. `missed`: the first and the last time that was missed
-    (the one that is sent for is among them where it is late), None for none."""
+    """`send`: the time for which a message is due, or None. `missed`: the first and the last missed time (with the time
+    of `send` among them if it is late), or None."""
 
     send: int | None = None
     missed: tuple[int, int] | None = None
 
 
 def due(spec: Spec, zone: ZoneInfo, *, cursor: float, now: float, missed: Missed) -> Due:
-    """What there is to do for the times after `cursor` up to `now`."""
+    """Returns the messages for the times after `cursor` up to `now`."""
     first = next_after(spec, cursor, zone)
     if first is None or first > now:
         return Due()
@@ -47,7 +47,8 @@ def due(spec: Spec, zone: ZoneInfo, *, cursor: float, now: float, missed: Missed
 
 
 def _last_two(spec: Spec, zone: ZoneInfo, cursor: float, now: float, first: int) -> tuple[int | None, int]:
-    """The last occurrence up to `now`, and the one before it after `cursor`; `first` is the first after `cursor`."""
+    """Returns the last occurrence up to `now`, and the one before it after `cursor`; `first` is the first after
+    `cursor`."""
     for window in _WINDOWS_S:
         begin = max(cursor, now - window)
         found = first if begin == cursor else next_after(spec, begin, zone)

@@ -1,7 +1,7 @@
 """Messages that are sent at their times: those of `[[schedule]]`, and those that were added by the verb.
 
-`calendar` and `spec` say which times a text means, `due` which of them are to be seen to; `scheduler` sends, and
-`table` keeps how far each has come. `running` is the part at work.
+`calendar` and `spec` parse times, `due` finds those to handle; `scheduler` sends, and `table` keeps the progress of
+each. `running` is the running part.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from synapsed.parts.schedules.schedule import FILE, SCHEDULES_MAX, NewSchedule, 
 
 
 def _named_once(config: Any) -> str | None:
-    """Returns what is wrong if two are called the same."""
+    """Returns an error if two schedules have the same name."""
     ids = [as_schedule(schedule, now=0).id for schedule in config.schedule]
     for number, schedule_id in enumerate(ids):
         if (first := ids.index(schedule_id)) != number:
@@ -28,7 +28,7 @@ def _named_once(config: Any) -> str | None:
 
 
 def _changes(old: Sequence[NewSchedule], new: Sequence[NewSchedule]) -> list[str]:
-    """Returns a sentence on each that is gone, new or another one."""
+    """Returns a sentence on each that is gone, new or changed."""
     before, after = ({one.id: one for one in (as_schedule(each, now=0) for each in kept)} for kept in (old, new))
     words = [
         *((before[gone].called, "is gone") for gone in before.keys() - after.keys()),

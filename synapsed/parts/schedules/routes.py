@@ -1,4 +1,4 @@
-"""`/schedules`: messages that are sent at their times. A person's, or an agent's whose profile grants it."""
+"""`/schedules`: messages that are sent at their times. For a person, or an agent whose profile grants it."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ from synapsed.parts.schedules.spec import AT_MAX
 
 
 def _whole(value: object) -> object:
-    """2.0 is an integer in JSON."""
+    """Returns 2.0 as 2: it is an integer in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -43,7 +43,7 @@ class ScheduleBody(BaseModel):
     new_conversation: bool = False
 
     def schedule(self) -> NewSchedule:
-        """Raises InvalidRequest for what is no time."""
+        """Returns the schedule. Raises InvalidRequest for a wrong time."""
         try:
             return NewSchedule.model_validate(self.model_dump())
         except ValidationError as error:
@@ -75,7 +75,7 @@ async def list_schedules(request: web.Request, scheduler: Scheduler) -> list[Sch
     errors=(NameTaken, QueueFull, UnknownAgent, AmbiguousAddress),
 )
 async def add(request: web.Request, body: ScheduleBody, scheduler: Scheduler) -> ScheduleView:
-    """At every time that `at` means from now on. One that an agent has made is sent in its name."""
+    """Sends a message at every time of `at` from now on. One that an agent has made is sent in its name."""
     return await to_the_end(scheduler.add(body.schedule(), by=rights_of(request).agent_id))
 
 
@@ -86,7 +86,7 @@ async def add(request: web.Request, body: ScheduleBody, scheduler: Scheduler) ->
     errors=(UnknownSchedule, AmbiguousAddress, Forbidden),
 )
 async def remove(request: web.Request, scheduler: Scheduler) -> ScheduleRemoved:
-    """Its tasks stay. One of the configuration is removed there."""
+    """Removes a schedule; its tasks stay. One of the configuration is removed there."""
     removed = await to_the_end(scheduler.remove(request.match_info["schedule"], by=rights_of(request).agent_id))
     return ScheduleRemoved(status="removed", name=removed.name)
 
@@ -98,6 +98,6 @@ async def remove(request: web.Request, scheduler: Scheduler) -> ScheduleRemoved:
     errors=(UnknownSchedule, UnknownAgent, AmbiguousAddress, *SEND_ERRORS),
 )
 async def run(request: web.Request, scheduler: Scheduler, control: Control) -> TaskAnswer:
-    """Its times are not changed by it."""
+    """Sends its message now; its times do not change."""
     act = to_the_end(scheduler.run(request.match_info["schedule"], key=key_of(request)))
     return await answered(request, control, act)

@@ -1,4 +1,4 @@
-"""The part at work: one scheduler, and what keeps each schedule from its work."""
+"""The running part: one scheduler, and the problems of schedules."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from synapsed.parts.schedules.table import occurrence_of
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    """Goes on where the last daemon was."""
+    """Opens the part, which goes on at the last daemon's place."""
     kernel.store.with_tasks(occurrence_of)
     scheduler = Scheduler(
         directory=kernel.control.directory,
@@ -48,7 +48,7 @@ class Schedules(Running):
 
 
 def automated(view: ScheduleView, directory: Directory) -> Automated:
-    """Returns what `synapsectl doctor` tells of the schedule."""
+    """Returns the finding of `synapsectl doctor` about the schedule."""
     found = Automated(kind="schedule", name=view.name, source=view.source)
     try:
         agent_id = directory.resolve(view.agent)

@@ -1,4 +1,4 @@
-"""Schedules: what a person has written down to be sent, and how far that has come."""
+"""Schedules: messages that a person has planned, and their progress."""
 
 import hashlib
 import re
@@ -11,19 +11,19 @@ from synapsed.parts.schedules.due import Missed
 from synapsed.parts.schedules.spec import Spec, check_zone, parse
 
 SCHEDULED = "scheduled"
-"""Key of a task's metadata: the occurrence that it stands for. No client sets it."""
+"""Key of a task's metadata: its occurrence. No client sets it."""
 
 FILE = "file:"
-"""Ids of the schedules of `config.toml` begin so: their names and those of others never meet."""
+"""Beginning of the ids of schedules in `config.toml`, so that their names cannot equal those of others."""
 
 SCHEDULES_MAX = 200
-"""Those that were added by the verb among them."""
+"""Most schedules, with those that were added by the verb."""
 
 MESSAGE_MAX = 65_536
 """Characters of a message."""
 
 type Outcome = Literal["sent", "missed", "refused"]
-"""What became of a time that came."""
+"""Result of a time that came."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -46,21 +46,21 @@ def _message(text: str) -> str:
 
 
 class NewSchedule(BaseModel):
-    """One as it is written: `[[schedule]]`, and what `schedule add` sends."""
+    """A schedule as it is written: in `[[schedule]]`, or by `schedule add`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, AfterValidator(_name)] | None = None
-    """What it is called. Without one it gets a name made of its contents, or of its agent's."""
+    """Name of the schedule. Without one it gets a name made of its contents, or of its agent's."""
     at: Annotated[str, AfterValidator(_at)]
-    """When: cron's notation, or systemd's."""
+    """Times in cron's notation, or systemd's."""
     zone: Annotated[str, AfterValidator(check_zone)] | None = None
-    """The time zone of `at`, where that names none. None: the machine's."""
+    """The time zone of `at`, if that names none. None: the machine's."""
     agent: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x20\x7f]+$")]
-    """To whom: any address."""
+    """Receiver of the message: any address."""
     message: Annotated[str, Field(min_length=1, max_length=MESSAGE_MAX), AfterValidator(_message)]
     missed: Missed = "skip"
-    """What becomes of times at which no daemon ran or the machine slept: nothing, or one message for all of them."""
+    """Handling of times at which no daemon ran or the machine slept: nothing, or one message for all of them."""
     priority: int = Field(default=1, ge=1, le=5)
     new_conversation: bool = False
     """Each message begins a new conversation."""
@@ -76,9 +76,9 @@ class NewSchedule(BaseModel):
 
 
 class Schedule(NewSchedule):
-    """One that there is. `id` is `file:NAME` for one of the configuration, else its name; `by` is the id of the agent
-    that has made it, None for a person, and `born` says which agent of that id (`EventLog.born`); `created_at` is in
-    seconds since the epoch."""
+    """A present schedule. `id` is `file:NAME` for one of the configuration, else its name; `by` is the id of the agent
+    that has made it, None for a person, and `born` identifies the agent of that id (`EventLog.born`); `created_at` is
+    in seconds since the epoch."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -94,7 +94,7 @@ class Schedule(NewSchedule):
 
     @property
     def times(self) -> str:
-        """What its times follow from."""
+        """Text that determines its times."""
         return f"{self.at}\0{self.zone or ''}"
 
     @property
@@ -103,15 +103,15 @@ class Schedule(NewSchedule):
 
 
 def as_schedule(new: NewSchedule, *, now: float) -> Schedule:
-    """One of the configuration. Without a name its id follows from what it says."""
+    """Returns a schedule of the configuration. Without a name its id follows from its contents."""
     said = "\0".join((new.at, new.zone or "", new.agent, new.message))
     name = new.name or hashlib.sha256(said.encode()).hexdigest()[:8]
     return Schedule(**new.model_dump(exclude={"name"}), name=name, id=f"{FILE}{name}", created_at=now)
 
 
 class ScheduleState(BaseModel):
-    """How far it has come: its times up to `cursor` have been seen to. `last_*` are of the last of them; times are
-    seconds since the epoch. `times` are those of the schedule that it is the state of."""
+    """Progress of a schedule: its times up to `cursor` have been handled. `last_*` belong to the last of them; times
+    are seconds since the epoch. `times` are those of the schedule that the state belongs to."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -124,7 +124,7 @@ class ScheduleState(BaseModel):
 
 
 class LastTime(BaseModel):
-    """The last time of a schedule that has come, and what became of it."""
+    """The last time of a schedule that has come, and its result."""
 
     at: str
     outcome: Outcome
@@ -133,8 +133,8 @@ class LastTime(BaseModel):
 
 
 class ScheduleView(BaseModel):
-    """A schedule as it is shown. `next` are its next times in its own zone; `zone` is null where that is the
-    machine's; `source` says where it was written down, `by` which agent has made it (null: a person)."""
+    """A schedule as it is shown. `next` are its next times in its own zone; `zone` is null if it is the machine's;
+    `source` is the place where it was written, `by` the agent that has made it (null: a person)."""
 
     id: str
     name: str
@@ -161,9 +161,9 @@ class Occurrence(BaseModel):
 
     @property
     def key(self) -> str:
-        """What the task's id is made of."""
+        """Text from which the task's id is made."""
         return f"schedule\0{self.schedule}\0{self.at}"
 
     def metadata(self) -> dict[str, Any]:
-        """What its task keeps."""
+        """Returns the metadata of its task."""
         return {"schedule": self.schedule, "at": iso(self.at)}

@@ -1,9 +1,9 @@
-"""Sends messages at the times of schedules: each time once at most, whatever is killed and however clocks are set.
+"""Sends messages at the times of schedules: each time once at most, in spite of kills and changes of the clock.
 
 An occurrence is a schedule and one of its times, an instant that no clock changes. Its task is made by the mailbox like
-any other's, under an id that follows from the occurrence, and the row that says so is written in the task's own
-transaction (`table`). How far a schedule has come is written after that: a daemon that is killed in between finds the
-task and goes on behind it.
+any other's, under an id that follows from the occurrence, and the row about it is written in the task's own transaction
+(`table`). The progress of a schedule is written after that: after a kill in between the next daemon finds the task and
+goes on after it.
 
 Clocks are looked at when the next time is due, and every RECHECK_S: so a clock that was set, a machine that slept, and
 another time zone are noticed without asking any system for it (docs/adr, "schedules by instants").
@@ -53,21 +53,21 @@ from synapsed.parts.schedules.spec import Spec, next_after, next_times, why_neve
 from synapsed.parts.schedules.table import ScheduleTable
 
 RECHECK_S = 10.0
-"""Between two looks at the clock while nothing is due: so late a clock that was set is noticed at the latest."""
+"""Seconds between two looks at the clock while nothing is due: a clock that was set is noticed within them."""
 
 STORE_RETRY_S = 5.0
-"""Pause where the database refused."""
+"""Seconds of pause after a refusal of the database."""
 
 SHOWN = 5
-"""Times to come that are shown."""
+"""Number of future times that are shown."""
 
 log = structlog.stdlib.get_logger("synapsed.parts.schedules")
 
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """A schedule at work. `state` is what is durable; `cursor` is up to where its times have been seen to, which is
-    never later than the clock shows. While `stale`, `next` is to be found."""
+    """A schedule at work. `state` is durable; `cursor` is the end of its handled times, which is never later than the
+    clock. While `stale`, `next` has to be found."""
 
     schedule: Schedule
     spec: Spec
@@ -83,7 +83,7 @@ class _Entry:
 
 
 class Scheduler:
-    """Life: `restore`, `start`, …, `close`. `zone` gives the machine's time zone as it is now."""
+    """Sends the messages. Life: `restore`, `start`, …, `close`. `zone` returns the machine's present time zone."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Scheduler:
         self._zone = zone
         self._entries: dict[str, _Entry] = {}
         self._seen = zone()
-        """The zone when the clock was looked at last."""
+        """The zone at the last look at the clock."""
         self._woken = asyncio.Event()
         self._changing = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
@@ -113,28 +113,28 @@ class Scheduler:
     # --- from one daemon to the next ---
 
     async def restore(self, configured: Iterable[NewSchedule]) -> None:
-        """Take up where the last daemon was."""
+        """Goes on at the last daemon's place."""
         for schedule, state in (await self._table.schedules()).values():
             if schedule is not None:
                 self._entries[schedule.id] = _Entry.of(schedule, state)
         await self._configure(configured)
 
     def start(self) -> None:
-        """Begin to send: the agents are there."""
+        """Begins to send: the agents are there."""
         self._running = self._running or asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """End; what is on its way is settled by the next daemon. May be called again."""
+        """Ends; the next daemon completes messages under way. May be called again."""
         if self._running is not None:
             await cancel_all([self._running])
         await self._background.cancel()
 
     def reconfigure(self, configured: Sequence[NewSchedule]) -> None:
-        """The configuration was read again."""
+        """Takes a configuration that was read again."""
         self._background.spawn(self._configure(configured))
 
     async def _configure(self, configured: Iterable[NewSchedule]) -> None:
-        """The schedules of the configuration are these. One whose times were written otherwise begins now."""
+        """Sets the schedules of the configuration. One whose times were changed begins now."""
         async with self._changing:
             now = self._clock.wall()
             kept = await self._table.schedules()
@@ -166,14 +166,14 @@ class Scheduler:
     # --- what people ask ---
 
     async def views(self) -> list[ScheduleView]:
-        """All there are, by name."""
+        """Returns all of them, by name."""
         async with self._changing:  # a configuration that was just read again is in it
             entries = sorted(self._entries.values(), key=lambda one: one.schedule.called)
         now, zone = self._now()
         return await asyncio.to_thread(lambda: [_view(entry, now, zone) for entry in entries])
 
     async def add(self, new: NewSchedule, *, by: str | None = None) -> ScheduleView:
-        """A new one; durable when this returns. Raises InvalidRequest, NameTaken, QueueFull, UnknownAgent,
+        """Adds a schedule; it is durable when this returns. Raises InvalidRequest, NameTaken, QueueFull, UnknownAgent,
         AmbiguousAddress."""
         now, zone = self._now()
         if (why := await asyncio.to_thread(why_never, new.spec, now, zone)) is not None:
@@ -196,8 +196,8 @@ class Scheduler:
         return await asyncio.to_thread(_view, entry, now, zone)
 
     async def remove(self, name: str, *, by: str | None = None) -> ScheduleView:
-        """Forget it; its tasks stay. `by` is the agent that asks, which may remove its own. Raises UnknownSchedule,
-        AmbiguousAddress, InvalidRequest, Forbidden."""
+        """Removes a schedule; its tasks stay. `by` is the agent that asks, which may remove its own. Raises
+        UnknownSchedule, AmbiguousAddress, InvalidRequest, Forbidden."""
         async with self._changing:
             entry = self._find(name)
             if entry.schedule.in_file:
@@ -213,8 +213,7 @@ class Scheduler:
         return await asyncio.to_thread(_view, entry, *self._now())
 
     async def run(self, name: str, *, key: str | None = None) -> Task:
-        """Send its message now, whatever its times are; they are not changed by it. Raises UnknownSchedule and what
-        `Control.send` raises."""
+        """Sends its message now; its times do not change. Raises UnknownSchedule and the errors of `Control.send`."""
         schedule = self._find(name).schedule
         return await self._send(schedule, {"schedule": schedule.id}, key=key)
 
@@ -251,7 +250,7 @@ class Scheduler:
             await self._pause()
 
     async def _pause(self) -> None:
-        """Until the next time, or something has changed; but the clock is looked at before long."""
+        """Waits until the next time, or a change; but the clock is read before long."""
         times = [entry.next for entry in self._entries.values() if entry.next is not None and entry.work is None]
         if not self._entries:
             await self._woken.wait()
@@ -260,7 +259,7 @@ class Scheduler:
         await pause(self._timers, wait, woken=self._woken)
 
     async def _look(self) -> None:
-        """Begin what is due."""
+        """Begins the due work."""
         now, zone = self._now()
         for entry in self._entries.values():
             # The clock was set back; or in another zone the same words are other times, of which none was missed.
@@ -275,7 +274,7 @@ class Scheduler:
                 entry.work = self._background.spawn(self._serve(entry, now, zone))
 
     async def _serve(self, entry: _Entry, now: float, zone: ZoneInfo) -> None:
-        """See to the times of `entry` up to `now`."""
+        """Handles the times of `entry` up to `now`."""
         try:
             schedule = entry.schedule
             found = await asyncio.to_thread(due, entry.spec, zone, cursor=entry.cursor, now=now, missed=schedule.missed)
@@ -327,7 +326,7 @@ class Scheduler:
         task_id: str | None = None,
         problem: str = "",
     ) -> None:
-        """Make durable that the times up to `now` have been seen to, with the event that tells of it."""
+        """Makes durable that the times up to `now` have been handled, with a report."""
         schedule = entry.schedule
         state = ScheduleState(
             cursor=now,
@@ -351,7 +350,7 @@ class Scheduler:
         log.info("schedule", schedule=schedule.id, outcome=outcome, task=task_id, at=came.at, problem=problem)
 
     def _agent_id(self, schedule: Schedule) -> str:
-        """Empty where there is no such agent."""
+        """Returns the agent's id; empty if there is no such agent."""
         try:
             return self._directory.resolve(schedule.agent)
         except SynapsedError:
@@ -361,7 +360,7 @@ class Scheduler:
         return 0 if by is None else self._events.born(by)
 
     def _is_former(self, schedule: Schedule) -> bool:
-        """Whether the agent that has made it was removed, and another has its id."""
+        """Returns True if the agent that has made it was removed, and another has its id."""
         return self._born(schedule.by) > schedule.born
 
     async def _send(self, schedule: Schedule, scheduled: dict[str, Any], *, key: str | None) -> Task:
@@ -383,7 +382,7 @@ class Scheduler:
         return await self._tasks.send(self._directory.resolve(schedule.agent), request)
 
     def _sender(self, schedule: Schedule) -> Sender:
-        """Who is told to have sent it: a person's schedule by its name, else the agent that has made it."""
+        """Returns the sender: the name of a person's schedule, else the agent that has made it."""
         if schedule.by is None:
             return Sender(id=f"schedule-{schedule.called}", tier=Tier.PERSON, type="schedule")
         try:
@@ -394,7 +393,7 @@ class Scheduler:
 
 
 def _plan(entries: Sequence[_Entry], zone: ZoneInfo) -> None:
-    """Find the next times; in a thread, since some are years away."""
+    """Finds the next times; in a thread, since some are years away."""
     for entry in entries:
         entry.next = next_after(entry.spec, entry.cursor, zone)
         entry.stale = False

@@ -1,4 +1,4 @@
-"""What stands in a schedule's `at`: cron's notation or systemd's, and the times that it means.
+"""The notations of a schedule's `at`, cron's and systemd's, and their times.
 
 Cron's five fields, as Debian's cron reads them (by the library cronsim, which is held against it).
 
@@ -8,8 +8,8 @@ ends, it is as with Debian's cron:
 
 - with a fixed minute and hour, a time that does not exist occurs as soon as clocks have been set (02:30 at 03:00), and
   one that exists twice occurs once, the first time;
-- with `*` (or a step of it) as minute or hour, it occurs by what clocks show: twice in an hour that comes twice, not at
-  all in one that is skipped.
+- with `*` (or a step of it) as minute or hour, it occurs by the clock's display: twice in an hour that comes twice, not
+  at all in one that is skipped.
 """
 
 import re
@@ -36,17 +36,18 @@ _ANY = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """`fields` are five; `zone` is that which was named beside them."""
+    """`fields` are five; `zone` is the one that was named beside them."""
 
     fields: str
     zone: str | None
 
     def why_never(self, instant: int, zone: ZoneInfo) -> str:
-        """Why nothing comes after `instant`, where nothing does; for people."""
+        """Returns the reason why nothing comes after `instant`, if nothing does; for people."""
         return "there is no such day in 50 years"
 
     def next_after(self, instant: int, zone: ZoneInfo) -> int | None:
-        """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes in 50 years."""
+        """Returns the seconds since the epoch of the first occurrence after `instant`, None if nothing comes in 50
+        years."""
         zone = ZoneInfo(self.zone) if self.zone is not None else zone
         for found in CronSim(self.fields, datetime.fromtimestamp(instant, zone)):
             # In an hour that comes twice it begins again with the first one.
@@ -56,12 +57,12 @@ class Cron:
 
 
 def is_cron(text: str) -> bool:
-    """Whether it is meant for cron: a calendar event has at most four words."""
+    """Returns True if it is meant for cron: a calendar event has at most four words."""
     return len(text.split()) >= FIELDS or (text.startswith("@") and not text[1:].isdecimal())
 
 
 def parse_cron(text: str, zone: str | None = None) -> Cron:
-    """Raises ValueError that says which field is wrong."""
+    """Returns the parsed fields. Raises ValueError that names the wrong field."""
     name = text.strip().lower()
     if name.startswith("@"):
         if name not in _NAMES:
@@ -96,8 +97,8 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 
 
 def parse(text: str, zone: str | None = None) -> Spec:
-    """The times that `text` means, in `zone` (a name of the IANA database) unless it names one itself; with neither,
-    the zone is given when it is asked for times. Raises ValueError."""
+    """Returns the times of `text`, in `zone` (a name of the IANA database) unless it names one itself; with neither,
+    the zone is given with each query. Raises ValueError."""
     if not text.strip() or len(text) > AT_MAX or not text.isprintable():
         raise ValueError(f"must be a time of at most {AT_MAX} characters, such as 'Mon..Fri 08:00' or '0 8 * * 1-5'")
     if zone is not None:
@@ -113,18 +114,19 @@ def parse(text: str, zone: str | None = None) -> Spec:
 
 
 def next_after(spec: Spec, instant: float, zone: ZoneInfo) -> int | None:
-    """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes after it. `zone` counts
-    where the spec has none of its own."""
+    """Returns the seconds since the epoch of the first occurrence after `instant`, None if nothing comes after it.
+    `zone` is used if the spec has none of its own."""
     return spec.next_after(int(instant // 1), zone)
 
 
 def why_never(spec: Spec, instant: float, zone: ZoneInfo) -> str | None:
-    """Why nothing comes after `instant`, for people; None where something does. `zone` as in `next_after`."""
+    """Returns the reason why nothing comes after `instant`, for people; None if something does. `zone` as in
+    `next_after`."""
     return spec.why_never(int(instant // 1), zone) if next_after(spec, instant, zone) is None else None
 
 
 def next_times(spec: Spec, instant: float, zone: ZoneInfo, count: int) -> list[int]:
-    """At most `count` occurrences after `instant`."""
+    """Returns at most `count` occurrences after `instant`."""
     found: list[int] = []
     while len(found) < count:
         at = next_after(spec, found[-1] if found else instant, zone)
@@ -135,14 +137,14 @@ def next_times(spec: Spec, instant: float, zone: ZoneInfo, count: int) -> list[i
 
 
 def check_zone(name: str) -> str:
-    """Raises ValueError unless it is the name of a time zone."""
+    """Returns the name of a time zone. Raises ValueError for any other text."""
     if _named(name) is None:
         raise ValueError(f"{name!r} is not a time zone of this machine's database, like Europe/Berlin or UTC")
     return name
 
 
 def _named(word: str) -> str | None:
-    """The zone that the word names, None for any other word."""
+    """Returns the zone that the word names, None for any other word."""
     if word.upper() == "UTC":
         return "UTC"
     if not _ZONE.fullmatch(word):

@@ -1,7 +1,7 @@
-"""Schedules, and which of their times have had their message.
+"""The tables of schedules, and of their times that have had a message.
 
-The row of an occurrence is written in the transaction that makes its task, and never goes with the task: whatever
-clocks show later, and whoever asks, there is no second one.
+The row of an occurrence is written in the transaction that makes its task, and is not removed with the task: in spite
+of later changes of the clock there is no second one.
 """
 
 import sqlite3
@@ -13,7 +13,8 @@ from synapsed.model.task import Task
 from synapsed.parts.schedules.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 
 OCCURRENCES_KEPT = 100_000
-"""So many are remembered, over all schedules: the newest, by when they had their message and not by the clock."""
+"""Occurrences that are remembered, over all schedules: the newest, by the order of their messages and not by the
+clock."""
 
 
 class _Key(NamedTuple):
@@ -22,14 +23,14 @@ class _Key(NamedTuple):
 
 
 def _key(told: object) -> _Key | None:
-    """The occurrence in what a task keeps of its schedule; None where it was sent at no time of it."""
+    """Returns the occurrence in a task's metadata; None if it was not sent at one of the schedule's times."""
     schedule, at = (told.get("schedule"), told.get("at")) if isinstance(told, dict) else (None, None)
     return _Key(schedule, at) if isinstance(schedule, str) and isinstance(at, str) else None
 
 
 def occurrence_of(task: Task) -> Callable[[sqlite3.Connection, bool], None] | None:
-    """Returns what notes that the occurrence has its task, in the transaction that makes that task, and raises
-    IntegrityError where it had one; None for a task that stands for none."""
+    """Returns the function that records the occurrence's task, in the transaction that makes that task, and raises
+    IntegrityError if it had one; None for a task without an occurrence."""
     if (key := _key(task.metadata.get(SCHEDULED))) is None:
         return None
     task_id = task.id
@@ -46,13 +47,13 @@ def occurrence_of(task: Task) -> Callable[[sqlite3.Connection, bool], None] | No
 
 
 class ScheduleTable:
-    """Every method may raise StoreError; what was begun completes though the caller is cancelled."""
+    """Every method may raise StoreError; a begun write completes even if the caller is cancelled."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
-        """By id; of those of the configuration there is only how far they have come."""
+        """Returns schedules by id; for those of the configuration only their progress."""
         rows = await self._store.read(
             lambda connection: connection.execute("SELECT id, data, state FROM schedules ORDER BY id").fetchall()
         )
@@ -73,8 +74,8 @@ class ScheduleTable:
         told: Occurrence | None = None,
         events: Sequence[NewEvent] = (),
     ) -> None:
-        """How far it has come, with the events that tell of it, and of the occurrence `told`; `schedule` is given for
-        one that is new."""
+        """Stores the progress, with its reports, and that the occurrence `told` is reported; `schedule` is given for a
+        new one."""
         data = None if schedule is None else schedule.model_dump_json()
         how_far = state.model_dump_json()
         key = None if told is None else _key(told.metadata())
@@ -91,7 +92,7 @@ class ScheduleTable:
         await self._store.commit(events=events, also=[put])
 
     async def remove(self, schedule_id: str) -> None:
-        """Nothing happens if there is no such schedule. Which of its times had their message stays known."""
+        """Removes a schedule; does nothing for an unknown one. Its occurrences stay known."""
 
         def remove(connection: sqlite3.Connection, _: Seal) -> None:
             connection.execute("DELETE FROM schedules WHERE id = ?", (schedule_id,))
@@ -99,7 +100,7 @@ class ScheduleTable:
         await self._store.commit(also=[remove])
 
     async def task_of(self, occurrence: Occurrence) -> tuple[str, bool] | None:
-        """The id of the task that it has had, and whether that was told; None for none."""
+        """Returns the id of its task, and True if it was reported; None if it had none."""
         key = _key(occurrence.metadata())
         assert key is not None
 

@@ -1,8 +1,8 @@
 """Metrics as text, in Prometheus' format or OpenMetrics', written by prometheus-client a few samples at a time.
 
 Its encoders write a whole registry at once, some 20 µs a sample: with 300 agents the event loop would stand still for
-longer than it may. So each is given a family with a few samples, and the heads of all but the first piece are left out.
-This is the only module that knows the library.
+longer than it may. So each call gets a family with a few samples, and the heads of all but the first piece are left
+out. This is the only module that knows the library.
 """
 
 import asyncio
@@ -28,16 +28,17 @@ PIECE = 32
 _END = b"# EOF\n"
 
 type Encoder = Callable[[Any], bytes]
-"""Writes what a registry collects."""
+"""Writes the samples that a registry collects."""
 
 
 def encoder_for(accept: str) -> tuple[Encoder, str]:
-    """The encoder that the client asks for by `Accept`, and the content type: OpenMetrics, or Prometheus' text."""
+    """Returns the encoder that the client asks for by `Accept`, and the content type: OpenMetrics, or Prometheus'
+    text."""
     return choose_encoder(accept)
 
 
 async def expose(sheets: Iterable[Sheet], encode: Encoder) -> AsyncIterator[bytes]:
-    """The document, in pieces; other work has its turn between them."""
+    """Yields the document, in pieces; other work has its turn between them."""
     ended = False
     for sheet in sheets:
         for number, samples in enumerate(_pieces(sheet)):
@@ -60,7 +61,7 @@ class _Alone:
 
 
 def _pieces(sheet: Sheet) -> Iterator[tuple[Sample, ...]]:
-    """At least one, so that a family without samples is described all the same."""
+    """Yields at least one piece, so that a family without samples is described all the same."""
     pieces = batched(sheet.samples, 1 if sheet.family.kind == "histogram" else PIECE)
     first = next(pieces, ())
     yield first

@@ -1,4 +1,4 @@
-"""Whether what traces take is installed: the extra `otel`."""
+"""Tests if the packages for traces are installed: the extra `otel`."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -12,8 +12,7 @@ _WANTED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 
 
 def missing(config: Any) -> str | None:
-    """What a person should do about it; None where nothing is missing, or wanted. Nothing of it is loaded but empty
-    parents."""
+    """Returns the advice for a person; None if nothing is missing, or wanted. Only empty parent packages are loaded."""
     if not config.traces.endpoint:
         return None
     try:

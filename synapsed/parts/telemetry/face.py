@@ -1,8 +1,8 @@
 """Metrics for Prometheus, and traces of tasks for OpenTelemetry: both are views of the log.
 
-`pipeline` puts it together. `task_lives` is what the log tells of one task, `reader` follows it; `observer` counts
-lives and `metrics` shows them (`families`, `exposition`); `tracer` makes spans of those that are over (`spans`) and has
-them sent (`otlp`).
+`pipeline` puts it together. `task_lives` is the life of one task by the log, `reader` follows it; `observer` counts
+lives and `metrics` shows them (`families`, `exposition`); `tracer` makes spans of those that are over (`spans`) and
+sends them (`otlp`).
 """
 
 import re
@@ -19,7 +19,7 @@ class MetricsConfig(Section):
     """`[metrics]`."""
 
     enabled: bool = True
-    """`GET /metrics` is served, and what it tells of tasks is counted."""
+    """Serves `GET /metrics`, and counts its figures about tasks."""
 
 
 def _collector(value: str) -> str:
@@ -37,21 +37,21 @@ def _header_names(value: dict[str, str]) -> dict[str, str]:
 
 
 class TracesConfig(Section):
-    """`[traces]`: where OpenTelemetry spans of tasks are sent."""
+    """`[traces]`: the receiver of OpenTelemetry spans of tasks."""
 
     endpoint: Annotated[str, AfterValidator(_collector)] = ""
-    """The collector's address for traces, OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. Empty: none are
-    made."""
+    """The collector's address for traces, OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. Empty: no traces
+    are made."""
     headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default={}, repr=False)
     """Sent along, such as `Authorization`."""
     sample: float = Field(default=1.0, ge=0, le=1)
-    """Share of the traces that begin here; those that came from elsewhere say themselves whether they are sampled."""
+    """Share of the traces that begin here; those from elsewhere say themselves if they are sampled."""
     timeout: float = Field(default=5.0, gt=0, le=60)
     """Seconds for one attempt."""
 
     @property
     def share(self) -> float | None:
-        """`sample`, None where there are no traces."""
+        """`sample`, None without traces."""
         return self.sample if self.endpoint else None
 
 

@@ -1,7 +1,7 @@
-"""The metrics, by name: what is shown of the numbers that there are. Pure, and without the library that writes them.
+"""The metrics, by name. Pure, and without the library that writes them.
 
-Names follow Prometheus' conventions: base units, `_total` for what only grows, a label only for what is bounded. No
-label has a task, a person's text, a path or a message; agents are named as their person has named them.
+Names follow Prometheus' conventions: base units, `_total` for counters, a label only for bounded sets of values. No
+label has a task, a person's text, a path or a message; agents have their own names.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ Kind = Literal["gauge", "counter", "histogram", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric: its name with the suffix of its kind, what it says, the names of its labels."""
+    """One metric: its name with the suffix of its kind, its description, the names of its labels."""
 
     name: str
     kind: Kind
@@ -32,12 +32,12 @@ class Sample:
 
 
 type Values = Mapping[str, Iterable[tuple[Sequence[str], float | Histogram]]]
-"""By a family's name: labels and values, which may be made as they are asked for."""
+"""Labels and values by a family's name; they may be made on demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A family with its samples, which are made as they are asked for."""
+    """A family with its samples, which are made on demand."""
 
     family: Family
     samples: Iterable[Sample]
@@ -98,7 +98,7 @@ FAMILIES: Final = {
 
 
 def sheets_of(values: Values) -> Iterator[Sheet]:
-    """The families that `values` has samples for, in the table's order. Raises KeyError for an unknown name."""
+    """Yields the families that `values` has samples for, in the table's order. Raises KeyError for an unknown name."""
     for name in values.keys() - FAMILIES.keys():
         raise KeyError(name)
     for name, family in FAMILIES.items():
@@ -107,7 +107,7 @@ def sheets_of(values: Values) -> Iterator[Sheet]:
 
 
 def agent_values(agents: Sequence[AgentFigures], *, now: float) -> Values:
-    """What is said of the agents that there are; of those that are gone nothing is."""
+    """Returns the values of the present agents."""
 
     def each(value_of: Callable[[AgentFigures], float | None]) -> Iterator[tuple[Sequence[str], float]]:
         for one in agents:
@@ -132,8 +132,8 @@ def agent_values(agents: Sequence[AgentFigures], *, now: float) -> Values:
 
 
 def _states(agents: Sequence[AgentFigures]) -> Iterator[tuple[Sequence[str], float]]:
-    """Every state of each profile that there is: a series that comes only with the first failure cannot be compared
-    with what was before."""
+    """Yields every state of each present profile: a series that comes only with the first failure cannot be compared
+    with the time before."""
     counts = Counter((one.profile, one.state) for one in agents)
     for profile in sorted({one.profile for one in agents}):
         for state in ProcessState:

@@ -19,7 +19,7 @@ from synapsed.parts.telemetry.task_lives import TaskPhase
 from synapsed.parts.telemetry.tracer import TraceFigures
 
 CATCH_UP_S = 5.0
-"""Between two looks at the log while nobody scrapes: what is left for a scrape stays little."""
+"""Seconds between two reads of the log without a scrape, so that little is left for a scrape."""
 
 GATHERED = 32
 """Agents that are looked at between two turns of the event loop."""
@@ -53,7 +53,7 @@ class Metrics:
         self._observer = Observer(log, profile_of=self._profiles.get)
 
     async def run(self) -> None:
-        """Keep up with the log until cancelled."""
+        """Follows the log until cancelled."""
         while True:
             await asyncio.sleep(CATCH_UP_S)
             try:
@@ -62,8 +62,8 @@ class Metrics:
                 log.warning("the log cannot be read; tasks are counted later", why=error.message)
 
     async def scrape(self, accept: str) -> tuple[str, bytes]:
-        """The content type and the document, in the format that `accept` asks for. Raises StoreError."""
-        # The library takes a tenth of a second to load: only where somebody scrapes, and beside the event loop.
+        """Returns the content type and the document, in the format that `accept` asks for. Raises StoreError."""
+        # The library takes a tenth of a second to load: only at a scrape, and beside the event loop.
         exposition = await asyncio.to_thread(importlib.import_module, "synapsed.parts.telemetry.exposition")
         agents = await self._gather()
         process = await asyncio.to_thread(self._process)
@@ -74,7 +74,7 @@ class Metrics:
         return content_type, b"".join(pieces)
 
     async def _gather(self) -> list[AgentFigures]:
-        """The agents as they are, and the log up to now."""
+        """Returns the present agents, after reading the log up to now."""
         agents: list[AgentFigures] = []
         for one in self._figures.agents():
             agents.append(one)
@@ -132,7 +132,7 @@ class Metrics:
         }
 
     def _process(self) -> Values:
-        """What the system says of this process; on systems that do not say something, it is left out. In a thread."""
+        """Returns the system's figures of this process; unknown ones are left out. Runs in a thread."""
         process = psutil.Process()
         with process.oneshot():
             cpu = process.cpu_times()

@@ -1,8 +1,8 @@
-"""What the event log tells of tasks, counted: the numbers behind the metrics that no room keeps.
+"""Counts tasks by the event log: the numbers behind the metrics that no room keeps.
 
-The log is read when somebody asks, and every now and then, so that what is read at once stays small. Numbers begin at 0
-with the daemon, as Prometheus expects of a counter; a turn that began before that has its whole length all the same,
-because the beginning of a task that is met in the middle is read from the log.
+The log is read on request, and at intervals, so that each read stays small. Numbers begin at 0 with the daemon, as
+Prometheus expects of a counter; a turn that began before that has its whole length all the same, because the beginning
+of a task that is met in the middle is read from the log.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ UNKNOWN = "unknown"
 """`profile` of an agent that was gone before its tasks were counted."""
 
 CODES_MAX = 100
-"""Codes of errors that are told apart; an agent elsewhere may make up its own. Others are counted as OTHER."""
+"""Codes of errors that are counted separately; an agent elsewhere may make up its own. Others are counted as OTHER."""
 
 
 class Observer(LifeFollower):
-    """`profile_of` gives the profile of an agent that there is."""
+    """Counts. `profile_of` returns the profile of a present agent."""
 
     name = "metrics"
 
@@ -37,22 +37,22 @@ class Observer(LifeFollower):
         self._reading = asyncio.Lock()
         self.submitted: Counter[str] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
-        """By profile and state."""
+        """Ended tasks by profile and state."""
         self.failed: Counter[tuple[str, str]] = Counter()
-        """By profile and code."""
+        """Failed tasks by profile and code."""
         self.periods: dict[tuple[TaskPhase, str], Histogram] = {}
-        """By stage and profile; of WHOLE only those of completed tasks."""
+        """Periods by stage and profile; WHOLE has only completed tasks."""
         self.tools: Counter[tuple[str, str]] = Counter()
         """Calls that ended, by profile and status."""
         self.tool_times: dict[str, Histogram] = {}
-        """By profile."""
+        """Durations of tool calls by profile."""
         self.tokens: Counter[tuple[str, str]] = Counter()
-        """By agent's id and kind."""
+        """Tokens by agent's id and kind."""
         self.costs: dict[str, float] = {}
-        """By agent's id, in US dollars."""
+        """Costs by agent's id, in US dollars."""
 
     async def catch_up(self) -> None:
-        """Counts what was written up to now. Raises StoreError."""
+        """Counts the events so far. Raises StoreError."""
         async with self._reading:
             await super().catch_up()
 
@@ -61,7 +61,7 @@ class Observer(LifeFollower):
         if isinstance(event.data, TokensUsed):
             self._use(event.agent_id, event.data)
         if life is None or life.by_reply:
-            return  # what such a task waits for is a task of its own
+            return  # such a task waits for a task of its own
         profile = self._profile(life.agent_id)
         self.submitted[profile] += news.fresh
         for one in news.ended:
@@ -76,7 +76,7 @@ class Observer(LifeFollower):
             self.costs[agent_id] = self.costs.get(agent_id, 0.0) + used.cost_usd
 
     def forget(self, agents: Container[str]) -> None:
-        """Of all but these agents, what is counted by agent."""
+        """Drops the counts by agent, except for these agents."""
         for agent_id, kind in [key for key in self.tokens if key[0] not in agents]:
             del self.tokens[agent_id, kind]
         for agent_id in [key for key in self.costs if key not in agents]:

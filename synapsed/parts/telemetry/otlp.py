@@ -1,6 +1,6 @@
 """Sends spans to an OTLP collector over HTTP, with OpenTelemetry's own exporter: the only module that imports it.
 
-It comes with the extra `otel`, and is imported only where an endpoint is configured. The exporter waits (for the
+It comes with the extra `otel`, and is imported only if an endpoint is configured. The exporter waits (for the
 collector, and between its own attempts): call `send` in a thread.
 """
 
@@ -24,17 +24,17 @@ _KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT, "internal": Span
 _LATER = frozenset({407, 408, 425, 429})
 """Statuses below 500 that may be another one later; 407 is a proxy's."""
 
-# What goes wrong is told by us, once; the exporter would tell of every attempt, with the collector's words.
+# Errors are reported by us, once; the exporter would report every attempt, with the collector's words.
 logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
 
 
 def exporter_of(settings: TraceSettings) -> "OtlpExporter":
-    """Imported by name, where traces are wanted."""
+    """Returns the exporter; called by name, if traces are wanted."""
     return OtlpExporter(settings)
 
 
 class OtlpExporter:
-    """See `tracer.Exporter`."""
+    """Implements `tracer.Exporter`."""
 
     def __init__(self, settings: TraceSettings) -> None:
         session = requests.Session()
@@ -43,7 +43,7 @@ class OtlpExporter:
             session.proxies = {"http": settings.proxy, "https": settings.proxy}
         session.hooks["response"].append(self._answered)
         self._statuses: list[int] = []
-        """Of the answers to the batch that is being sent."""
+        """Statuses of the answers to the batch that is being sent."""
         self._exporter: Any = OTLPSpanExporter(
             endpoint=settings.endpoint, headers=dict(settings.headers), timeout=settings.timeout, session=session
         )

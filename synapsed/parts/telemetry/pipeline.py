@@ -1,4 +1,4 @@
-"""All that is measured of one daemon, put together: the metrics, the traces, and what keeps both up to date."""
+"""Telemetry of one daemon, put together: the metrics, the traces, and the tasks that update both."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
@@ -31,9 +31,9 @@ class Telemetry(Running):
         self._at_work: list[asyncio.Task[None]] = []
         config, figures, events = kernel.config, kernel.figures, kernel.store.events
         self.tracer: Tracer | None = None
-        """None: there are no traces."""
+        """Tracer, or None without traces."""
         self.metrics: Metrics | None = None
-        """None: they are switched off."""
+        """Metrics, or None if they are switched off."""
         if config.traces.endpoint:
             kernel.sampling.share = config.traces.sample
             settings = trace_settings(
@@ -72,7 +72,7 @@ async def opened(kernel: Kernel) -> AsyncGenerator[Running]:
 
 
 async def _alone(work: Coroutine[Any, Any, None], what: str) -> None:
-    """Whatever goes wrong there, the agents go on."""
+    """Runs the work; its failure does not stop the agents."""
     try:
         await work
     except Exception:

@@ -1,4 +1,4 @@
-"""Reads the log for those who look at lives of tasks: event by event, each with its task's life up to there."""
+"""Reads the log for readers of task lives: event by event, each with its task's life up to there."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """`life` is None for an event of no task, and for one told after its task's end. `fresh`: the task begins."""
+    """`life` is None for an event of no task, and for one after its task's end. `fresh`: the task begins."""
 
     event: Event
     life: Life | None
@@ -52,7 +52,7 @@ class LifeFollower(Follower):
         return News(event, life, ended, fresh)
 
     async def _recall(self, task_id: str, before: int) -> None:
-        """Take what is told of the task before `before`: that was somebody else's news."""
+        """Takes the events of the task before `before`, which were news before this reader."""
         cursor = 0
         while batch := await self._events.read(cursor, task_id=task_id, limit=BATCH, types=TYPES):
             for event in batch:

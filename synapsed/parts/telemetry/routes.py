@@ -12,7 +12,7 @@ METRICS_TYPES = ("text/plain", "application/openmetrics-text")
     "Metrics, for Prometheus", Response("Prometheus' text format, or OpenMetrics by `Accept`", media=METRICS_TYPES)
 )
 async def metrics(request: web.Request, telemetry: Telemetry) -> web.Response:
-    """For whoever may list the agents, and for the token in `state/metrics-token`."""
+    """Returns the metrics, for callers that may list the agents, and for the token in `state/metrics-token`."""
     if telemetry.metrics is None:
         raise web.HTTPNotFound
     accept = ",".join(request.headers.getall(hdrs.ACCEPT, ()))

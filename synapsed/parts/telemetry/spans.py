@@ -1,4 +1,4 @@
-"""The spans of a task, made of its life when it is over. Pure, and without the library that sends them.
+"""Makes the spans of a task from its life when it is over. Pure, and without the library that sends them.
 
 ::
 
@@ -10,7 +10,7 @@
         └── input                         it asks a person
 
 Names and attributes are those of OpenTelemetry's conventions for generative AI where these have one (`gen_ai.…`,
-`error.type`), else ours (`synapse.…`). What was said, asked, given to a tool or shown is in none of them.
+`error.type`), else ours (`synapse.…`). They never contain messages, questions, inputs of tools or screens.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ type Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Times are seconds since the epoch; `error` is the kind of an error, never its text."""
+    """`begin` and `end` are seconds since the epoch; `error` is the kind of an error, never its text."""
 
     name: str
     kind: Literal["server", "client", "internal"]
@@ -41,8 +41,8 @@ class Span:
 
 
 def spans_of(life: Life, metadata: Mapping[str, Any], *, name: str, profile: str, share: float) -> Iterator[Span]:
-    """Those of a task that is over, its own first; none where its trace is not sampled. `metadata` is the task's,
-    `name` and `profile` are its agent's, `share` is that of the traces that are sampled."""
+    """Returns the spans of a task that is over, its own first; none if its trace is not sampled. `metadata` is the
+    task's, `name` and `profile` are its agent's, `share` is the share of the traces that are sampled."""
     assert life.end is not None
     whole = context_of(life.task_id, metadata, share=share)
     if not whole.sampled:

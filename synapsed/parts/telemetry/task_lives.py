@@ -1,4 +1,4 @@
-"""The life of a task, as its events tell it: how long it waited, was being typed, was worked on, and asked. Pure.
+"""The life of a task by its events: the times of waiting, of typing, of work, and of questions. Pure.
 
 ::
 
@@ -25,17 +25,17 @@ PERIODS_MAX = 1000
 """Periods, and tool calls, of one task that are remembered; a program may ask, or call a tool, in a loop."""
 
 OTHER = "OTHER"
-"""In place of what is no code."""
+"""Replacement for an invalid code."""
 
 NAME_MAX = 100
 """Characters of a tool's name."""
 
 OPEN_MAX = 50_000
-"""Tasks that are followed at once; beyond that the oldest are forgotten, and nothing is measured of them."""
+"""Tasks that are followed at once; beyond that the oldest are forgotten, and not measured."""
 
 
 class TaskPhase(StrEnum):
-    """What a task is doing."""
+    """Phase of a task."""
 
     QUEUED = "queue"
     """It waits in the mailbox."""
@@ -46,11 +46,11 @@ class TaskPhase(StrEnum):
     ASKING = "input"
     """The program asks a person; the turn goes on meanwhile."""
     WHOLE = "task"
-    """From its first event to its last."""
+    """The whole task, from its first event to its last."""
 
 
 def _code(code: str) -> str:
-    """An agent elsewhere may say anything."""
+    """Returns the code if it is valid, since an agent elsewhere may send anything."""
     return code if re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", code) else OTHER
 
 
@@ -86,7 +86,7 @@ class ToolLife:
 
 @dataclass(slots=True)
 class Life:
-    """One task. `by_reply`: nothing is typed for it, an answer of somebody else's completes it."""
+    """One task. `by_reply`: it is not typed, but completed by another agent's answer."""
 
     task_id: str
     agent_id: str
@@ -95,21 +95,21 @@ class Life:
     end: float | None = None
     state: TaskState = TaskState.SUBMITTED
     code: str | None = None
-    """Of its failure."""
+    """Code of its failure."""
     periods: list[Period] = field(default_factory=list)
     tools: list[ToolLife] = field(default_factory=list)
     dropped: int = 0
     """Periods and calls that were too many."""
     context_id: str | None = None
     model: str | None = None
-    """The last that was told."""
+    """The last reported model."""
     tokens: Counter[str] = field(default_factory=Counter)
-    """By kind: input, output, cache_read, cache_write."""
+    """Tokens by kind: input, output, cache_read, cache_write."""
     _open: list[Period] = field(default_factory=list)
     """The stages that it is in, the inner one last."""
 
     def apply(self, event: Event) -> Iterator[Period | ToolLife]:
-        """The periods, and the calls of tools, that ended with `event`."""
+        """Yields the periods, and the calls of tools, that ended with `event`."""
         match event.data:
             case TaskStatusChanged() as told:
                 yield from self._goes(told, event.at)
@@ -124,8 +124,8 @@ class Life:
                 self.tokens.update(tokens_of(used))
 
     def _call(self, told: ToolExecution, at: float) -> Iterator[ToolLife]:
-        """A call begins, or ends: the one of its id, else the last of its name. One whose beginning nobody told began
-        as long before as its program says that it took."""
+        """Begins, or ends a call: the one of its id, else the last of its name. A call without a reported beginning
+        gets it from the duration that its program reports."""
         name = told.tool_name[:NAME_MAX]
         if told.status == "started":
             self._note(ToolLife(name, told.call_id, at, exact=told.exact))
@@ -172,7 +172,8 @@ class Life:
             self._enter(TaskPhase.TURN if elsewhere else TaskPhase.DELIVERING, at)
 
     def _had_it(self) -> None:
-        """The program answers or asks: it has the message, although nobody told so (an older daemon, say)."""
+        """Notes that the program answers or asks: it has the message, even without a report (from an older daemon,
+        say)."""
         if self._open and self._open[-1].stage is TaskPhase.DELIVERING:
             self._open[-1].stage = TaskPhase.TURN
 
@@ -189,7 +190,7 @@ class Life:
             self.dropped += 1
 
     def _leave(self, at: float, *, above: TaskPhase | None = None) -> Iterator[Period]:
-        """End the stages above `above`; all of them where it is not entered."""
+        """Ends the stages above `above`; all of them if it is not entered."""
         while self._open and self._open[-1].stage is not above:
             period = self._open.pop()
             period.end = at
@@ -197,7 +198,7 @@ class Life:
 
 
 class Lives:
-    """The tasks that are not over, by id."""
+    """The unfinished tasks, by id."""
 
     def __init__(self) -> None:
         self._lives: dict[str, Life] = {}
@@ -206,11 +207,11 @@ class Lives:
         return len(self._lives)
 
     def knows(self, task_id: str) -> bool:
-        """Whether the task is followed; else `take` its earlier events first, unless it `begins`."""
+        """Returns True if the task is followed; else `take` its earlier events first, unless it `begins`."""
         return task_id in self._lives
 
     def apply(self, task_id: str, event: Event) -> tuple[Life, list[Period | ToolLife]]:
-        """The task after `event`, and what of it ended. One that is over is not kept."""
+        """Returns the task after `event`, and the periods and calls that ended. A finished task is not kept."""
         life = self._lives.get(task_id)
         if life is None:
             life = Life(task_id, event.agent_id, event.at, by_reply=not begins(event), context_id=event.context_id)
@@ -224,13 +225,13 @@ class Lives:
 
 
 def begins(event: Event) -> bool:
-    """Whether it is the first event of a task that is typed to somebody. One that waits again says why."""
+    """Returns True for the first event of a task that is typed to an agent. A task that waits again has a reason."""
     told = event.data
     return isinstance(told, TaskStatusChanged) and told.state is TaskState.SUBMITTED and told.reason is None
 
 
 def tokens_of(used: TokensUsed) -> Mapping[str, int]:
-    """By kind, those that were told."""
+    """Returns the reported tokens by kind."""
     told = {
         "input": used.input_tokens,
         "output": used.output_tokens,

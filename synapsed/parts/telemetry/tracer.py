@@ -1,9 +1,9 @@
-"""Makes a trace of each task that is over, and has it sent. A view of the log with a durable cursor.
+"""Makes a trace of each task that is over, and sends it. A view of the log with a durable cursor.
 
-The log is the queue: what the collector has not taken is read again from it, by the next daemon too. So nothing is held
-in memory but one batch, a collector that is away costs nothing but an attempt now and then, and no work waits for one.
-The ids of spans are made of their tasks, so that a batch that is sent twice (a kill between the collector's answer and
-the cursor) is the same spans twice.
+The log is the queue: events that the collector has not taken are read again from it, by the next daemon too. So only
+one batch is held in memory, a collector that is away costs only an attempt at intervals, and no other work waits for
+it. The ids of spans are made of their tasks, so that a batch that is sent twice (a kill between the collector's answer
+and the cursor) is the same spans twice.
 """
 
 import asyncio
@@ -32,27 +32,28 @@ from synapsed.shared.files import write_private
 from synapsed.store.follower import NotNow
 
 EVERY_S = 2.0
-"""Between two looks at the log: spans come in batches, and a scrape's worth later than what they tell of."""
+"""Seconds between two looks at the log: spans come in batches, a little later than their events."""
 
 AGE_MAX_S = 24 * 3600.0
-"""Traces of tasks that were over for longer when they could have been sent are dropped."""
+"""Seconds after a task's end within which its trace can be sent; later it is dropped."""
 
 SPANS_MAX = 128
-"""Spans of a batch, but for those of its last task: encoding one takes some 50 µs, beside the event loop."""
+"""Spans of a batch, without those of its last task: encoding one takes some 50 µs, beside the event loop."""
 
 FIRST_PAUSE_S = 2.0
 LAST_PAUSE_S = 60.0
-"""After a batch that was not taken; it doubles."""
+"""First pause in seconds after a batch that was not taken; it doubles."""
 
 LAST_WORDS_S = 2.0
-"""How long the end of the daemon waits for what is left to be sent; the next daemon sends what is not."""
+"""Seconds for which the end of the daemon waits for the remaining spans; the next daemon sends the rest."""
 
 log = structlog.stdlib.get_logger("synapsed.traces")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
-    """`resource` says whose spans they are, `sample` which share of the traces that begin here is sent."""
+    """`resource` describes the source of the spans, `sample` is the share of the traces that begin here and are
+    sent."""
 
     endpoint: str
     headers: Mapping[str, str]
@@ -62,11 +63,11 @@ class TraceSettings:
     resource: Mapping[str, str]
     version: str
     proxy: str | None = field(default=None, repr=False)
-    """None: the endpoint is reached directly."""
+    """Proxy, or None if the endpoint is reached directly."""
 
 
 def trace_settings(config: TracesConfig, *, cursor: Path, version: str, proxy: str | None = None) -> TraceSettings:
-    """Those of the configuration, of this host."""
+    """Returns the settings of the configuration, for this host."""
     resource = {"service.name": "synapsed", "service.version": version, "host.name": socket.gethostname()}
     return TraceSettings(
         endpoint=config.endpoint,
@@ -82,27 +83,28 @@ def trace_settings(config: TracesConfig, *, cursor: Path, version: str, proxy: s
 
 @dataclass(slots=True)
 class TraceFigures:
-    """Spans, since the daemon began."""
+    """Numbers of spans since the daemon began."""
 
     exported: int = 0
     dropped: int = 0
 
 
 type Outcome = tuple[Literal["taken", "later", "refused"], int | None]
-"""What became of a batch, and the HTTP status of the last answer: the collector has it; it cannot be reached or has no
-time; it will not take it another time either."""
+"""Result of a batch, and the HTTP status of the last answer: the collector has it; it cannot be reached or has no time;
+it will not take it another time either."""
 
 
 class Exporter(Protocol):
     def send(self, spans: Sequence[Span]) -> Outcome:
-        """Waits."""
+        """Sends the spans, and waits for it."""
         ...
 
     def close(self) -> None: ...
 
 
 class Tracer(LifeFollower):
-    """`agents` gives the figures of all agents. `trace` once the daemon serves; `close` it before the store."""
+    """Makes and sends traces. `agents` returns the figures of all agents. Call `trace` once the daemon serves; `close`
+    it before the store."""
 
     name = "traces"
     pace = EVERY_S
@@ -123,15 +125,15 @@ class Tracer(LifeFollower):
         self._names: dict[str, tuple[str, str]] = {}
         self._clock = clock
         self._spans: list[Span] = []
-        """Of tasks up to the cursor, which the collector does not have yet."""
+        """Spans of tasks up to the cursor that the collector does not have yet."""
         self._patient = True
-        """It waits for a collector that is away."""
+        """True if it waits for a collector that is away."""
         self._exporter: Exporter | None = None
         self._sending = False
         self.figures = TraceFigures()
 
     async def trace(self, alert: Callable[[str], None]) -> None:
-        """Until cancelled; `alert` is told where it cannot work at all."""
+        """Runs until cancelled; `alert` is called if it cannot work at all."""
         try:
             otlp = await asyncio.to_thread(importlib.import_module, "synapsed.parts.telemetry.otlp")
         except ImportError:
@@ -143,7 +145,7 @@ class Tracer(LifeFollower):
         await self.run()
 
     async def close(self) -> None:
-        """Send what is left, if that takes no more than a moment."""
+        """Sends the rest, if that takes no more than a moment."""
         if self._exporter is None:
             return
         if not self._sending:
@@ -155,15 +157,15 @@ class Tracer(LifeFollower):
         self._exporter.close()
 
     async def send_now(self) -> None:
-        """Sends what there is, at one attempt; what that does not do is left to the next one."""
+        """Sends all spans, in one attempt; the next one continues after a failure."""
         self._patient = False
         await self.restore()
         with contextlib.suppress(NotNow):
             await self.catch_up()
 
     async def restore(self) -> None:
-        """Goes on where the last daemon was, else where this one has begun, which is noted for the next one. Raises
-        StoreError."""
+        """Sets the cursor to the last daemon's place, else to the beginning of this one, which is noted for the next
+        one. Raises StoreError."""
         await super().restore()
         self._spans = []
         self.cursor = await asyncio.to_thread(self._load)
@@ -183,7 +185,7 @@ class Tracer(LifeFollower):
     async def _spans_of(self, life: Life) -> list[Span]:
         assert life.end is not None
         if life.by_reply:
-            return []  # what it waits for is a task of its own
+            return []  # it waits for a task of its own
         if self._clock.wall() - life.end > AGE_MAX_S:
             self.figures.dropped += 1
             return []
@@ -199,8 +201,8 @@ class Tracer(LifeFollower):
         return self._names.get(agent_id, (agent_id, UNKNOWN))
 
     async def _deliver(self, cursor: int) -> None:
-        """Has the collector take the spans, however long it is away, and moves the durable cursor. Raises NotNow where
-        it does not wait."""
+        """Gives the collector the spans, even if it is away for long, and moves the durable cursor. Raises NotNow if it
+        does not wait."""
         failures, spans = 0, self._spans
         while (sent := await self._send(spans))[0] == "later":
             if failures == 0:
@@ -218,7 +220,7 @@ class Tracer(LifeFollower):
         await asyncio.to_thread(self._save, cursor)
 
     async def _send(self, spans: list[Span]) -> Outcome:
-        """In a thread of its own, which nobody waits for when the daemon ends."""
+        """Sends in a thread of its own, which the end of the daemon does not wait for."""
         assert self._exporter is not None
         loop, send = asyncio.get_running_loop(), self._exporter.send
         sent: asyncio.Future[Outcome] = loop.create_future()

@@ -19,10 +19,10 @@ from synapsed.parts.web.records import DEVICES_MAX, SERVED_MAX, TOKENS_MAX, Acce
 from synapsed.shared.files import read_private, write_private
 
 SESSION_S: Final = 30 * 86_400.0
-"""Seconds after which a device that was not seen has to be paired again."""
+"""Seconds without a visit after which a device has to be paired again."""
 
 SEEN_EVERY_S: Final = 3600.0
-"""Between two notes of when a device was seen."""
+"""Seconds between two notes of a device's visits."""
 
 SECRET_BYTES: Final = 32
 FILE_MAX: Final = 1024 * 1024
@@ -34,8 +34,8 @@ log = structlog.stdlib.get_logger("synapsed.access")
 
 
 class AccessBook:
-    """`load` before it is asked anything. `on_removed` is called with the id of a device or token that is no more. What
-    it has of browsers' subscriptions are `interfaces.Subscriptions`."""
+    """Call `load` before any other method. `on_removed` is called with the id of a removed device or token. Its methods
+    for browsers' subscriptions implement `interfaces.Subscriptions`."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -47,7 +47,7 @@ class AccessBook:
         self.key: str | None = None
 
     async def load(self) -> None:
-        """Raises ConfigError for a file that is not ours."""
+        """Reads the file. Raises ConfigError for a file that is not ours."""
         self._kept = await asyncio.to_thread(self._read)
 
     def _read(self) -> AccessKept:
@@ -66,7 +66,7 @@ class AccessBook:
     # --- who is that ---
 
     def device_of(self, session: str) -> Device | None:
-        """The device whose session it is; None for one that is not known, or was not seen for too long."""
+        """Returns the device whose session it is; None for an unknown one, or one that was not seen for too long."""
         device_id, _, secret = session.partition(".")
         found = self._find(self._kept.devices, device_id)
         now = self._clock.wall()
@@ -87,14 +87,14 @@ class AccessBook:
 
     @property
     def devices(self) -> list[Device]:
-        """Those that may come in."""
+        """Returns the devices that may come in."""
         return [one for one in self._kept.devices if self._clock.wall() - one.seen < SESSION_S]
 
     def device(self, device_id: str) -> Device | None:
         return self._find(self._kept.devices, device_id)
 
     async def pair(self, name: str, rights: frozenset[Right]) -> tuple[Device, str]:
-        """A new device, and its session. Raises QueueFull, StoreError."""
+        """Returns a new device, and its session. Raises QueueFull, StoreError."""
         now, secret = self._clock.wall(), secrets.token_urlsafe(SECRET_BYTES)
         made = Device(
             id=secrets.token_hex(4), name=name, rights=sorted(rights), digest=digest(secret), paired=now, seen=now
@@ -111,7 +111,7 @@ class AccessBook:
         return made, f"{made.id}.{secret}"
 
     async def remove_device(self, wanted: str) -> Device:
-        """By its id, or by a name that one device has. Raises UnknownDevice, StoreError."""
+        """Removes a device by its id, or by a name that one device has. Raises UnknownDevice, StoreError."""
         async with self._writing:
             found = self._one(self._kept.devices, wanted)
             if found is None:
@@ -126,24 +126,24 @@ class AccessBook:
         return found
 
     async def seen(self, device_id: str) -> None:
-        """Its session slides. A file that cannot be written now is written another time."""
+        """Extends its session. A file that cannot be written now is written another time."""
         device, now = self.device(device_id), self._clock.wall()
         if device is not None and now - device.seen >= SEEN_EVERY_S:
             await self._change(device_id, seen=now)
 
     async def subscribe(self, grant_id: str, push: PushPlace | None) -> None:
-        """Tell the device there from now on; None: nowhere. Raises UnknownDevice, StoreError."""
+        """Sends the device's notices there from now on; None: nowhere. Raises UnknownDevice, StoreError."""
         await self._change(grant_id, push=push)
         self.on_subscribed()
 
     async def unsubscribe(self, grant_id: str, dead: PushPlace) -> None:
-        """Its browser is told there no more, unless it has said something newer."""
+        """Ends its browser's notices to that address, unless it has given a newer one."""
         device = self.device(grant_id)
         if device is not None and device.push == dead:
             await self.subscribe(grant_id, None)
 
     def subscribed(self) -> list[Subscriber]:
-        """Those devices' whose browsers are told: they may look."""
+        """Returns the subscribed devices whose browsers get notices, since they may look."""
         return [
             Subscriber(one.id, one.name, one.push, answers="answer" in one.rights)
             for one in self.devices
@@ -167,7 +167,7 @@ class AccessBook:
     async def make_token(
         self, name: str, rights: frozenset[Right], *, agents: list[str] | None, days: float | None
     ) -> tuple[ScopedToken, str]:
-        """The token as it is kept, and as it is shown once. Raises QueueFull, StoreError."""
+        """Returns the token as it is kept, and as it is shown once. Raises QueueFull, StoreError."""
         now, secret = self._clock.wall(), secrets.token_urlsafe(SECRET_BYTES)
         made = ScopedToken(
             id=secrets.token_hex(4),
@@ -187,7 +187,7 @@ class AccessBook:
         return made, f"{PREFIX}{made.id}_{secret}"
 
     async def revoke(self, wanted: str) -> ScopedToken:
-        """By its id, or by a name that one token has. Raises UnknownToken, StoreError."""
+        """Revokes a token by its id, or by a name that one token has. Raises UnknownToken, StoreError."""
         async with self._writing:
             found = self._one(self._kept.tokens, wanted)
             if found is None:
@@ -207,7 +207,7 @@ class AccessBook:
         return self._kept.served
 
     async def serve(self, name: str, *, on: bool) -> None:
-        """A proxy of this machine's brings requests for that name, or does so no more. Raises InvalidRequest,
+        """Allows a proxy on this machine to bring requests for that name, or ends that. Raises InvalidRequest,
         QueueFull, StoreError."""
         name = name.lower().rstrip(".")
         if not _SERVED.fullmatch(name):
@@ -219,7 +219,7 @@ class AccessBook:
             await self._write(self._kept.model_copy(update={"served": names}))
 
     async def _write(self, kept: AccessKept) -> None:
-        """Holding the lock. What could not be written does not count."""
+        """Writes the file with the lock held. A change that could not be written does not count."""
         await write_and(
             lambda: write_private(self._path, kept.model_dump_json(indent=1).encode()), lambda: self._take(kept)
         )
@@ -239,8 +239,8 @@ class AccessBook:
 
 
 async def write_and(write: Callable[[], object], then: Callable[[], object]) -> None:
-    """Write in a thread and do `then`, also where whoever asked for it leaves meanwhile: the file and what is known
-    stay the same. Raises what `write` does."""
+    """Writes in a thread and does `then`, even if the caller leaves meanwhile: file and memory stay the same. Raises
+    the errors of `write`."""
 
     async def both() -> None:
         await asyncio.to_thread(write)

@@ -1,11 +1,11 @@
-"""Certificates that this daemon makes itself, so that other machines reach the page over TLS without anybody's help.
+"""Certificates that this daemon makes itself, so that other machines reach the page over TLS without outside help.
 
-There are two: an authority, which a device is told to trust once, and a server's certificate below it, which is made
-again before it ends and whenever this machine has other names or addresses. A browser that is only told to go on in
-spite of its warning keeps no service worker, and an iPhone opens no WebSocket then.
+There are two: an authority, which a device has to trust once, and a server's certificate below it, which is made again
+before it ends and whenever this machine has other names or addresses. A browser that only goes on in spite of its
+warning keeps no service worker, and an iPhone opens no WebSocket then.
 
-The authority's key could vouch for any server on earth. So the authority says of itself for which names it may: this
-machine's, those that nobody has on the Internet, and private addresses. Pure.
+The authority's key could vouch for any server on earth. So the authority limits itself to some names: this machine's,
+those that do not exist on the Internet, and private addresses. Pure.
 """
 
 from collections.abc import Iterable
@@ -22,16 +22,16 @@ from synapsed.outgoing.certificates import Pem, builder, common_name, general_na
 
 AUTHORITY_DAYS: Final = 10 * 365
 SERVER_DAYS: Final = 397
-"""Apple's systems take none that is good for more than 825 days, whoever has signed it."""
+"""Days of a server's certificate. Apple's systems refuse more than 825 days, whoever has signed it."""
 RENEW_DAYS: Final = 60
-"""A certificate is made again when it is good for less."""
+"""Remaining days below which a certificate is made again."""
 BACKDATED: Final = timedelta(days=2)
-"""It is good from before it was made: the clock of a phone may be behind."""
+"""Time before its making from which it is valid: the clock of a phone may be behind."""
 AUTHORITY_BACKDATED: Final = timedelta(days=365)
-"""The authority's is not made again as easily: the clock may have been ahead when it was made."""
+"""The same for the authority, which is not made again as easily: the clock may have been ahead when it was made."""
 
 NOBODYS: Final = ("local", "lan", "home.arpa", "internal", "localhost")
-"""Domains in which nobody on the Internet has a name."""
+"""Domains without names on the Internet."""
 PRIVATE: Final[tuple[IPv4Network | IPv6Network, ...]] = tuple(
     ip_network(one)
     for one in (
@@ -39,12 +39,12 @@ PRIVATE: Final[tuple[IPv4Network | IPv6Network, ...]] = tuple(
         *("::1/128", "fc00::/7", "fe80::/10"),
     )
 )
-"""Networks that are the same for nobody else; 100.64.0.0/10 has the addresses of a tailnet."""
+"""Networks of private addresses; 100.64.0.0/10 has the addresses of a tailnet."""
 
 
 def make_authority(host: str, names: Iterable[str], *, now: datetime) -> Pem:
-    """Vouches for `names` and what is below them, for `NOBODYS` and for `PRIVATE`, and for nothing else (RFC 5280,
-    4.2.1.10). `host`: what people know it by."""
+    """Returns an authority for `names` and their subdomains, for `NOBODYS` and for `PRIVATE`, and for nothing else (RFC
+    5280, 4.2.1.10). `host`: its name for people."""
     names, key = list(names), ec.generate_private_key(ec.SECP256R1())
     subject = common_name(f"synapsed on {host}")
     allowed: list[x509.GeneralName] = [x509.DNSName(name) for name in dict.fromkeys((*NOBODYS, *_dns(names)))]
@@ -67,8 +67,8 @@ def make_authority(host: str, names: Iterable[str], *, now: datetime) -> Pem:
 
 
 def make_server(authority: Pem, names: Iterable[str], *, now: datetime) -> Pem:
-    """A server's certificate for `names`: host names and addresses, at least one. Raises ValueError where `authority`
-    holds no authority."""
+    """Returns a server's certificate for `names`: host names and addresses, at least one. Raises ValueError if
+    `authority` is no authority."""
     issuer = x509.load_pem_x509_certificate(authority.certificate.encode())
     signer = serialization.load_pem_private_key(authority.key.encode(), password=None)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
@@ -99,7 +99,7 @@ def make_server(authority: Pem, names: Iterable[str], *, now: datetime) -> Pem:
 
 
 def vouches_for(authority: str, names: Iterable[str]) -> bool:
-    """Whether an authority (PEM) may sign for all of `names`. Raises ValueError for what is no certificate."""
+    """Returns True if an authority (PEM) may sign for all of `names`. Raises ValueError if it is no certificate."""
     certificate = x509.load_pem_x509_certificate(authority.encode())
     try:
         found = certificate.extensions.get_extension_for_class(x509.NameConstraints).value.permitted_subtrees or []
@@ -114,13 +114,12 @@ def vouches_for(authority: str, names: Iterable[str]) -> bool:
 
 
 def is_private(name: str) -> bool:
-    """Whether it is an address of `PRIVATE`."""
+    """Returns True if it is an address of `PRIVATE`."""
     return any(_within(name, network) for network in PRIVATE)
 
 
 class ServerFacts(NamedTuple):
-    """What a server's certificate says of itself. `names`: host names, in lower case, perhaps with `*` in front, and
-    addresses."""
+    """Facts of a server's certificate. `names`: host names, in lower case, perhaps with `*` in front, and addresses."""
 
     names: tuple[str, ...]
     begins: datetime
@@ -128,12 +127,12 @@ class ServerFacts(NamedTuple):
     fingerprint: str
 
     def days_left(self, now: datetime) -> float:
-        """Negative: it is good no more."""
+        """Returns the remaining days; negative: it has ended."""
         return (self.ends - now) / timedelta(days=1)
 
 
 def read(certificate: str) -> ServerFacts:
-    """Of the first certificate of a PEM. Raises ValueError for what is no certificate."""
+    """Returns the facts of the first certificate of a PEM. Raises ValueError if it is no certificate."""
     found = x509.load_pem_x509_certificate(certificate.encode())
     try:
         named = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -146,7 +145,7 @@ def read(certificate: str) -> ServerFacts:
 
 
 def is_for(names: Iterable[str], host: str) -> bool:
-    """Whether a certificate for `names` is one for `host`; `*` stands for one label."""
+    """Returns True if a certificate for `names` is one for `host`; `*` stands for one label."""
     host = host.lower().rstrip(".")
     parent = host.partition(".")[2]
     return any(name == host or (name.startswith("*.") and parent == name[2:]) for name in names)
@@ -157,7 +156,7 @@ def _dns(names: Iterable[str]) -> list[str]:
 
 
 def _hosts(names: Iterable[str]) -> list[IPv4Network | IPv6Network]:
-    """A network for each address that is not in `PRIVATE` already."""
+    """Returns a network for each address that is not in `PRIVATE` already."""
     found = [one.value for name in names if isinstance(one := general_name(name), x509.IPAddress)]
     return [ip_network(str(address)) for address in found if not is_private(str(address))]
 

@@ -1,4 +1,4 @@
-"""One-time codes: what a person carries to a device, in a link or a picture of one, to pair it.
+"""One-time codes, which a person carries to a device, in a link or a picture of one, to pair it.
 
 A code is good for two minutes, once, in this daemon's life only, and is kept as a hash. There are at most CODES_MAX;
 one more takes the place of the oldest.
@@ -15,13 +15,13 @@ CODE_S: Final = 120.0
 CODES_MAX: Final = 20
 CODE_BYTES: Final = 16
 CODE_LENGTH_MAX: Final = 128
-"""Characters of what somebody says is a code."""
+"""Characters of the longest text that is taken for a code."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairingCode:
-    """What the device that brings the code becomes. `here`: it is good for a browser of this machine only, which no
-    proxy brings."""
+    """Properties of the device that brings the code. `here`: it is for a browser of this machine only, which no proxy
+    brings."""
 
     rights: frozenset[Right]
     name: str | None
@@ -30,7 +30,7 @@ class PairingCode:
 
 
 class Codes:
-    """Times are those of the boot clock, in seconds: a code is not good for longer because the machine slept."""
+    """The open codes. Times are those of the boot clock, in seconds: sleep of the machine does not prolong a code."""
 
     def __init__(self) -> None:
         self._open: dict[str, PairingCode] = {}
@@ -47,8 +47,8 @@ class Codes:
         return code
 
     def take(self, code: str, *, now: float, here: bool) -> PairingCode | None:
-        """What the code was made for; None for one that is not known, was used, or is too old, or that is for this
-        machine's browser and does not come from `here`: then it stays good."""
+        """Returns the properties of the code; None for one that is unknown, used, or too old, or that is for this
+        machine's browser and does not come from `here`: then it stays valid."""
         self._forget(now)
         found = self._open.get(key := digest(code))
         if found is None or (found.here and not here):
@@ -60,5 +60,6 @@ class Codes:
 
 
 def digest(secret: str) -> str:
-    """As which secrets are kept here: they have 128 random bits and more, so that no salt and no slowness is needed."""
+    """Returns the hash under which secrets are kept here: they have 128 random bits and more, so that no salt and no
+    slowness is needed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -23,15 +23,15 @@ class _Body(BaseModel):
 
 
 class SessionBody(_Body):
-    """`POST /web/session`: `name` is what the device wants to be called."""
+    """`POST /web/session`: `name` is the name that the device wants."""
 
     code: _Code
     name: Name | None = None
 
 
 class CodeBody(_Body):
-    """`POST /control/web/code`: what the device becomes that brings the code. `here`: it is for a browser of this
-    machine, and good for none that a proxy brings."""
+    """`POST /control/web/code`: properties of the device that brings the code. `here`: it is for a browser of this
+    machine, and not for one that a proxy brings."""
 
     rights: _Rights
     name: Name | None = None
@@ -45,7 +45,7 @@ _HOST = rf"^{_LABEL}(\.{_LABEL})+\.?$"
 
 class ServeBody(_Body):
     """`POST /control/web/serve`: a proxy of this machine's brings requests for `name`, over TLS; or, with `on` false,
-    does so no more."""
+    no longer."""
 
     name: Annotated[str, StringConstraints(max_length=253, pattern=_HOST)]
     on: bool = True
@@ -93,7 +93,7 @@ class PageDevice(_Answer):
 
 
 class MeAnswer(_Answer):
-    """Who opens the page. `device` is null for a person with the control token."""
+    """The visitor of the page. `device` is null for a person with the control token."""
 
     device: PageDevice | None
     rights: list[Right]
@@ -103,8 +103,8 @@ class MeAnswer(_Answer):
 
 
 class OwnCertificate(_Answer):
-    """SHA-256 of the certificate that a browser is shown, and of the authority that has signed it, as `AB:CD:…`;
-    `download`: where that authority is, for devices that are to trust it."""
+    """SHA-256 of the certificate that a browser gets, and of the authority that has signed it, as `AB:CD:…`;
+    `download`: address of that authority, for devices that are to trust it."""
 
     fingerprint: str
     authority: str
@@ -124,7 +124,7 @@ class OwnCertificate(_Answer):
 
 
 class CodeAnswer(_Answer):
-    """`addresses`: of the page, those first that other machines reach; the code goes behind them as `#code=CODE`.
+    """`addresses`: of the page, those first that other machines reach; the code goes after them as `#code=CODE`.
     `certificate`: null unless the daemon has made the one of its listener with TLS itself."""
 
     code: str
@@ -139,7 +139,7 @@ class ServedAnswer(_Answer):
 
 
 class TokenAnswer(_Answer):
-    """A token for scripts; `token` only when it is made: nothing but its hash is kept."""
+    """A token for scripts; `token` only when it is made: later only its hash is kept."""
 
     id: str
     name: str

@@ -1,7 +1,7 @@
 """The page, at the desk and on the phone: its files, paired devices and tokens for scripts, and TLS of our own.
 
 `service` puts it together. `page` sends the page's files (`page_files`, `static`); `pairing` has the requests (bodies
-and answers in `devices`), `visitors` knows who comes (`book`, `records`: what is kept of them; `codes`, `lockout`);
+and answers in `devices`), `visitors` recognises visitors (`book`, `records`: their kept data; `codes`, `lockout`);
 `tls` keeps a listener up (`tls_connections`) with a certificate (`pairs`, `certificates`) for this machine's names
 (`reach`).
 """
@@ -28,11 +28,11 @@ class TlsConfig(ApiConfig):
     """`[api]` with the listener with TLS."""
 
     tls_listen: Annotated[str, AfterValidator(address_and_port)] | None = None
-    """Address and port of a listener with TLS, which other machines may reach; none if it is not given."""
+    """Address and port of a listener with TLS, which other machines may reach; by default there is no such listener."""
     tls_cert: Annotated[str, AfterValidator(_own_path)] | None = None
     """A certificate in PEM, with those above it; without one the daemon makes its own."""
     tls_key: Annotated[str, AfterValidator(_own_path)] | None = None
-    """Its key."""
+    """The key of the certificate."""
 
     @model_validator(mode="after")
     def _fits(self) -> "TlsConfig":
@@ -46,7 +46,7 @@ class TlsConfig(ApiConfig):
 
     @property
     def tls_address(self) -> tuple[str, int]:
-        """Numeric address and port of `tls_listen`, which is there."""
+        """Numeric address and port of `tls_listen`, which must be set."""
         assert self.tls_listen is not None
         host, _, port = self.tls_listen.rpartition(":")
         return host.removeprefix("[").removesuffix("]").replace("localhost", "127.0.0.1"), int(port)

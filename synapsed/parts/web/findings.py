@@ -1,4 +1,4 @@
-"""Finds what is wrong with the certificate and the key of the listener with TLS, for `doctor`."""
+"""Checks the certificate and the key of the listener with TLS, for `doctor`."""
 
 import shlex
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ RENEW = "renew it, as with 'certbot renew'; the daemon takes the new one by itse
 
 
 def findings(config: Any, state: Path) -> Iterator[Finding]:
-    """Yields nothing where no such listener is wanted."""
+    """Yields nothing if no such listener is wanted."""
     api = config.api
     if api.tls_listen is None:
         return

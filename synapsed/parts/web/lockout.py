@@ -1,8 +1,8 @@
-"""Failures to prove who one is: counted by address, and in all by the way that they come: guessing is slow. Pure.
+"""Failed authentication: counted by address, and in all by their way, so that guessing is slow. Pure.
 
-What is proved is let in whatever was counted: somebody who shares an address with a guesser is not shut out by him.
-What a proxy says of its client's address is as good as the proxy: whoever passes himself off as one on this machine,
-and says another address each time, fills the count of his own way only.
+Valid credentials are let in at any count: a user who shares an address with a guesser is not shut out. A proxy's report
+of its client's address is as reliable as the proxy: a program that poses as one on this machine, with another address
+each time, fills the count of its own way only.
 """
 
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ WINDOW_S: Final = 300.0
 """Seconds after its first failure in which an address's failures are added up, and for which it is shut out then."""
 
 FAILURES_MAX: Final = 10
-"""Of one address in a window."""
+"""Most failures of one address in a window."""
 
 ALL_MAX: Final = 200
-"""Of all addresses together in a window, by one way."""
+"""Most failures of all addresses together in a window, by one way."""
 
 WAYS_MAX: Final = 64
-"""Ways that are remembered; of more the one that failed first is forgotten."""
+"""Ways that are remembered; beyond that the one that failed first is forgotten."""
 
 ADDRESSES_MAX: Final = 1024
-"""Addresses that are remembered; of more the one that failed first is forgotten."""
+"""Addresses that are remembered; beyond that the one that failed first is forgotten."""
 
 
 class Source(NamedTuple):
-    """Where a request comes from. `way`: a proxy, by whoever runs it, or the user whose process has connected."""
+    """Source of a request. `way`: a proxy, by its user, or the user whose process has connected."""
 
     way: str
     address: str
@@ -38,7 +38,7 @@ class _Count:
 
 
 class Lockout:
-    """Times are those of the boot clock, in seconds."""
+    """Counts failures. Times are those of the boot clock, in seconds."""
 
     def __init__(self) -> None:
         self._addresses: dict[Source, _Count] = {}
@@ -52,7 +52,7 @@ class Lockout:
         _count(self._ways, source.way, WAYS_MAX, now).failures += 1
 
     def wait(self, source: Source, *, now: float) -> float:
-        """Seconds for which nothing unknown that comes from there is looked at; 0 where it is."""
+        """Returns the seconds for which unknown credentials from there are refused; 0 if they are checked."""
         one = _left(self._addresses.get(source), FAILURES_MAX, now)
         return max(one, _left(self._ways.get(source.way), ALL_MAX, now))
 

@@ -1,7 +1,7 @@
 """`GET /`, `GET /web/{file}`: the page, one HTML file and its scripts, as they are in the package (docs/web.md).
 
-It is a view of this API and holds nothing of anybody: whoever may connect is given it, and what it shows then is asked
-for with the rights of whoever asks.
+It is a view of this API and contains no data of a person: every client that may connect gets it, and its requests have
+the rights of their sender.
 """
 
 import re
@@ -14,7 +14,7 @@ from synapsed.parts.web.page_files import INDEX, POLICY, TYPES, WORKER, pages
 
 _ASKED_AGAIN: Final = "no-cache"
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
-"""What an address says that names the version: a browser does not ask for it twice."""
+"""Header for an address with the version: a browser does not request it twice."""
 
 
 @operation("The page", Response("the page", str, media=("text/html",)))
@@ -24,12 +24,13 @@ async def page(request: web.Request) -> web.StreamResponse:
 
 @operation("A file of the page", Response("the file", str, media=tuple(sorted(set(TYPES.values())))))
 async def file(request: web.Request) -> web.StreamResponse:
-    """Below the page's version (`/web/VERSION/js/main.js`) for good; another version's are NOT_FOUND."""
+    """Returns a file below the page's version (`/web/VERSION/js/main.js`), valid for ever; another version's are
+    NOT_FOUND."""
     return await _serve(request, request.match_info["file"])
 
 
 async def _serve(request: web.Request, name: str) -> web.StreamResponse:
-    """Raises HTTPNotFound."""
+    """Sends the file. Raises HTTPNotFound."""
     page = await pages()
     below = name.removeprefix(f"{page.version}/")
     found = page.files.get(below)
@@ -61,7 +62,7 @@ async def _serve(request: web.Request, name: str) -> web.StreamResponse:
 
 
 def _taken(header: str) -> set[str]:
-    """Encodings of an `Accept-Encoding`, but for those that it refuses (`q=0`)."""
+    """Returns the encodings of an `Accept-Encoding`, without those that it refuses (`q=0`)."""
     found = set()
     for part in header.lower().split(","):
         name, _, weight = part.partition(";")

@@ -1,4 +1,4 @@
-"""The files of the page, as they are in the package: how each is sent, and which page they make together."""
+"""The files of the page, as they are in the package: the form in which each is sent, and the page of all of them."""
 
 import asyncio
 import gzip
@@ -27,7 +27,7 @@ POLICY: Final = "; ".join(
         "trusted-types page",
     )
 )
-"""Scripts and styles of the page's own files, and no others; no text ever becomes markup."""
+"""Policy: scripts and styles of the page's own files, and no others; no text ever becomes markup."""
 
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -48,28 +48,28 @@ _COMMENTS: Final = re.compile(
     r"^[ \t]*//.*\n|(?<=;) // .*|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|/\*\* @(?:type|param)(?s:.*?)\*/ ?|^[ \t]+|\n+(?=\n)",
     re.MULTILINE,
 )
-"""Of the page's own files a sixth is for those who read them here: comments, types, indentation. No text of theirs
-looks so (tests/web/test_files.py)."""
+"""Parts of the page's own files that only readers here need, a sixth of them: comments, types, indentation. No text of
+theirs looks so (tests/web/test_files.py)."""
 
 _BLANKS: Final = re.compile(r"(?<=[{;:,]) +| +(?=[{}])")
-"""Blanks of style sheets that are as good as none."""
+"""Blanks of style sheets without effect."""
 
 INDEX: Final = "index.html"
 WORKER: Final = "sw.js"
-"""The service worker, which may be asked to answer for all of the page."""
+"""The service worker, which may be allowed to answer for all of the page."""
 VERSION_CHARS: Final = 16
 
 _LINKS: Final = re.compile(rb'"/web/(?=(?:js|vendor)/|\w+\.css")')
-"""In the HTML: scripts and styles. What they load in turn stands beside them."""
+"""Links in the HTML to scripts and styles. Files that these load stand beside them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
     body: bytes
     packed: bytes | None
-    """With gzip, where that is worth it."""
+    """Content with gzip, if it is smaller enough."""
     squeezed: bytes | None
-    """With brotli, for what lies beside it so."""
+    """Content with brotli, if there is such a file beside it."""
     media: str
     etag: str
 
@@ -77,25 +77,25 @@ class PageFile:
 @dataclass(frozen=True, slots=True)
 class Pages:
     version: str
-    """Says which files these are: it changes with each of them, and with the policy. Scripts and styles are asked for
-    below it, so that those of two installations are never mixed in a browser."""
+    """Identifies these files: it changes with each of them, and with the policy. Scripts and styles are requested below
+    it, so that those of two installations are never mixed in a browser."""
     files: Mapping[str, PageFile]
-    """By their path below `/web/`."""
+    """Files by their path below `/web/`."""
 
 
 async def pages() -> Pages:
-    """Packing takes longer than the event loop has: it is done in a thread, the first time."""
+    """Returns the pages. Packing takes longer than the event loop has: the first call does it in a thread."""
     return page_files() if page_files.cache_info().currsize else await asyncio.to_thread(page_files)
 
 
 @cache
 def page_files() -> Pages:
-    """Read once: an installation does not change while it runs."""
+    """Returns the pages, read once: an installation does not change while it runs."""
     return together(_read(files("synapsed.parts.web") / "static", ""))
 
 
 def together(found: Mapping[str, tuple[bytes, bytes | None]]) -> Pages:
-    """One page, of files' bodies and of the same with brotli, by their names."""
+    """Returns one page, from files' bodies and the same with brotli, by their names."""
     digest = hashlib.sha256(POLICY.encode())
     for name, (body, _) in sorted(found.items()):
         digest.update(b"%s %d\n%s" % (name.encode(), len(body), body))
@@ -109,13 +109,14 @@ def together(found: Mapping[str, tuple[bytes, bytes | None]]) -> Pages:
 
 
 def _is_kept(name: str) -> bool:
-    """Whether it is of the page that opens without a line: all of its own, and Preact. A terminal is of no use then."""
+    """Returns True if it belongs to the page that opens offline: all of its own, and Preact. A terminal is of no use
+    then."""
     own = name.startswith("js/") or name in ("vendor/preact.mjs", "vendor/hooks.mjs")
     return own or name == INDEX or (name.endswith(".css") and "/" not in name)
 
 
 def _read(folder: Traversable, prefix: str) -> dict[str, tuple[bytes, bytes | None]]:
-    """Bodies, and the same with brotli where that lies beside them."""
+    """Returns bodies, and the same with brotli if there is such a file beside it."""
     found: dict[str, tuple[bytes, bytes | None]] = {}
     for entry in folder.iterdir():
         if entry.is_dir():

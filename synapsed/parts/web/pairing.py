@@ -1,4 +1,4 @@
-"""`/web/…`: how a device comes in and goes. `/control/web/…`, `/control/devices`, `/control/tokens`: a person's."""
+"""`/web/…`: login and logout of devices. `/control/web/…`, `/control/devices`, `/control/tokens`: for a person."""
 
 import re
 from collections.abc import Iterable
@@ -73,7 +73,7 @@ async def leave(request: web.Request, own: Web) -> WithHeaders[DeviceAnswer]:
 
 @operation("Who opens the page", "the device, and what it may")
 async def me(request: web.Request, context: ApiContext, own: Web) -> WithHeaders[MeAnswer]:
-    """For a paired device, whose session slides by this, and for a person with the control token."""
+    """Returns the visitor, for a paired device, whose session it extends, and for a person with the control token."""
     rights = rights_of(request)
     if rights.grant is None:
         if not rights.person or not context.security.has_control(request):
@@ -96,7 +96,7 @@ async def _me(context: ApiContext, own: Web, rights: Iterable[Right], device: Pa
 
 @operation("A code that pairs one device", "the code, and where it goes", allowed=person("pair devices"))
 async def invite(request: web.Request, body: CodeBody, context: ApiContext, own: Web) -> CodeAnswer:
-    """Good once, and for two minutes."""
+    """Makes a code, valid once, and for two minutes."""
     now = context.clock.boot()
     code = own.visitors.codes.make(frozenset(body.rights), body.name, now=now, here=body.here)
     return CodeAnswer(
@@ -113,8 +113,8 @@ async def invite(request: web.Request, body: CodeBody, context: ApiContext, own:
     Response("its certificate, in PEM", str, media=("application/x-x509-ca-cert",)),
 )
 async def authority(request: web.Request, own: Web) -> web.Response:
-    """For devices that are to trust it. It is no secret: whoever connects with TLS is shown it. NOT_FOUND where the
-    certificate is somebody else's."""
+    """Returns the authority for devices that are to trust it. It is no secret: every client with TLS gets it. NOT_FOUND
+    if the certificate was not made here."""
     if own.pair is None or own.pair.authority is None:
         raise web.HTTPNotFound
     return web.Response(
@@ -141,7 +141,7 @@ async def list_devices(request: web.Request, own: Web) -> list[DeviceAnswer]:
 
 @operation("Remove a device", "what it was", allowed=person("remove devices"), errors=(UnknownDevice, StoreError))
 async def remove_device(request: web.Request, own: Web) -> DeviceAnswer:
-    """By its id, or by a name that one device has. What it has open ends at once."""
+    """Removes a device by its id, or by a name that one device has. Its open requests end at once."""
     return DeviceAnswer.of(await to_the_end(own.book.remove_device(request.match_info["device"])))
 
 
@@ -167,12 +167,12 @@ async def make_token(request: web.Request, body: TokenBody, control: Control, ow
 
 @operation("Revoke a token", "what it was", allowed=person("revoke tokens"), errors=(UnknownToken, StoreError))
 async def revoke_token(request: web.Request, own: Web) -> TokenAnswer:
-    """By its id, or by a name that one token has. What it has open ends at once."""
+    """Revokes a token by its id, or by a name that one token has. Its open requests end at once."""
     return TokenAnswer.of(await to_the_end(own.book.revoke(request.match_info["token"])))
 
 
 def _own_device(request: web.Request) -> Grant:
-    """Raises Forbidden unless a device asks."""
+    """Returns the device's grant. Raises Forbidden unless a device asks."""
     grant = rights_of(request).grant
     if grant is None or grant.kind != "device":
         raise Forbidden("only a paired device has this")
@@ -184,7 +184,7 @@ def _with_cookie[T](request: web.Request, answer: T, session: str) -> WithHeader
 
 
 def device_name(user_agent: str) -> str:
-    """What a browser calls itself, for people: `iPhone, Safari`."""
+    """Returns a browser's name, for people: `iPhone, Safari`."""
     system = next((one for one in _SYSTEMS if one in user_agent), "")
     browser = next(
         (name for mark, name in _BROWSERS if mark in user_agent), "Safari" if "Safari/" in user_agent else ""

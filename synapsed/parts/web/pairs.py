@@ -1,4 +1,4 @@
-"""A certificate and its key as a listener takes them: a pair of files that somebody gave, or the daemon's own.
+"""A certificate and its key for a listener: a pair of files from the user, or the daemon's own.
 
 Each of the daemon's own is one file that holds both, so that none is ever beside a key that is not its own.
 """
@@ -27,14 +27,14 @@ from synapsed.shared.files import read_private, write_private
 
 FILE_MAX: Final = 1024 * 1024
 NAMES_MAX: Final = 32
-"""Of the daemon's own certificate: those that this machine has now, then those that it had."""
+"""Most names of the daemon's own certificate: the present ones of this machine, then former ones."""
 _KEY: Final = "-----BEGIN PRIVATE KEY-----"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`told`: what the certificate says. `authority`: the certificate (PEM) that has signed it; None if somebody else's
-    has."""
+    """`told`: facts of the certificate. `authority`: the certificate (PEM) that has signed it; None if it is not our
+    own."""
 
     context: ssl.SSLContext
     told: ServerFacts
@@ -42,14 +42,14 @@ class Pair:
 
 
 def load_given(certificate: Path, key: Path) -> Pair:
-    """The pair in two files. Blocks. Raises ConfigError that names the file."""
+    """Returns the pair in two files. Blocks. Raises ConfigError that names the file."""
     told = _read(certificate)
     _look_at(key)
     return Pair(_context(certificate, key), told)
 
 
 def stamp(paths: Iterable[Path]) -> tuple[object, ...]:
-    """Another one when any of these files is another, or has other content. Blocks."""
+    """Returns a value that changes when any of these files is replaced, or has other content. Blocks."""
     found: list[object] = []
     for path in paths:
         try:
@@ -62,11 +62,11 @@ def stamp(paths: Iterable[Path]) -> tuple[object, ...]:
 
 
 def load_own(folder: Path, names: Iterable[str], *, given: Iterable[str] = (), host: str, now: datetime) -> Pair:
-    """The daemon's own pair for `names`; made, or made again, if that is not there, ends soon, or is for other names.
+    """Returns the daemon's own pair for `names`; it is made, or made again, if it is missing, ends soon, or is for
+    other names.
 
     Names that the authority may not sign for are left out, but for those of them that are `given` by the user: these
-    take another authority. Blocks. Raises ConfigError where a file cannot be used, StoreError where one cannot be
-    written.
+    take another authority. Blocks. Raises ConfigError if a file cannot be used, StoreError if one cannot be written.
     """
     names, given = list(dict.fromkeys(names)), set(given)
     required = [name for name in names if name in given]
@@ -83,8 +83,8 @@ def load_own(folder: Path, names: Iterable[str], *, given: Iterable[str] = (), h
 
 
 def _own_authority(path: Path, names: list[str], required: list[str], *, host: str, now: datetime) -> Pem:
-    """Another one is made, which each device has to be told of, only where the old one may not sign for what is
-    `required`, or ends before a certificate of its would."""
+    """Returns the authority. A new one, which each device has to trust again, is made only if the old one may not sign
+    for `required`, or ends before a certificate of its would."""
     try:
         found = _split(read_private(path, limit=FILE_MAX))
         if read(found.certificate).days_left(now) > SERVER_DAYS and vouches_for(found.certificate, required):
@@ -103,7 +103,7 @@ def _own_authority(path: Path, names: list[str], required: list[str], *, host: s
 
 
 def _kept(path: Path, authority: Pem) -> ServerFacts | None:
-    """What is there and was signed by `authority`; None where it has to be made again."""
+    """Returns the facts of the present pair that was signed by `authority`; None if it has to be made again."""
     try:
         found = _split(read_private(path, limit=FILE_MAX))
         return read(found.certificate) if found.certificate.endswith(authority.certificate) else None
@@ -116,7 +116,7 @@ def _is_good(told: ServerFacts, now: datetime) -> bool:
 
 
 def _split(content: bytes) -> Pem:
-    """Raises ValueError."""
+    """Splits the content. Raises ValueError."""
     text = content.decode("ascii")
     at = text.index(_KEY)
     return Pem(text[:at], text[at:])
@@ -133,7 +133,7 @@ def _read(path: Path) -> ServerFacts:
 
 
 def _look_at(path: Path) -> None:
-    """Whether it can be read without waiting for anybody. Raises ConfigError."""
+    """Checks that the file can be read without a wait. Raises ConfigError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -147,7 +147,7 @@ def _look_at(path: Path) -> None:
 
 
 def _context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """TLS 1.2 and newer, and HTTP/1.1 in it. Raises ConfigError."""
+    """Returns a context with TLS 1.2 and newer, and HTTP/1.1 in it. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -170,5 +170,5 @@ def _why(error: ssl.SSLError, certificate: Path, key: Path) -> str:
 
 
 def _refuse() -> str:
-    """Else OpenSSL would ask at the terminal."""
+    """Returns no password: else OpenSSL would ask at the terminal."""
     raise ValueError("it has a pass phrase")

@@ -1,4 +1,4 @@
-"""Under which names and addresses others reach this machine. Pure but for `announced` and `by_default_route`."""
+"""Names and addresses by which others reach this machine. Pure but for `announced` and `by_default_route`."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ from typing import Any, Final
 from synapsed.parts.web.certificates import is_private
 
 _ELSEWHERE: Final = ("192.0.2.1", 9)
-"""An address for documents: nothing is sent, the kernel only says by which address it would be."""
+"""An address for documentation: nothing is sent, the kernel only returns the source address that it would use."""
 _NAME: Final = re.compile(
     r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
 )
@@ -28,11 +28,10 @@ def names_here(
     first: str | None,
     announced: bool,
 ) -> list[str]:
-    """Names and addresses for a listener at `host`, those that other machines are told first in front.
+    """Returns names and addresses for a listener at `host`, the best ones for other machines first.
 
-    `allowed`: those that the user gave. `interfaces` as `psutil.net_if_addrs` tells them, `first` the address of the
-    default route; of the others only private ones count, which are nobody else's. `announced`: the name is told to the
-    network (mDNS).
+    `allowed`: those that the user gave. `interfaces` is the result of `psutil.net_if_addrs`, `first` the address of the
+    default route; of the others only private ones count. `announced`: the name is announced in the network (mDNS).
     """
     given = [name.lower().strip("[]") for name in allowed if is_name(name) or _address(name) is not None]
     at = _address(host)
@@ -50,7 +49,7 @@ def names_here(
 
 
 def addresses(names: Iterable[str], port: int) -> list[str]:
-    """`https://NAME:PORT/` for the names that others may use; for this machine's own if there are no others."""
+    """Returns `https://NAME:PORT/` for the names that others may use; for this machine's own if there are no others."""
     names = [name for name in names if "*" not in name]
     others = [name for name in names if "." in name or ":" in name]
     far = [name for name in others if (at := _address(name)) is None or not at.is_loopback]
@@ -59,17 +58,17 @@ def addresses(names: Iterable[str], port: int) -> list[str]:
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be the name of a host, and no address."""
+    """Returns True if it can be the name of a host, and no address."""
     return _NAME.fullmatch(text) is not None and _address(text) is None
 
 
 def announced() -> bool:
-    """Whether this machine tells the network its name with `.local`."""
+    """Returns True if this machine announces its name with `.local` in the network."""
     return sys.platform == "darwin" or any(path.exists() for path in _RESPONDERS)
 
 
 def by_default_route() -> str | None:
-    """This machine's address towards the Internet; None if there is no way there."""
+    """Returns this machine's address towards the Internet; None if there is no way there."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect(_ELSEWHERE)
@@ -80,7 +79,7 @@ def by_default_route() -> str | None:
 
 
 def _of_interfaces(interfaces: Mapping[str, Iterable[Any]]) -> list[str]:
-    """IPv4 before IPv6."""
+    """Returns the addresses, IPv4 before IPv6."""
     found: list[IPv4Address | IPv6Address] = []
     for addresses in interfaces.values():
         for one in addresses:

@@ -1,4 +1,4 @@
-"""What is kept of devices and tokens: their secrets as hashes only."""
+"""Records of devices and tokens: their secrets as hashes only."""
 
 from typing import Annotated, Final, Literal
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from synapsed.interfaces import Grant, PushPlace, Right
 
 DESK: Final[frozenset[Right]] = frozenset({"look", "answer", "type"})
-"""What a person's own browser gets."""
+"""Rights of a person's own browser."""
 
 NAME_MAX: Final = 64
 DEVICES_MAX: Final = 50
@@ -23,7 +23,7 @@ class _Record(BaseModel):
 
 
 class Device(_Record):
-    """Times are seconds since the epoch; `seen` is written once an hour at the most."""
+    """A paired device. Times are seconds since the epoch; `seen` is written once an hour at the most."""
 
     id: str
     name: Name
@@ -38,7 +38,7 @@ class Device(_Record):
 
 
 class ScopedToken(_Record):
-    """Times are seconds since the epoch; `expires` is None for one that is good until it is revoked."""
+    """A token. Times are seconds since the epoch; `expires` is None for one that is valid until it is revoked."""
 
     id: str
     name: Name
@@ -54,7 +54,7 @@ class ScopedToken(_Record):
 
 
 class AccessKept(_Record):
-    """The file."""
+    """Content of the file."""
 
     version: Literal[1] = 1
     devices: list[Device] = []

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from synapsed.parts.web.pairs import Pair
 
 BOOK_FILE = "access.json"
-"""In the state directory: devices that were paired, and tokens for scripts, as hashes."""
+"""File in the state directory: paired devices, and tokens for scripts, as hashes."""
 
 
 class Web(Running):
-    """`pair`: what the listener with TLS shows; None where nothing listens so."""
+    """The part. `pair`: the certificate of the listener with TLS; None if there is no such listener."""
 
     def __init__(self, kernel: Kernel, book: AccessBook) -> None:
         self.book = book
@@ -30,7 +30,8 @@ class Web(Running):
         self._at_work: list[asyncio.Task[None]] = []
 
     def all_addresses(self, place: str) -> list[str]:
-        """Returns those of the page, those first that other machines reach. `place`: the main listener's, if any."""
+        """Returns the addresses of the page, those first that other machines reach. `place`: the main listener's, if
+        any."""
         local = [f"http://{place}/"] if place else []
         return [*(f"https://{name}/" for name in self.book.served), *self.addresses, *local]
 
@@ -44,17 +45,17 @@ class Web(Running):
         self._at_work.append(asyncio.create_task(service.run()))
 
     def use(self, pair: "Pair", addresses: list[str]) -> None:
-        """The listener with TLS shows that from now on, and is reached there."""
+        """Takes the pair of the listener with TLS, and its addresses."""
         self.pair, self.addresses, self.visitors.certified = pair, addresses, pair.told.names
 
     async def stopping(self) -> None:
-        """The listener stays until the daemon's own are closed, as it is."""
+        """Keeps the listener until the daemon's own are closed."""
         await cancel_all(self._at_work)
 
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncGenerator[Web]:
-    """Raises ConfigError for a file that is not ours."""
+    """Opens the part. Raises ConfigError for a file that is not ours."""
     book = AccessBook(kernel.paths.state / BOOK_FILE, kernel.clock)
     await book.load()
     yield Web(kernel, book)

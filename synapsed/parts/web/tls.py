@@ -1,6 +1,6 @@
 """`[api] tls_listen`: the listener with TLS comes up, and follows its certificate, its key and this machine's names.
 
-None of that ends the daemon, whose agents are worth more: what is wrong is told as an alert, and tried again.
+No error in it ends the daemon, whose agents are more important: it is reported as an alert, and tried again.
 """
 
 import asyncio
@@ -24,11 +24,12 @@ from synapsed.parts.web.reach import addresses, announced, by_default_route, nam
 from synapsed.parts.web.tls_connections import SecureListener
 
 FOLDER: Final = "tls"
-"""In the state directory: certificates that the daemon has made for its own listener with TLS, each with its key."""
+"""Folder in the state directory: certificates that the daemon has made for its own listener with TLS, each with its
+key."""
 LOOK_EVERY_S: Final = 10.0
-"""Between two looks at the files, and at this machine's names and addresses."""
+"""Seconds between two looks at the files, and at this machine's names and addresses."""
 SOON_DAYS: Final = 14.0
-"""A given certificate that is good for less is told of: certbot renews 30 days before the end."""
+"""Remaining days below which a given certificate is reported: certbot renews 30 days before the end."""
 _DAY_S: Final = 86_400
 
 log = structlog.stdlib.get_logger("synapsed.api")
@@ -47,8 +48,8 @@ class TlsSettings:
 
 
 class TlsService:
-    """`names`: those of this machine, for a listener at an address; blocks. `on_use` is called with each pair that
-    counts from then on, and where the listener is reached by it."""
+    """`names`: returns those of this machine, for a listener at an address; blocks. `on_use` is called with each new
+    pair, and with the addresses of the listener."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class TlsService:
         self._told: str | None = None
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
@@ -80,7 +81,7 @@ class TlsService:
                 log.exception("TLS cannot be looked after")
 
     async def look(self) -> None:
-        """Once: load what is new, and listen with it."""
+        """Looks once: loads a new pair, and listens with it."""
         try:
             names, seen, pair = await asyncio.to_thread(self._load)
             if pair is not None:
@@ -96,7 +97,7 @@ class TlsService:
             self._say(self._ending())
 
     def _load(self) -> tuple[list[str], object, Pair | None]:
-        """Names, what was looked at, and the pair, or None where that is the one that is in use. Blocks."""
+        """Returns names, a stamp of the inputs, and the pair, or None if it is the one in use. Blocks."""
         settings, now = self._settings, self._kernel.clock.wall()
         names = self._names(settings)
         seen = (int(now // _DAY_S), tuple(names), stamp(settings.given or ()))
@@ -115,7 +116,7 @@ class TlsService:
         return names, seen, own
 
     def _use(self, pair: Pair, names: list[str]) -> None:
-        """Raises ConfigError where the address cannot be had."""
+        """Uses a pair. Raises ConfigError if the address is in use."""
         if self.listener is None:
             self.listener = self._listen(pair.context)
         self.listener.context = pair.context
@@ -129,7 +130,7 @@ class TlsService:
         self._on_use(pair, addresses(fitting or names, port))
 
     def _listen(self, context: ssl.SSLContext) -> SecureListener:
-        """At `::` for IPv4, too. Raises ConfigError where the address cannot be had."""
+        """Listens; at `::` for IPv4, too. Raises ConfigError if the address is in use."""
         host, port = self._settings.host, self._settings.port
         try:
             sockets = self._serving.bind(host, port)
@@ -144,7 +145,7 @@ class TlsService:
         return listener
 
     def _ending(self) -> str | None:
-        """Of a given certificate; the daemon's own is made again before."""
+        """Returns the warning about the end of a given certificate; the daemon's own is made again before."""
         if self._pair is None or self._pair.authority is not None or self._settings.given is None:
             return None
         told, now = self._pair.told, datetime.fromtimestamp(self._kernel.clock.wall(), UTC)
@@ -167,7 +168,7 @@ class TlsService:
 
 
 def settings_of(kernel: Kernel) -> TlsSettings:
-    """Returns those of a configuration in which the listener is wanted."""
+    """Returns the settings of a configuration in which the listener is wanted."""
     api = kernel.config.api
     host, port = api.tls_address
     given = (Path(api.tls_cert), Path(api.tls_key)) if api.tls_cert is not None else None

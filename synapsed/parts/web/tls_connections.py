@@ -1,9 +1,9 @@
 """A listener with TLS of our own: connections are counted when they come, before their handshake, which has a deadline.
 
-asyncio would make a protocol of a connection only after its handshake, so that nobody would know how many there are
-until then. Here they are accepted, counted and looked at first: what speaks HTTP in the clear is sent to https or told
-what is wrong, and gets nothing else. A renewed certificate counts for connections from then on; those that are open go
-on with the old one.
+asyncio would make a protocol of a connection only after its handshake, so that their number would be unknown until
+then. Here they are accepted, counted and checked first: a request without TLS is redirected to https or gets an error,
+and nothing else. A renewed certificate is used for connections from then on; those that are open go on with the old
+one.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from synapsed.kernel import CountedConnection, Serving
 AT_ONCE: Final = 4
 """Connections that are accepted in one turn of the loop."""
 PAUSE_S: Final = 1.0
-"""For which nothing is accepted where the system has no room for one more."""
+"""Seconds without accepting after the system had no room for one more."""
 SHUTDOWN_S: Final = 2.0
-"""For the other side's word that a connection ends."""
+"""Seconds for the other side to confirm the end of a connection."""
 PLAIN_S: Final = 2.0
-"""For the head of a request in the clear, and as long for its answer to be taken."""
+"""Seconds for the head of a request in the clear, and as long for its answer to be taken."""
 HEAD_MAX: Final = 8192
 _HANDSHAKE: Final = b"\x16"
-"""With which every connection in TLS begins."""
+"""First byte of every connection in TLS."""
 _ASKED: Final = re.compile(
     rb"(?:GET|HEAD) (/[!-~]{0,2047}) HTTP/1\.[01]\r?\n(?:.*\n)*?[Hh][Oo][Ss][Tt]: *([!-~]{1,255}) *\r?\n"
 )
@@ -47,7 +47,7 @@ class SecureListener:
         name: str,
     ) -> None:
         self.context = context
-        """For connections from now on."""
+        """Context for connections from now on."""
         self._sockets = sockets
         self._serving = serving
         self._name = name
@@ -64,11 +64,11 @@ class SecureListener:
 
     @property
     def greeting(self) -> int:
-        """How many are not through with their handshake."""
+        """Number of unfinished handshakes."""
         return len(self._greeting)
 
     async def close(self) -> None:
-        """Nothing is accepted from now on, and who is not through with the handshake is let go of."""
+        """Stops accepting, and closes connections with an unfinished handshake."""
         for timer in self._pauses:
             timer.cancel()
         self._pauses.clear()
@@ -120,7 +120,7 @@ class SecureListener:
         task.add_done_callback(lambda done: self._greeting.pop(done, None))
 
     async def _greet(self, sock: socket.socket, connection: CountedConnection) -> None:
-        """From a connection to the end of its handshake, after which it is aiohttp's."""
+        """Handles a connection up to the end of its handshake, after which it is aiohttp's."""
         try:
             async with asyncio.timeout(self._serving.head):
                 first = await _peek(sock)
@@ -161,8 +161,8 @@ class SecureListener:
                 pass
 
     def _words(self, head: bytes) -> bytes:
-        """What a request in the clear is told. A browser that was given the address without its https is sent there; a
-        caller's token went over the line in the clear, which it should hear of."""
+        """Returns the answer to a request in the clear. A browser without https in its address is redirected; a
+        caller's token went over the line in the clear, and the answer says so."""
         asked = _ASKED.match(head)
         if asked is not None and b"\nauthorization:" not in head.lower():
             target, host = (part.decode("ascii") for part in asked.groups())
@@ -175,7 +175,7 @@ class SecureListener:
 
 
 async def _peek(sock: socket.socket) -> bytes:
-    """The first byte that comes, which stays where it is; empty for a connection that ends."""
+    """Returns the first byte, which stays in the socket; empty for a connection that ends."""
     loop = asyncio.get_running_loop()
     readable: asyncio.Future[None] = loop.create_future()
     loop.add_reader(sock, _settle, readable)

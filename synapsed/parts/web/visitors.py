@@ -1,4 +1,5 @@
-"""Devices and scripts at the door: their cookies, tokens and codes, their failures, and what each has open now."""
+"""Authentication of devices and scripts: their cookies, tokens and codes, their failures, and the open requests of
+each."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
@@ -18,17 +19,17 @@ from synapsed.parts.web.codes import CODE_LENGTH_MAX, Codes, PairingCode
 from synapsed.parts.web.lockout import Lockout, Source
 
 PAGE_HEADER: Final = "Synapsed-Page"
-"""Which no page of another origin can send without being asked first."""
+"""Header that no page of another origin can send without a preflight request."""
 
 SESSION_LENGTH_MAX = 128
-"""Characters of a cookie that is looked at."""
+"""Characters of a cookie that are read."""
 
 EXPIRY_LOOK_S = 10.0
-"""Seconds between two looks at the time of day while something is open that ends by it."""
+"""Seconds between two looks at the time of day while a request is open that it ends."""
 
 
 class Visitors(Bearers):
-    """`book` has what is kept of them; this is what is known while the daemon runs."""
+    """Knows the visitors. `book` has their kept data; this object has those of the running daemon."""
 
     def __init__(self, book: AccessBook, clock: Clock) -> None:
         self.book = book
@@ -45,12 +46,12 @@ class Visitors(Bearers):
         return self.book.served
 
     def is_name(self, name: str, address: str | None) -> bool:
-        """A name of the certificate, or the very address of this end."""
+        """Returns True for a name of the certificate, or the very address of this end."""
         return is_for(self.certified, name) or name == address
 
     def authenticate(self, request: web.Request, token: str | None) -> Token:
-        """A token for scripts, or the cookie of a paired device. Raises Forbidden for a cookie where another page may
-        have had it sent."""
+        """Recognises a token for scripts, or the cookie of a paired device. Raises Forbidden for a cookie that another
+        page may have had sent."""
         if token is not None:
             return _token(self.book.token_of(token))
         if not may_have_session(request):
@@ -66,8 +67,8 @@ class Visitors(Bearers):
         self._count(_source(request))
 
     def take_code(self, code: str, request: web.Request) -> PairingCode:
-        """The code is looked at before what was counted: it has 128 random bits, and whoever has it is not shut out by
-        somebody that guesses. Raises LockedOut, Unauthorized."""
+        """Takes a code. It is checked before the counts: it has 128 random bits, and its owner is not shut out by a
+        guesser. Raises LockedOut, Unauthorized."""
         here = request.app[CONTEXT].security.is_here(request)
         invitation = self.codes.take(code[:CODE_LENGTH_MAX], now=self._clock.boot(), here=here)
         if invitation is None:
@@ -80,7 +81,7 @@ class Visitors(Bearers):
 
     @contextmanager
     def at_work(self, grant: Grant, request: web.Request) -> Iterator[None]:
-        """What a device or token has open ends at once when it is removed, and when it expires."""
+        """Context of a request of a device or token: it ends at once when that is removed, and when it expires."""
         task = asyncio.current_task()
         assert task is not None
         one = (task, request.transport)
@@ -97,7 +98,7 @@ class Visitors(Bearers):
                 self._open.pop(grant.id, None)
 
     def excuse(self, grant: Grant) -> None:
-        """The request that is at work here is not ended: a device that forgets itself gets its answer."""
+        """Excludes the present request from that end: a device that removes itself gets its answer."""
         mine = self._open.get(grant.id, set())
         mine -= {one for one in mine if one[0] is asyncio.current_task()}
 
@@ -106,7 +107,7 @@ class Visitors(Bearers):
             _cut(task, transport)
 
     def _count(self, source: Source) -> None:
-        """Raises LockedOut."""
+        """Counts a failure. Raises LockedOut."""
         now = self._clock.boot()
         if wait := self._lockout.wait(source, now=now):
             raise LockedOut(
@@ -117,8 +118,8 @@ class Visitors(Bearers):
 
 
 class _Expiry:
-    """Calls `act` when the time of day is `at`. That may be set, and goes on while the machine sleeps, which the loop's
-    clock does not: it is looked at every now and then."""
+    """Calls `act` when the time of day is `at`. The time of day may be set, and goes on while the machine sleeps,
+    unlike the loop's clock: it is read at intervals."""
 
     def __init__(self, clock: Clock, at: float, act: Callable[[], None]) -> None:
         self._clock, self._at, self._act = clock, at, act
@@ -152,15 +153,15 @@ def _source(request: web.Request) -> Source:
 
 
 def may_have_session(request: web.Request) -> bool:
-    """Whether a cookie may go that way: over TLS, or on this machine by TCP."""
+    """Returns True if a cookie may go that way: over TLS, or on this machine by TCP."""
     security = request.app[CONTEXT].security
     return security.scheme(request) == "https" or security.is_here(request)
 
 
 def check_page(request: web.Request) -> None:
-    """That the page of this very address asks, and no other: by `Origin`, which every browser sends with what does
-    something and with WebSockets; where it only reads, by `Sec-Fetch-Site` or the page's own header too. Raises
-    Forbidden."""
+    """Checks that the page of this very address asks, and no other: by `Origin`, which every browser sends with
+    requests that change something and with WebSockets; for reads, by `Sec-Fetch-Site` or the page's own header too.
+    Raises Forbidden."""
     security = request.app[CONTEXT].security
     origin, own = request.headers.get(hdrs.ORIGIN), f"{security.scheme(request)}://{security.host(request)}".lower()
     ours = request.headers.get(PAGE_HEADER) == "1"
@@ -178,18 +179,19 @@ def check_page(request: web.Request) -> None:
 
 
 def cookie_of(request: web.Request) -> str:
-    """The name of the cookie that counts for a request."""
+    """Returns the name of the cookie for a request."""
     security = request.app[CONTEXT].security
     return cookie_name(security.scheme(request), security.host(request))
 
 
 def cookie_name(scheme: str, host: str) -> str:
-    """Over TLS no other name of the domain, and no page without TLS, can set it; on loopback every port has its own."""
+    """Returns the name. Over TLS no other name of the domain, and no page without TLS, can set it; on loopback every
+    port has its own."""
     return "__Host-synapsed" if scheme == "https" else f"synapsed-{host.rpartition(':')[2] or '80'}"
 
 
 def cookie_header(request: web.Request, session: str) -> str:
-    """`Set-Cookie`; with an empty `session` the browser forgets it."""
+    """Returns `Set-Cookie`; with an empty `session` the browser forgets it."""
     age = int(SESSION_S) if session else 0
     secure = "; Secure" if request.app[CONTEXT].security.scheme(request) == "https" else ""
     return f"{cookie_of(request)}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}"

@@ -1,1 +1,1 @@
-"""Prompts of programs that no profile describes: evidence that a line is read, what is learned, what is recognised."""
+"""Prompts of programs that no profile describes: evidence that a line is read, learning a prompt, recognising it."""

@@ -19,31 +19,31 @@ from typing import Literal, NamedTuple
 type Reads = Literal["yes", "maybe", "no"]
 
 type Word = Literal["reads", "polls", "rests", "works"]
-"""What the kernel says of those who have a terminal."""
+"""The kernel's report on the processes that have a terminal."""
 
 _VERSION = re.compile(r"[-\d.]+$")
-"""At the end of a program's name: `python3.13`, `lua5.4`."""
+"""Version at the end of a program's name: `python3.13`, `lua5.4`."""
 
 
 class TerminalFacts(NamedTuple):
-    """A terminal as its keeper and the kernel see it, at one moment; None for what they do not tell."""
+    """A terminal as its keeper and the kernel see it, at one moment; None for each unknown fact."""
 
     offset: int = 0
-    """Output up to there had come then."""
+    """Offset up to which output had come then."""
     line_mode: bool | None = None
-    """It gives whole lines (canonical mode)."""
+    """True if it gives whole lines (canonical mode)."""
     echo: bool | None = None
-    """It shows what is typed."""
+    """True if it shows typed text."""
     group: int | None = None
     """The process group in its foreground."""
     names: tuple[str, ...] = ()
-    """Of that group's leader: its program's, and what the process is called."""
+    """Names of that group's leader: its program's, and the process's own."""
     since: int = 0
-    """Up to this offset of the output that group was not there yet."""
+    """Offset of the output up to which that group was not there yet."""
     reads: Reads | None = None
-    """Somebody of that group reads it; `maybe`: waits for one of several things. In line mode alone."""
+    """A process of that group reads it; `maybe`: it waits for one of several things. In line mode alone."""
     foreign: bool = False
-    """While a turn runs: another group than the one at whose prompt the message was typed."""
+    """True while a turn runs in another group than the one at whose prompt the message was typed."""
     cwd: str | None = None
     """The working directory of the group's leader."""
 
@@ -54,20 +54,20 @@ class TerminalFacts(NamedTuple):
 
     @property
     def mode(self) -> Literal["lines", "keys"] | None:
-        """What the terminal gives the program."""
+        """Mode of the terminal's input for the program."""
         return None if self.line_mode is None else "lines" if self.line_mode else "keys"
 
 
 class Evidence(NamedTuple):
-    """Whether a line is read, and why that is believed."""
+    """The evidence that a line is read, and the reason for it."""
 
     reads: bool
     why: str
 
 
 def evidence(facts: TerminalFacts, *, editors: Sequence[str], pasting: bool, pasting_since: int) -> Evidence:
-    """`editors`: names of programs that edit lines without bracketed paste; `pasting`: it is on, and was switched on
-    last before the offset `pasting_since`."""
+    """Returns the evidence. `editors`: names of programs that edit lines without bracketed paste; `pasting`: it is on,
+    and was switched on last before the offset `pasting_since`."""
     if facts.line_mode is None:
         return Evidence(False, "nothing is known of who reads its terminal")
     if facts.line_mode:
@@ -83,6 +83,6 @@ def evidence(facts: TerminalFacts, *, editors: Sequence[str], pasting: bool, pas
 
 
 def edits(names: Sequence[str], editors: Sequence[str]) -> str | None:
-    """The name by which a program is known to edit lines; a version behind it does not count."""
+    """Returns the name by which a program is known to edit lines; a version after it does not count."""
     known = {*editors}
     return next((name for name in names if name in known or _VERSION.sub("", name) in known), None)

@@ -1,11 +1,12 @@
-"""Is what stands at the cursor a prompt at which a message may be typed? One function over what is known. Pure.
+"""Decides if the text at the cursor is a prompt at which a message may be typed: one function over the known facts.
+Pure.
 
-Never: where what is typed is not shown, while another program than the turn's has the terminal; nor on the alternate
-screen, or where the cursor is hidden, but for a prompt that is known, of a program that is seen to read a line there: a
-full-screen program that is killed leaves the terminal so. Once a prompt is known, that text alone is one (`learned`).
-Before, a first message may go where the row is what prompts look like (the profile's `composer.line`), directly before
-the cursor, where there is evidence that a line is read, and nothing in the row, or in the one above it, asks: no
-question mark, no choices, no default, no frame.
+It never is one if typed text is not shown, or while another program than the turn's has the terminal; nor on the
+alternate screen, or if the cursor is hidden, except for a known prompt of a program that is seen to read a line there:
+a killed full-screen program leaves the terminal so. Once a prompt is known, only that text is one (`learned`). Before,
+a first message may be typed if the row looks like a prompt (the profile's `composer.line`), directly before the cursor,
+if there is evidence that a line is read, and if nothing in the row, or in the one above it, asks: no question mark, no
+choices, no default, no frame.
 """
 
 import re
@@ -20,14 +21,14 @@ from synapsed.terminal.line_prompts.learned import TEXT_MAX, LearnedPrompt, comp
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 ABOVE_ROWS = 3
-"""The nearest of so many rows above the cursor's that has words is the one above it."""
+"""Rows above the cursor's; the nearest of them with words counts as the one above it."""
 
 ECHO_CHARS = 20
-"""Of a message's first line, by which it is known to stand behind a prompt."""
+"""Characters of a message's first line by which it is recognised after a prompt."""
 
 _QUESTION = re.compile(r"[?？]")
 _ASKS = re.compile(r"\w[\"')\]]*\s*[?？](?:\s|$)")
-"""A sentence that ends in a question mark; in a row above, as banners have others."""
+"""A sentence that ends in a question mark; in a row above, since banners have others."""
 _CHOICES = re.compile(
     r"[\[(（［]\s*\w{1,16}(?:\s*[/,|]\s*[\w?]{1,16})+\s*[\])）］]"
     r"|[\[(（［]\w{1,2}[\])）］]\s*\w[^()\[\]]*[\[(（［]\w{1,2}[\])）］]\s*\w"
@@ -39,13 +40,13 @@ _FRAME = re.compile(r"[─-╿▀-▟]")
 _LISTED = re.compile(r"\s*[\[(（［]?\d{1,2}[\])）］.:]\s*\S|\s*[•❯›>●○◯◉☐☑]\s+\S")
 """A row of a menu."""
 _ASIDE = re.compile(r" {2,}\S")
-"""What stands apart behind the cursor: a prompt on the right."""
+"""Text apart from the cursor, after it: a prompt on the right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known beside the screen, which shows the output up to `offset`. `before`: what was left unended on the
-    row before the prompt came; `edits_from`: the offset at which bracketed paste was switched on last."""
+    """Facts beside the screen, which shows the output up to `offset`. `before`: the unended text on the row before the
+    prompt came; `edits_from`: the offset at which bracketed paste was switched on last."""
 
     facts: TerminalFacts | None
     learned: Sequence[LearnedPrompt] = ()
@@ -59,7 +60,7 @@ def _absent(why: str) -> ComposerState:
 
 
 def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> ComposerState:
-    """What stands at the cursor, as a composer: `empty` at a prompt, `draft` where something stands behind one."""
+    """Returns the text at the cursor, as a composer: `empty` at a prompt, `draft` if there is text after one."""
     facts = known.facts
     if facts is None:
         return _absent("who reads its terminal is not known yet")
@@ -69,7 +70,7 @@ def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> Compose
     cursor = _cursor_in(screen, row, line)
     behind = line[cursor:]
     if not behind.strip() or _ASIDE.match(behind):
-        line = line[:cursor]  # what stands apart is no draft
+        line = line[:cursor]  # text apart is no draft
     states = [state for one in known.learned if (state := _recognised(one, known, facts, row, line)) is not None]
     if screen.alternate or not screen.cursor_visible:
         states = [state for state in states if state.learned and _is_read(screen, known, facts)]
@@ -83,7 +84,8 @@ def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> Compose
 
 
 def _recognised(one: LearnedPrompt, known: Known, facts: TerminalFacts, row: int, line: str) -> ComposerState | None:
-    """What `line` is by that prompt; None where it does not show it. One that is not confirmed tells drafts alone."""
+    """Returns the content of `line` if that prompt is in it, else None. A prompt that is not confirmed recognises
+    drafts alone."""
     if not one.of(facts) or (not one.text and line.strip()):
         return None
     draft = None
@@ -101,7 +103,7 @@ def _recognised(one: LearnedPrompt, known: Known, facts: TerminalFacts, row: int
 
 
 def _is_read(screen: ScreenSnapshot, known: Known, facts: TerminalFacts) -> bool:
-    """It is seen that the program reads a line, and not only known by its name that it edits lines."""
+    """Returns True if the program is seen to read a line, and not only known by its name to edit lines."""
     if facts.line_mode:
         return facts.reads == "yes"
     return facts.line_mode is False and screen.modes.bracketed_paste and known.edits_from > facts.since
@@ -116,7 +118,7 @@ def _never(facts: TerminalFacts) -> str | None:
 
 
 def _not_reading(one: LearnedPrompt, facts: TerminalFacts) -> str | None:
-    """Why the prompt that stands there was printed, and is not waited at."""
+    """Returns the reason why the prompt there was only printed, and is not being read at."""
     if one.mode == "keys" and facts.line_mode:
         return "printed, no line editor is up"
     if one.mode == "lines" and facts.line_mode is False:
@@ -125,8 +127,8 @@ def _not_reading(one: LearnedPrompt, facts: TerminalFacts) -> str | None:
 
 
 def _starts(one: LearnedPrompt, line: str, before: str, facts: TerminalFacts) -> Iterator[int]:
-    """Where in `line` the prompt may begin: behind what was left unended when it came, or where the line begins. A
-    terminal in line mode does not tell the two apart: behind other output a prompt counts that is more than a sign."""
+    """Yields places in `line` where the prompt may begin: after the unended text before it, or at the line's beginning.
+    A terminal in line mode does not separate the two: after other output a prompt counts if it is more than a sign."""
     if before and line.startswith(before.rstrip()):
         rest = line[len(before) if line.startswith(before) else len(before.rstrip()) :]
         yield len(line) - len(rest.lstrip())
@@ -140,7 +142,7 @@ def _starts(one: LearnedPrompt, line: str, before: str, facts: TerminalFacts) ->
 
 
 def _asks(text: str) -> str | None:
-    """The sign in `text` that something is asked."""
+    """Returns the sign in `text` of a question."""
     if _QUESTION.search(text):
         return "a question mark"
     if _CHOICES.search(text):
@@ -151,7 +153,7 @@ def _asks(text: str) -> str | None:
 
 
 def asks(spec: Composer, text: str) -> str | None:
-    """The same of a row that is not what a known program shows."""
+    """Returns the same for a row that is not a known program's."""
     return None if spec.known is not None and spec.known.search(text) else _asks(text)
 
 
@@ -169,7 +171,7 @@ def _asks_above(screen: ScreenSnapshot, row: int) -> str | None:
 def _first(
     spec: Composer, screen: ScreenSnapshot, known: Known, facts: TerminalFacts, row: int, line: str
 ) -> ComposerState:
-    """A prompt to which nothing was sent yet."""
+    """Returns the state at a prompt to which nothing was sent yet."""
     if facts.offset < known.offset:
         return _absent("who reads its terminal is not known yet")
     told = evidence(
@@ -192,20 +194,20 @@ def _first(
 
 
 def before_cursor(screen: ScreenSnapshot) -> str:
-    """What stands on the cursor's line before the cursor."""
+    """Returns the text on the cursor's line before the cursor."""
     row, line = cursor_line(screen)
     return line[: _cursor_in(screen, row, line)]
 
 
 def echoes(screen: ScreenSnapshot, prompt: str, message: str) -> bool:
-    """Whether `message` stands behind `prompt` on the screen, which shows that it is read there."""
+    """Returns True if `message` stands after `prompt` on the screen, which shows that it is read there."""
     first = message.lstrip().partition("\n")[0].strip()[:ECHO_CHARS]
     shown = re.compile(rf"{re.escape(prompt.rstrip())}\s*{re.escape(first)}")
     return bool(first) and any(shown.search(text) for text in screen.text().split("\n"))
 
 
 def _cursor_in(screen: ScreenSnapshot, row: int, line: str) -> int:
-    """The cursor's place in `line`, which begins in `row`."""
+    """Returns the cursor's place in `line`, which begins in `row`."""
     wanted = (screen.cursor[0] - row) * screen.cols + screen.cursor[1]
     column = 0
     for at, character in enumerate(line):

@@ -1,4 +1,4 @@
-"""Prompts that were learned: what stood before a line that was taken there, and what of it may vary. Pure.
+"""Learned prompts: the text before a line that was taken there, and its variable parts. Pure.
 
 Digits vary (a counter, the time), and so does the folder, with a branch or a status behind it, and an environment in
 parentheses before all of it. The rest is the prompt's own, letter by letter.
@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 
 TEXT_MAX = 200
-"""Characters of a prompt; a longer text is not taken for one."""
+"""Characters of the longest text that is taken for a prompt."""
 
 KEPT_MAX = 16
-"""Prompts of one agent that are kept; of more the oldest are forgotten."""
+"""Prompts of one agent that are kept; beyond that the oldest are forgotten."""
 
 _FOLDER = r"(?:[~/][^\n?()\[\]|<>]{0,120}?|[\w.@+-]{1,60})(?: ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?)?"
 """A path, or the last part of one; behind it a branch or a status in brackets."""
@@ -29,35 +29,36 @@ _BLANKS = r"[ \u00a0]*"
 
 
 class LearnedPrompt(NamedTuple):
-    """`program` is who shows it, and `mode` what the terminal gives it then; None for whoever, and for either."""
+    """`program` is the program that shows it, and `mode` the terminal's mode then; None for any program, and for either
+    mode."""
 
     text: str
-    """As it was when it was learned, without the blanks at its end."""
+    """Its text when it was learned, without the blanks at its end."""
     pattern: str
     program: str | None = None
     mode: Literal["lines", "keys"] | None = None
     confirmed: bool = True
-    """A line was taken there, or a person said so; else it only tells what stands before a draft."""
+    """True if a line was taken there, or a person said so; else it only recognises the text before a draft."""
 
     def of(self, facts: TerminalFacts) -> bool:
-        """Whether it may be the prompt of the program in the foreground."""
+        """Returns True if it may be the prompt of the program in the foreground."""
         return None in (self.program, facts.program) or self.program == facts.program
 
 
 def learn(text: str, facts: TerminalFacts, *, confirmed: bool = True) -> LearnedPrompt:
-    """The prompt `text` of the program that has the terminal now."""
+    """Returns the prompt `text` of the program that has the terminal now."""
     text = text.rstrip()
     return LearnedPrompt(text, pattern_of(text, facts.cwd), facts.program, facts.mode, confirmed)
 
 
 def said(text: str, cwd: str | None) -> LearnedPrompt:
-    """The prompt that a person says is one, of whichever program."""
+    """Returns the prompt that a person gave, for any program."""
     text = text.rstrip()
     return LearnedPrompt(text, pattern_of(text, cwd))
 
 
 def pattern_of(text: str, cwd: str | None) -> str:
-    """An expression for the prompt `text`, shown in the folder `cwd`."""
+    """Returns an expression for the prompt `text`, shown in the folder `cwd`."""
     env = _ENVIRONMENT.match(text)
     parts = [rf"(?:{_ENVIRONMENT.pattern})?"] if text else []
     at = env.end() if env is not None else 0
@@ -87,7 +88,7 @@ def _is_word(text: str, start: int, end: int) -> bool:
 
 
 def add(known: tuple[LearnedPrompt, ...], one: LearnedPrompt) -> tuple[LearnedPrompt, ...]:
-    """`known` with `one`, which counts as the newest."""
+    """Returns `known` with `one`, which counts as the newest."""
     same = (one.pattern, one.program, one.mode)
     return (*(each for each in known if (each.pattern, each.program, each.mode) != same), one)[-KEPT_MAX:]
 

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def sign_in(ctx: CommandContext, wanted: "ServedAgents") -> int:
-    """What an editor starts in a terminal where the agent has no account: its program's terminal."""
+    """Runs in a terminal that an editor opens if the agent has no account: attaches to its program."""
     from synapsectl.ahead import DEFAULT_DETACH, told
     from synapsectl.commands.attach import attach, require_terminal
     from synapsectl.reach import reach

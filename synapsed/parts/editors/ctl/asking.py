@@ -1,4 +1,4 @@
-"""What an agent asks a person, as a request for permission that an editor can show. Pure."""
+"""Questions of an agent as requests for permission that an editor can show. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from synapsed.shared.choices import SCREEN, meaning, whole
 from synapsed.shared.visible import visible
 
 TITLE_MAX = 200
-"""Characters of what is asked, as a title."""
+"""Characters of a question's title."""
 
 _KINDS = {"yes": "allow_once", "lasting": "allow_always", "no": "reject_once"}
 _UNANSWERABLE = frozenset({"password", "login", SCREEN})
@@ -16,12 +16,13 @@ _UNANSWERABLE = frozenset({"password", "login", SCREEN})
 
 
 def can_be_asked(prompt: Mapping[str, Any]) -> bool:
-    """Whether an editor can answer it: by one of its options."""
+    """Returns True if an editor can answer it, by one of its options."""
     return bool(prompt.get("options")) and prompt.get("type") not in _UNANSWERABLE
 
 
 def request(prompt: Mapping[str, Any], session: str, call: str | None) -> dict[str, Any]:
-    """The parameters of `session/request_permission`; `call` is the tool call that it is about, where one is known."""
+    """Returns the parameters of `session/request_permission`; `call` is the tool call of the question, if it is
+    known."""
     options = [
         {"optionId": str(option["key"]), "name": visible(str(option["label"])), "kind": _KINDS[meaning(option)]}
         for option in prompt["options"]
@@ -31,7 +32,7 @@ def request(prompt: Mapping[str, Any], session: str, call: str | None) -> dict[s
 
 
 def waits(prompt: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An update for what cannot be answered in an editor: that the agent waits, and how it is answered."""
+    """Returns an update for a question that cannot be answered in an editor: the agent waits, and the way to answer."""
     how = f"It is answered at its terminal: synapsectl attach {name}"
     words = f"{_asked(prompt)}\n\n{how}"
     return {
@@ -45,7 +46,7 @@ def waits(prompt: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def over(prompt: Mapping[str, Any]) -> dict[str, Any]:
-    """An update: what `waits` has told of is over."""
+    """Returns an update that ends the one of `waits`."""
     return {"sessionUpdate": "tool_call_update", "toolCallId": call_id(prompt), "status": "completed"}
 
 
@@ -58,7 +59,7 @@ def call_id(prompt: Mapping[str, Any]) -> str:
 
 
 def _title(prompt: Mapping[str, Any]) -> str:
-    """The line that asks, or else the first of the prompt."""
+    """Returns the line of the question, or else the first of the prompt."""
     lines = [line.strip() for line in _asked(prompt).splitlines() if line.strip()]
     line = next((line for line in lines if line.endswith("?")), lines[0] if lines else "a question")
     return line if len(line) <= TITLE_MAX else f"{line[: TITLE_MAX - 1]}…"

@@ -22,7 +22,7 @@ _OPENS = "([{<\"'`@"
 
 
 def message_of(blocks: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
-    """The parts of the daemon's message, and whether it is a command of the program: `/word` alone.
+    """Returns the parts of the daemon's message, and True if it is a command of the program: `/word` alone.
 
     Raises RequestRefused.
     """
@@ -54,7 +54,7 @@ def message_of(blocks: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]
 
 
 def _between(said: str, more: str, before: str, kind: str) -> str:
-    """Texts beside each other are paragraphs; a reference stands between words."""
+    """Returns the separator: texts beside each other are paragraphs; a reference stands between words."""
     if before == kind == "text":
         return "\n"
     if not said or said[-1].isspace() or said[-1] in _OPENS or more[:1].isspace():
@@ -63,7 +63,7 @@ def _between(said: str, more: str, before: str, kind: str) -> str:
 
 
 def _link(uri: str) -> str:
-    """A file by its path, anything else by its address."""
+    """Returns a file by its path, anything else by its address."""
     if not uri.startswith(_FILE_URI + "/"):
         return uri
     from urllib.parse import unquote  # only where something is referred to
@@ -73,7 +73,7 @@ def _link(uri: str) -> str:
 
 
 def _file(block: Mapping[str, Any], place: str, number: int) -> dict[str, Any]:
-    """An image, or what was embedded, as a file of the message. Raises RequestRefused."""
+    """Returns an image, or an embedded resource, as a file of the message. Raises RequestRefused."""
     if block["type"] == "image":
         data, kind, uri = text(block, "data", place), text(block, "mimeType", place), block.get("uri")
         name = _name(uri) or f"image-{number}.{kind.rpartition('/')[2].partition('+')[0]}"
@@ -110,7 +110,7 @@ def _checked(encoded: str, place: str) -> str:
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
-    """A message of the daemon's, as it is shown to a person: files by their names."""
+    """Returns a message of the daemon's as a person reads it: files by their names."""
     told = []
     for part in parts:
         if part.get("type") == "text":
@@ -124,7 +124,7 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def chunks(kind: str, words: str, message_id: str, meta: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """Updates that say `words`, of the kind `user_message_chunk` or `agent_message_chunk`."""
+    """Yields updates with `words`, of the kind `user_message_chunk` or `agent_message_chunk`."""
     for start in range(0, len(words), CHUNK_MAX):
         piece = {"type": "text", "text": words[start : start + CHUNK_MAX]}
         update = {"sessionUpdate": kind, "messageId": message_id, "content": piece}
@@ -132,6 +132,6 @@ def chunks(kind: str, words: str, message_id: str, meta: Mapping[str, Any] | Non
 
 
 def id_for(*names: object) -> str:
-    """A UUID that is always the same for these names: the same message has the same id at every editor."""
+    """Returns a UUID that is always the same for these names: the same message has the same id at every editor."""
     digest = hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"

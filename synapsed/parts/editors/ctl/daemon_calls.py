@@ -1,4 +1,4 @@
-"""What an editor's session asks of the daemon: calls that wait, and streams that are followed over its kills.
+"""Requests of an editor's session to the daemon: calls that wait, and streams that are followed over its kills.
 
 Every function here may block; each is called in a thread of its own.
 """
@@ -24,10 +24,10 @@ RETRY_MAX: Final = 2.0
 """Seconds between two attempts to reach it: at first, and at most."""
 
 TICK: Final = 5.0
-"""Seconds of silence after which a stream is asked whether it is still wanted."""
+"""Seconds of silence after which a stream checks if it is still wanted."""
 
 WHOLE_MAX: Final = 256 * 1024
-"""Characters up to which what an event's stream has left out of it is read."""
+"""Characters up to which left-out fields of a stream's event are read."""
 
 _BUSY: Final = frozenset({"QUEUE_FULL", "BUSY", "NOT_READY"})
 """Codes of refusals of a stream that are over after a while."""
@@ -35,7 +35,7 @@ _READ_WHOLE: Final = frozenset({"toolExecution", "turnSeen", "plan", "diff"})
 
 
 class Reach:
-    """The daemon that has an agent, and its address there. `spawn`: one is started where none runs."""
+    """The daemon that has an agent, and its address there. `spawn`: one is started if none runs."""
 
     def __init__(self, ctx: CommandContext, address: str, *, spawn: bool) -> None:
         self._ctx = ctx
@@ -44,7 +44,7 @@ class Reach:
         self.client: Client = ctx.client
 
     def send(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The task that a message has become, once, whatever happens to the daemon meanwhile. Raises CtlError."""
+        """Returns the task that a message has become, once, over kills of the daemon meanwhile. Raises CtlError."""
         key, give_up = os.urandom(16).hex(), time.monotonic() + AWAY_MAX
         given = False
         while True:
@@ -61,7 +61,7 @@ class Reach:
                 return task
 
     def task(self, task: str) -> dict[str, Any]:
-        """The task, whole; waits for a daemon that is away. Raises CtlError."""
+        """Returns the task, whole; waits for a daemon that is away. Raises CtlError."""
         give_up = time.monotonic() + AWAY_MAX
         while True:
             try:
@@ -78,7 +78,7 @@ class Reach:
                 return found
 
     def cancel(self, task: str) -> None:
-        """Cancel it. Raises ApiError where the program did not stop, or the task was over before."""
+        """Cancels it. Raises ApiError if the program did not stop, or the task was over before."""
         give_up = time.monotonic() + AWAY_MAX
         while True:
             try:
@@ -91,13 +91,13 @@ class Reach:
                 return
 
     def asks(self) -> dict[str, Any] | None:
-        """What the agent asks now, with the task in which it does as `task`. Raises CtlError."""
+        """Returns the agent's present question, with its task as `task`. Raises CtlError."""
         agent = self.client.get(agent_path(self.address, "status"), {"detail": 1})
         prompt: dict[str, Any] | None = agent.get("prompt")
         return None if prompt is None else {**prompt, "task": agent.get("task")}
 
     def answer(self, task: str | None, prompt_id: str, key: str) -> None:
-        """Give the program `key` if it still asks that. Raises ApiError."""
+        """Gives the program `key` if it still asks that. Raises ApiError."""
         body = {"input": key, "prompt_id": prompt_id}
         if task is not None:
             try:
@@ -111,7 +111,7 @@ class Reach:
 
 
 def newest(client: Client) -> int:
-    """The cursor after everything that has happened so far. Raises CtlError."""
+    """Returns the cursor after all events so far. Raises CtlError."""
     try:
         client.get("/events/0")
     except ApiError as error:
@@ -125,9 +125,9 @@ def newest(client: Client) -> int:
 class Stream:
     """Follows server-sent events at `path` in a thread of its own, over kills of the daemon, until `close`.
 
-    `take` is given each event's name, data and id, `news` the word `away` with the error, once, when the daemon has
-    been away for `AWAY_MAX`, `back` whenever it is there again, `busy` where it has no room for another stream now,
-    and `gone` where there is nothing to follow."""
+    `take` gets each event's name, data and id; `news` gets the word `away` with the error, once, when the daemon has
+    been away for `AWAY_MAX`, `back` whenever it is there again, `busy` if it has no room for another stream now, and
+    `gone` if there is nothing to follow."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Stream:
         self._thread.start()
 
     def close(self) -> None:
-        """Nothing more is told; the thread ends within `TICK` seconds."""
+        """Ends the reports; the thread ends within `TICK` seconds."""
         self._closed = True
 
     def _run(self) -> None:
@@ -179,7 +179,7 @@ class Stream:
             pause = min(2 * pause, RETRY_MAX)
 
     def _follow(self) -> bool:
-        """Take what comes until the stream ends; whether anything did."""
+        """Takes events until the stream ends; returns True if there was any."""
         any_came = False
         with self._client.stream(self._path, {"after": self._cursor}) as stream:
             self._away = False
@@ -198,7 +198,7 @@ class Stream:
         return any_came
 
     def _begin_anew(self) -> CtlError | None:
-        """The log has no such cursor (its database is another one): go on with what comes next."""
+        """Goes on with the next event, because the log has no such cursor (its database is another one)."""
         try:
             self._cursor = str(newest(self._client))
         except CtlError as error:
@@ -212,7 +212,7 @@ class Stream:
 
 
 def single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The event, or those that it has in it."""
+    """Yields the event, or those that it has in it."""
     if event["event"] == "batchEvents":
         yield from event["data"]
     else:
@@ -220,7 +220,7 @@ def single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def whole(client: Client, event: dict[str, Any]) -> dict[str, Any]:
-    """The event with what its stream has left out, where that is worth it and not too much."""
+    """Returns the event with the fields that its stream has left out, if they are useful and not too large."""
     if event["event"] not in _READ_WHOLE:
         return event
     left_out = [value for value in event["data"].values() if isinstance(value, dict) and value.get("truncated") is True]
@@ -234,7 +234,7 @@ def whole(client: Client, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _never_reached(error: CtlError) -> bool:
-    """Whether nothing can have been given to a daemon."""
+    """Returns True if nothing can have reached a daemon."""
     return type(error) is NoDaemon
 
 
@@ -243,6 +243,6 @@ def _unsure(error: CtlError) -> MaybeAccepted:
 
 
 def in_folder(agents: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
-    """The agents of this host whose working directory `folder` is."""
+    """Returns the agents of this host whose working directory `folder` is."""
     real = os.path.realpath(folder)
     return [agent for agent in agents if not agent.get("host") and os.path.realpath(agent["cwd"]) == real]

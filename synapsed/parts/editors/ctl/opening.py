@@ -1,4 +1,4 @@
-"""Which agent an editor gets as a session: the one that was named, or the one in the editor's folder.
+"""Finds the agent of an editor's session: the one that was named, or the one in the editor's folder.
 
 These calls wait for the daemon.
 """
@@ -32,7 +32,7 @@ class AgentsOwn(CtlError):
 
 
 class ServedAgents(NamedTuple):
-    """What the command line says: `agent` alone is served; `profile` is started if there is no such agent."""
+    """Agents of the command line: `agent` alone is served; `profile` is started if there is no such agent."""
 
     agent: str | None
     profile: str | None
@@ -41,7 +41,7 @@ class ServedAgents(NamedTuple):
 
 class Opened(NamedTuple):
     """An agent as a session: `session_id` is the editor's name for it, `cursor` the place in the log from which it is
-    followed, `replay` what is shown of before: of the tasks `shown`."""
+    followed, `replay` the updates of earlier tasks, which are `shown`."""
 
     session_id: str
     agent: dict[str, Any]
@@ -52,13 +52,13 @@ class Opened(NamedTuple):
 
 
 def check_person(ctx: CommandContext) -> None:
-    """Raises AgentsOwn where the daemon takes us for an agent."""
+    """Raises AgentsOwn if the daemon takes us for an agent."""
     if ctx.client.get("/whoami")["agent"] is not None:
         raise AgentsOwn("acp is for a person's editor: an agent reaches the others by the tools of 'synapsectl mcp'")
 
 
 def open_new(ctx: CommandContext, wanted: ServedAgents, cwd: str) -> Opened:
-    """The session for an editor in `cwd`. Raises RequestRefused, CtlError."""
+    """Returns the session for an editor in `cwd`. Raises RequestRefused, CtlError."""
     ensure_daemon(ctx, spawn=wanted.spawn)
     check_person(ctx)
     if wanted.agent is not None:
@@ -85,7 +85,8 @@ def open_new(ctx: CommandContext, wanted: ServedAgents, cwd: str) -> Opened:
 
 
 def open_known(ctx: CommandContext, wanted: ServedAgents, session_id: str, *, replay: bool) -> Opened:
-    """The session that an editor has had before, with its last tasks (`replay`). Raises RequestRefused, CtlError."""
+    """Returns the session that an editor has had before, with its last tasks (`replay`). Raises RequestRefused,
+    CtlError."""
     ensure_daemon(ctx, spawn=wanted.spawn)
     check_person(ctx)
     opened = _opened(ctx, wanted, session_id, replay=replay)
@@ -97,7 +98,7 @@ def open_known(ctx: CommandContext, wanted: ServedAgents, session_id: str, *, re
 
 
 def listed(ctx: CommandContext, wanted: ServedAgents, cwd: str | None, cursor: str | None) -> dict[str, Any]:
-    """The answer to `session/list`. Raises RequestRefused, CtlError."""
+    """Returns the answer to `session/list`. Raises RequestRefused, CtlError."""
     ensure_daemon(ctx, spawn=wanted.spawn)
     check_person(ctx)
     agents = ctx.client.get("/agents", {"hosts": 1})
@@ -139,7 +140,7 @@ def _opened(ctx: CommandContext, wanted: ServedAgents, address: str, *, replay: 
 
 
 def _replayed(client: Client, agent: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """The last tasks that are over, as updates, the oldest first; and their ids."""
+    """Returns the last finished tasks, as updates, the oldest first; and their ids."""
     tasks = client.get(agent_path(agent, "tasks"), {"limit": LOADED, "status": ",".join(sorted(TERMINAL))})
     found: list[dict[str, Any]] = []
     for task in reversed(tasks):
@@ -150,7 +151,8 @@ def _replayed(client: Client, agent: str) -> tuple[list[dict[str, Any]], list[st
 
 
 def _named(ctx: CommandContext, wanted: ServedAgents, address: str, cwd: str) -> str:
-    """The address of the agent that was named on the command line, which runs then. Raises RequestRefused, CtlError."""
+    """Returns the address of the agent that was named on the command line, which runs then. Raises RequestRefused,
+    CtlError."""
     try:
         there, name = reach(ctx, address)
         agent = there.client.get(agent_path(name, "status"), {"detail": 1})
@@ -166,7 +168,7 @@ def _named(ctx: CommandContext, wanted: ServedAgents, address: str, cwd: str) ->
 
 
 def _running(ctx: CommandContext, wanted: ServedAgents, agent: dict[str, Any], address: str) -> str:
-    """`address` of an agent that runs: one that does not is started again where that was asked for.
+    """Returns `address` of an agent that runs: one that does not is started again if that was requested.
 
     Raises RequestRefused.
     """
@@ -185,7 +187,7 @@ def _running(ctx: CommandContext, wanted: ServedAgents, agent: dict[str, Any], a
 
 
 def _start(ctx: CommandContext, profile: str, name: str | None, cwd: str) -> dict[str, Any]:
-    """Start an agent as `synapsectl start PROFILE --cwd CWD` does. Raises RequestRefused, CtlError."""
+    """Starts an agent as `synapsectl start PROFILE --cwd CWD` does. Raises RequestRefused, CtlError."""
     from synapsectl.launching import start_agent, unasked
 
     if not os.path.isdir(cwd):  # noqa: PTH112 - without pathlib

@@ -1,8 +1,8 @@
-"""Puts the two streams that tell of a task in one order: the agent's events, and the task's own, which alone has its
-text unmasked. Pure.
+"""Merges the two streams of a task into one order: the agent's events, and the task's own, which alone has its text
+unmasked. Pure.
 
-Both are read from one log, and their ids are that log's. The agent's stream has the pieces of text as well, so that it
-tells where each stands among tool calls: it waits there for the piece, and a piece waits for its place.
+Both are read from one log, and their ids are that log's. The agent's stream has the pieces of text as well, and so
+their places among tool calls: a place waits for its piece, and a piece waits for its place.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ class UpdatesPart(NamedTuple):
 
 
 class EndPart(NamedTuple):
-    """The task, whole: nothing comes behind it."""
+    """The task, whole, as the last part."""
 
     document: Mapping[str, Any]
 
@@ -35,33 +35,33 @@ type Part = PiecePart | UpdatesPart | EndPart
 
 
 class TurnOrder:
-    """The parts of one turn, in the order of their ids. Every method returns those that it is the turn of."""
+    """The parts of one turn, in the order of their ids. Every method returns the parts whose turn it is."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, PiecePart] = {}
-        """Those that came, and whose place is not known yet or not reached."""
+        """Pieces whose place is not known yet or not reached."""
         self._queue: deque[int | Part] = deque()
-        """What the agent's stream has told; a number is the place of a piece."""
+        """Parts of the agent's stream; a number is the place of a piece."""
         self._read = 0
-        """How far the task's own stream was read."""
+        """Position in the task's own stream."""
         self._given_up = False
 
     @property
     def waits(self) -> bool:
-        """Whether something that the agent's stream has told waits for text before it."""
+        """True if a part of the agent's stream waits for text before it."""
         return bool(self._queue)
 
     def place(self, id_: int) -> Iterator[Part]:
-        """A piece of text stands here."""
+        """Notes the place of a piece of text."""
         return self._then(id_)
 
     def then(self, part: Part) -> Iterator[Part]:
-        """That comes behind everything that was placed so far."""
+        """Adds a part after everything that was placed so far."""
         return self._then(part)
 
     def piece(self, id_: int, told: Mapping[str, Any] | None, *, newest: int) -> Iterator[Part]:
-        """The task's own stream was read up to `id_`, and has `told` there (None: no text). `newest` is how far the
-        agent's stream was read."""
+        """Notes that the task's own stream was read up to `id_`, with `told` there (None: no text). `newest` is the
+        position in the agent's stream."""
         self._read = max(self._read, id_)
         if told is not None:
             if self._given_up or (id_ <= newest and id_ not in self._queue):
@@ -71,12 +71,12 @@ class TurnOrder:
         yield from self._ready()
 
     def give_up(self) -> Iterator[Part]:
-        """One of the streams is away: from now on everything comes as it comes."""
+        """Stops ordering, because one of the streams is away: from now on everything comes as it comes."""
         self._given_up = True
         yield from self.release()
 
     def release(self) -> Iterator[Part]:
-        """Something is missing in a stream: what waits, waits no more."""
+        """Releases all waiting parts, because something is missing in a stream."""
         self._read = max([self._read, *(part for part in self._queue if isinstance(part, int))])
         yield from self._ready()
         for id_ in sorted(self._pieces):

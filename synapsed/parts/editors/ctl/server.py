@@ -1,6 +1,6 @@
-"""The server: one thread decides, what has to wait does so in others, and every answer comes back as a fact.
+"""The server: one thread decides, waiting calls run in others, and every answer comes back as a fact.
 
-Facts stand in a queue of `FACTS_MAX`: whoever is faster waits, the editor's pipe and the daemon's streams included. At
+Facts stand in a queue of `FACTS_MAX`: a faster sender waits, the editor's pipe and the daemon's streams included. At
 most `JOBS_MAX` calls to the daemon are under way at once, others wait for their turn.
 """
 
@@ -26,7 +26,7 @@ from synapsed.parts.editors.ctl.session import EditorSession, failure_of
 from synapsed.parts.editors.ctl.shapes import RequestRefused
 
 VERSION: Final = 1
-"""Of the protocol; an editor that speaks another one is told this, and decides."""
+"""Version of the protocol; an editor that speaks another one gets this, and decides."""
 
 SIGN_IN: Final[dict[str, Any]] = {
     "id": "terminal",
@@ -36,7 +36,7 @@ SIGN_IN: Final[dict[str, Any]] = {
     "args": ["--sign-in"],
     "env": {},
 }
-"""What an editor that opens terminals is offered: it starts the command that it has for us once more, with `args`."""
+"""Offer for an editor that opens terminals: it starts its command for us once more, with `args`."""
 
 FACTS_MAX: Final = 64
 JOBS_MAX: Final = 64
@@ -52,7 +52,7 @@ class _Heard(NamedTuple):
 
 
 class _Done(NamedTuple):
-    """A job is over: `then` is called with what it returned, or raised."""
+    """A job is over: `then` is called with its return value or its error."""
 
     then: Then
     value: Any
@@ -60,7 +60,7 @@ class _Done(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """What a stream has told; `then` decides."""
+    """Data of a stream; `then` decides."""
 
     then: Callable[[], None]
 
@@ -73,7 +73,7 @@ type _Fact = _Heard | _Done | _Told | _Ended
 
 
 class _Live:
-    """A session, and what performs its commands."""
+    """A session, with the state for performing its commands."""
 
     def __init__(self, opened: Opened) -> None:
         self.session = EditorSession(opened.session_id, name=opened.agent["name"], cwd=opened.agent["cwd"])
@@ -81,9 +81,9 @@ class _Live:
         self.events: Stream | None = None
         self.watched: dict[str, Stream] = {}
         self.requests: dict[str, str] = {}
-        """The ids of requests to the editor that are open, by the prompt that they are for."""
+        """Ids of open requests to the editor, by their prompt."""
         self.asks_in: dict[str, str | None] = {}
-        """The task in which a prompt was asked."""
+        """Task of each prompt."""
 
     def close(self) -> None:
         for stream in [*self.watched.values(), *([self.events] if self.events else [])]:
@@ -101,7 +101,7 @@ class AcpServer:
         self._facts: queue.Queue[_Fact] = queue.Queue(FACTS_MAX)
         self._live: dict[str, _Live] = {}
         self._requests: dict[str, tuple[_Live, str]] = {}
-        """Whose prompt an open request to the editor is for."""
+        """Session and prompt of each open request to the editor."""
         self._jobs = 0
         self._waiting: deque[tuple[Callable[[], Any], Then]] = deque()
         """Calls for which there is no room yet: as many as the sessions have prompts and open turns, and `WAITING_MAX`
@@ -110,7 +110,7 @@ class AcpServer:
         self._greeted = False
 
     def run(self) -> None:
-        """Serve until the editor closes its side. What it has asked for goes on without it."""
+        """Serves until the editor closes its side. Its tasks go on without it."""
         threading.Thread(target=self._read, name="acp editor", daemon=True).start()
         while True:
             match self._facts.get():
@@ -138,7 +138,7 @@ class AcpServer:
         self._facts.put(_Ended())
 
     def _write(self, message: dict[str, Any]) -> None:
-        """Raises BrokenPipeError where the editor is gone."""
+        """Writes a message. Raises BrokenPipeError if the editor is gone."""
         line = memoryview(wire.encode(message))
         while line:
             line = line[os.write(self._sent, line) :]
@@ -179,7 +179,7 @@ class AcpServer:
             raise error
 
     def _notified(self, method: str, params: dict[str, Any]) -> None:
-        """What cannot be understood of a notification is passed over: nobody waits for an answer."""
+        """Handles a notification; one that is not understood is ignored, because it has no answer."""
         if method == "session/cancel":
             live = self._live.get(str(params.get("sessionId")))
             if live is not None:
@@ -274,7 +274,7 @@ class AcpServer:
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def _begin(self, opened: Opened) -> bool:
-        """Follow the agent; False where there are too many. One that is followed already goes on as it is."""
+        """Follows the agent; returns False if there are too many. One that is followed already goes on as it is."""
         if opened.session_id in self._live:
             return True
         if len(self._live) >= SESSIONS_MAX:
@@ -299,14 +299,14 @@ class AcpServer:
         return True
 
     def _tell(self, live: _Live, decide: Callable[[], Iterable[core.Command]]) -> None:
-        """A stream's fact: what follows from it is decided by the one thread that does."""
+        """Takes a stream's fact: the one deciding thread handles it."""
         self._facts.put(_Told(lambda: self._perform(live, decide())))
 
     def _update(self, session_id: str, update: dict[str, Any]) -> None:
         self._write(wire.notice("session/update", {"sessionId": session_id, "update": update}))
 
     def _perform(self, live: _Live, commands: Iterable[core.Command]) -> None:
-        """Do what the session wants, one after the other."""
+        """Performs the session's commands, one after the other."""
         for command in commands:
             match command:
                 case core.Update(update):
@@ -328,7 +328,7 @@ class AcpServer:
                     self._call(live, command)
 
     def _call(self, live: _Live, command: core.Command) -> None:
-        """What has to wait for the daemon."""
+        """Performs commands that have to wait for the daemon."""
         reach, session = live.reach, live.session
 
         def after(decide: Callable[[Any, Exception | None], Iterable[core.Command]]) -> Then:
@@ -338,7 +338,7 @@ class AcpServer:
             case core.Send(message_id, body):
                 self._start(lambda: reach.send(body), after(partial(_either, session, message_id)))
             case core.Cancel(task):
-                # Where the program did not stop, its task goes on to its own end, and so does the prompt.
+                # If the program did not stop, its task goes on to its own end, and so does the prompt.
                 self._start(lambda: reach.cancel(task), after(lambda *_: ()))
             case core.ReadTask(task):
                 self._start(lambda: reach.task(task), after(partial(_read, session, task)))
@@ -349,7 +349,7 @@ class AcpServer:
                 self._start(lambda: reach.answer(asked_in, prompt_id, key), after(lambda *_: session.answered()))
 
     def _asks(self, live: _Live, found: Any, error: Exception | None) -> Iterable[core.Command]:
-        """Where it cannot be told what the agent asks, what was told of it stands."""
+        """Handles the agent's question; if it is unknown, the former one stands."""
         if error is not None:
             return live.session.cannot_tell()
         if found is not None:
@@ -388,8 +388,8 @@ class AcpServer:
     # --- what has to wait ---------------------------------------------------------------------------------------------
 
     def _start(self, work: Callable[[], Any], then: Then, *, asked: bool = False) -> None:
-        """Do `work` in a thread of its own, then `then` in this one; in turn, where many wait for the daemon. What the
-        editor has `asked` is refused where too much waits already."""
+        """Does `work` in a thread of its own, then `then` in this one; in turn, if many wait for the daemon. A request
+        of the editor (`asked`) is refused if too much waits already."""
         if asked and len(self._waiting) >= WAITING_MAX:
             raise RequestRefused(
                 wire.INTERNAL_ERROR, "too many requests at once: wait for some to be answered", {"code": "BUSY"}
@@ -419,7 +419,7 @@ def _read(session: EditorSession, task: str, found: Any, error: Exception | None
 
 
 def _either(session: EditorSession, message_id: str, task: Any, error: Exception | None) -> Iterable[core.Command]:
-    """What became of a message: a task, or nothing."""
+    """Handles the result of a message: a task, or nothing."""
     return session.refused(message_id, error) if isinstance(error, CtlError) else session.accepted(message_id, task)
 
 

@@ -1,8 +1,8 @@
-"""One agent, as a session of an editor: what an editor asks and what the daemon tells go in, commands come out. Pure.
+"""One agent, as a session of an editor: requests of the editor and events of the daemon go in, commands come out. Pure.
 
-A prompt is a task. It is over when the agent's own events say so and the task, read whole after that, has been told:
-what came before (pieces of text, tool calls) is in order with its end, whatever was lost on the way. Turns of others
-are told too, but never within a prompt: an editor takes every text in there for the answer. They wait for its end.
+A prompt is a task. It is over when the agent's own events say so and the task, read whole after that, has been sent:
+earlier parts (pieces of text, tool calls) are in order with its end, even if some were lost on the way. Turns of others
+are sent too, but never within a prompt: an editor takes every text in there for the answer. They wait for its end.
 """
 
 from collections import deque
@@ -21,13 +21,13 @@ PROMPTS_MAX: Final = 32
 """Prompts of a session at once."""
 
 LATER_MAX: Final = 4 * 1024 * 1024
-"""Characters of other turns that wait for the end of a prompt; more are left out, and it is said that they were."""
+"""Characters of other turns that wait for the end of a prompt; more are left out, with a note."""
 
 TURNS_MAX: Final = 64
-"""Tasks of others of which something is known."""
+"""Most tasks of others that are known."""
 
 ASKED_MAX: Final = 3
-"""Times that the editor is asked the same: the program may not have taken an answer."""
+"""Times that the editor gets the same question: the program may not have taken an answer."""
 
 TERMINAL: Final = frozenset({"completed", "failed", "canceled", "rejected"})
 _CODES: Final = {
@@ -37,9 +37,9 @@ _CODES: Final = {
     "INVALID_REQUEST": INVALID_PARAMS,
     "TOO_LARGE": INVALID_PARAMS,
 }
-"""JSON-RPC's codes, where ours has one."""
+"""JSON-RPC's codes for our own."""
 _ASKS: Final = frozenset({"inputRequired", "inputAnswered", "attention", "taskStatus", "activity", "agentState"})
-"""Events after which it is looked at what the agent asks."""
+"""Events after which the agent's question is read."""
 
 
 class Update(NamedTuple):
@@ -61,7 +61,7 @@ class Fail(NamedTuple):
 
 
 class Send(NamedTuple):
-    """Give the agent the message of the prompt that `message_id` stands for."""
+    """Gives the agent the message of the prompt that `message_id` stands for."""
 
     message_id: str
     body: dict[str, Any]
@@ -72,13 +72,13 @@ class Cancel(NamedTuple):
 
 
 class ReadTask(NamedTuple):
-    """Read the task."""
+    """Reads the task."""
 
     task: str
 
 
 class FollowTask(NamedTuple):
-    """Follow what is said in the task, from its beginning."""
+    """Follows the text of the task, from its beginning."""
 
     task: str
 
@@ -88,24 +88,24 @@ class LeaveTask(NamedTuple):
 
 
 class AskWhat(NamedTuple):
-    """Look at what the agent asks."""
+    """Reads the agent's question."""
 
 
 class AskEditor(NamedTuple):
-    """Ask the editor for permission; the answer comes under `prompt_id`."""
+    """Asks the editor for permission; the answer comes under `prompt_id`."""
 
     prompt_id: str
     params: dict[str, Any]
 
 
 class Withdraw(NamedTuple):
-    """The request for `prompt_id` is over: it was answered elsewhere."""
+    """Withdraws the request for `prompt_id`: it was answered elsewhere."""
 
     prompt_id: str
 
 
 class GiveAnswer(NamedTuple):
-    """Give the program what was chosen."""
+    """Gives the program the chosen answer."""
 
     prompt_id: str
     key: str
@@ -147,10 +147,10 @@ class EditorSession:
         self.name = name
         self._tools = EditorCalls(cwd)
         self._prompts: dict[str, OpenPrompt] = {}
-        """By the id of their message."""
+        """Prompts by the id of their message."""
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque()
         self._sending: str | None = None
-        """The message that the daemon is being given."""
+        """The message that is being sent to the daemon."""
         self._turns: dict[str, Turn] = {}
         self._strange: set[str] = set()
         """Tasks that are being read, and those that are no turns."""
@@ -158,23 +158,23 @@ class EditorSession:
         self._later_size = 0
         self._left_out = False
         self._asked: dict[str, Any] | None = None
-        """What the agent asks, and the editor has been told of."""
+        """The agent's question that the editor has got."""
         self._times: dict[str, int] = {}
         self._answering: str | None = None
-        """The prompt whose answer is being given: that it still stands means nothing."""
+        """The prompt whose answer is being given: its presence means nothing."""
         self._done: str | None = None
-        """The prompt that was answered last: it may stand a moment longer in what the agent shows, until it is told to
-        be asked again."""
+        """The prompt that was answered last: it may stay a moment longer on the agent's screen, until a new event asks
+        it again."""
         self._looking = False
         self._look_again = False
         self._look_later = False
-        """The editor is asked when it has been told all that came before the question."""
+        """True if the editor is asked after it has got all parts before the question."""
         self._newest = 0
-        """How far the agent's events were read."""
+        """Position in the agent's events."""
 
     def begin(self, shown: Iterable[str], task: str | None, newest: int) -> Iterator[Command]:
-        """Where the agent stands when the session begins: the tasks that the editor is `shown` already, the one that it
-        works on, and the newest of its events."""
+        """Sets the state at the session's beginning: the tasks that the editor is `shown` already, the present task,
+        and the newest event."""
         self._newest = newest
         self._strange.update(shown)
         if task is not None and task not in self._strange:
@@ -185,7 +185,7 @@ class EditorSession:
 
     @property
     def full(self) -> bool:
-        """Whether it takes no further prompt."""
+        """True if it takes no further prompt."""
         return len(self._prompts) >= PROMPTS_MAX
 
     def prompt(self, id_: Id, message_id: str, body: dict[str, Any]) -> Iterator[Command]:
@@ -194,7 +194,7 @@ class EditorSession:
         yield from self._send_next()
 
     def _send_next(self) -> Iterator[Command]:
-        """One after the other: what is asked first is first in the mailbox."""
+        """Sends prompts one after the other, so that the first is first in the mailbox."""
         while self._unsent and self._sending is None:
             message_id, body = self._unsent.popleft()
             if message_id in self._prompts:
@@ -202,7 +202,7 @@ class EditorSession:
                 yield Send(message_id, body)
 
     def cancel(self, only: Id | None = None) -> Iterator[Command]:
-        """Cancel what this editor has asked for, or of that the prompt `only`."""
+        """Cancels this editor's prompts, or only the prompt `only`."""
         for prompt in list(self._prompts.values()):
             if only is not None and prompt.id != only:
                 continue
@@ -214,13 +214,13 @@ class EditorSession:
                 yield Reply(prompt.id, {"stopReason": "cancelled"})
 
     def has(self, id_: Id) -> bool:
-        """Whether `id_` is a prompt that is not over."""
+        """Returns True if `id_` is a prompt that is not over."""
         return any(prompt.id == id_ for prompt in self._prompts.values())
 
     # --- what became of it --------------------------------------------------------------------------------------------
 
     def accepted(self, message_id: str, task: Mapping[str, Any]) -> Iterator[Command]:
-        """The daemon has made a task of the prompt that was sent."""
+        """Notes that the daemon has made a task of the prompt that was sent."""
         self._sending = None
         if (prompt := self._prompts.get(message_id)) is not None:
             yield from self._became(prompt, task)
@@ -240,7 +240,7 @@ class EditorSession:
             yield ReadTask(task["id"])
 
     def refused(self, message_id: str, error: CtlError) -> Iterator[Command]:
-        """The daemon did not take the prompt, or nobody knows what becomes of it."""
+        """Ends a prompt that the daemon did not take, or whose result is unknown."""
         if message_id == self._sending:
             self._sending = None
         yield from self._send_next()
@@ -254,14 +254,14 @@ class EditorSession:
         yield from self._calm()
 
     def unknown(self, task: str, error: CtlError) -> Iterator[Command]:
-        """The task could not be read."""
+        """Handles a task that could not be read."""
         prompt = self._of(task)
         self._strange.discard(task)
         if prompt is not None:
             yield from self.refused(prompt.message_id, error)
 
     def read(self, document: Mapping[str, Any]) -> Iterator[Command]:
-        """A task, whole."""
+        """Takes a task, whole."""
         task, over = document["id"], document["status"] in TERMINAL
         prompt = self._of(task) or self._prompts.get((document.get("message") or {}).get("message_id", ""))
         if prompt is not None:
@@ -269,7 +269,7 @@ class EditorSession:
         turn = self._turns.get(task)
         if turn is None:
             if task not in self._strange or not is_shown(document):
-                return  # it was told before, or is no turn
+                return  # it was sent before, or is no turn
             turn = self._turns[task] = Turn(task)
             self._strange.discard(task)
             yield from self._tell(turn.asked(document))
@@ -297,12 +297,12 @@ class EditorSession:
     # --- what the daemon tells ----------------------------------------------------------------------------------------
 
     def piece(self, task: str, id_: int, told: Mapping[str, Any] | None) -> Iterator[Command]:
-        """The stream of a task that is watched has come to `id_`: an `artifact`, or (None) something else."""
+        """Notes that the stream of a followed task has come to `id_`: an `artifact`, or (None) another event."""
         if (turn := self._turns.get(task)) is not None:
             yield from self._go_on(turn, turn.order.piece(id_, told, newest=self._newest))
 
     def unwatched(self, task: str) -> Iterator[Command]:
-        """The stream of a task does not come: nothing waits for it."""
+        """Handles a task whose stream does not come: nothing waits for it."""
         if (turn := self._turns.get(task)) is not None:
             yield from self._go_on(turn, turn.order.give_up())
 
@@ -321,12 +321,12 @@ class EditorSession:
 
     @property
     def _behind(self) -> bool:
-        """Whether the editor has not been told all of its prompts that has happened."""
+        """True if the editor has not got all parts of its prompts so far."""
         turns = [self._turns.get(prompt.task) for prompt in self._prompts.values() if prompt.task is not None]
         return any(turn is not None and turn.order.waits for turn in turns)
 
     def event(self, event: Mapping[str, Any]) -> Iterator[Command]:
-        """Something happened to the agent."""
+        """Takes an event of the agent."""
         kind, task = event["event"], event.get("task")
         self._newest = max(self._newest, event.get("id") or 0)
         turn = self._turns.get(task) if task is not None else None
@@ -359,19 +359,19 @@ class EditorSession:
             yield ReadTask(task)
 
     def resume(self) -> Iterator[Command]:
-        """Events may have been missed: everything that is open is read again."""
+        """Reads everything open again, because events may have been missed."""
         for turn in list(self._turns.values()):
             yield from self._go_on(turn, turn.order.release())
             yield ReadTask(turn.task)
         yield from self._ask_what()
 
     def away(self, error: CtlError) -> Iterator[Command]:
-        """The daemon stays away: nobody knows when a prompt would end."""
+        """Ends the prompts, because the daemon stays away and their ends are unknown."""
         for prompt in [prompt for prompt in self._prompts.values() if prompt.task is not None]:
             yield from self.refused(prompt.message_id, error)
 
     def closed(self) -> Iterator[Command]:
-        """The editor is done with it: what it has asked for is canceled, and the agent goes on."""
+        """Ends the session: the editor's prompts are canceled, and the agent goes on."""
         yield from self.cancel()
         for prompt in self._prompts.values():
             yield Reply(prompt.id, {"stopReason": "cancelled"})
@@ -385,7 +385,7 @@ class EditorSession:
     # --- what the agent asks ------------------------------------------------------------------------------------------
 
     def asks(self, prompt: Mapping[str, Any] | None) -> Iterator[Command]:
-        """What the agent asks now; only while a prompt of this editor waits for it, the editor is asked."""
+        """Takes the agent's present question; the editor gets it only while one of its prompts waits for it."""
         self._looking = False
         if self._look_again:
             yield from self._ask_what()  # something has happened since: what was seen may be over
@@ -416,12 +416,12 @@ class EditorSession:
         yield Withdraw(prompt["prompt_id"]) if asking.can_be_asked(prompt) else Update(asking.over(prompt))
 
     def cannot_tell(self) -> Iterator[Command]:
-        """Nobody can say now what the agent asks: what was told of it stands."""
+        """Handles an unknown question: the former one stands."""
         self._looking = self._look_again = False
         return iter(())
 
     def chosen(self, prompt_id: str, key: str | None) -> Iterator[Command]:
-        """What the editor's person has chosen; None: nothing, so that others may answer it."""
+        """Takes the choice of the editor's person; None: no choice, so that others may answer it."""
         if key is None:
             self._times[prompt_id] = ASKED_MAX
         elif self._asked is not None and self._asked["prompt_id"] == prompt_id:
@@ -429,7 +429,7 @@ class EditorSession:
             yield GiveAnswer(prompt_id, key)
 
     def answered(self) -> Iterator[Command]:
-        """An answer was given, or refused."""
+        """Notes that an answer was given, or refused."""
         self._answering = None
         yield from self._ask_what()
 
@@ -442,7 +442,7 @@ class EditorSession:
     # --- what waits ---------------------------------------------------------------------------------------------------
 
     def _tell(self, updates: Iterable[dict[str, Any]], *, own: bool = False) -> Iterator[Command]:
-        """Updates of a prompt at once; those of other turns after it."""
+        """Sends updates of a prompt at once; those of other turns after it."""
         for update in updates:
             if own or not self._prompts:
                 yield Update(update)
@@ -453,7 +453,7 @@ class EditorSession:
                 self._left_out = True
 
     def _calm(self) -> Iterator[Command]:
-        """Where no prompt is left, what has waited for that is told."""
+        """Sends the waiting updates if no prompt is left."""
         if self._prompts:
             return
         if self._asked is not None:
@@ -475,13 +475,13 @@ class EditorSession:
         self._strange.discard(task)
 
     def _bound(self) -> None:
-        """At most `TURNS_MAX` tasks of others are known."""
+        """Limits the known tasks of others to `TURNS_MAX`."""
         while len(self._strange) > TURNS_MAX:
             self._strange.pop()
 
 
 def _end_of(prompt: OpenPrompt, document: Mapping[str, Any]) -> Command:
-    """The answer to a prompt whose task is over."""
+    """Returns the answer to a prompt whose task is over."""
     status, task = document["status"], document["id"]
     if status == "completed":
         told = {"task": task} | ({"exact": False} if document.get("exact") is False else {})
@@ -493,7 +493,7 @@ def _end_of(prompt: OpenPrompt, document: Mapping[str, Any]) -> Command:
 
 
 def failure_of(error: CtlError) -> tuple[int, str, dict[str, Any]]:
-    """What an error of the daemon, or of reaching it, is in JSON-RPC."""
+    """Returns an error of the daemon, or of reaching it, in the form of JSON-RPC."""
     code, message = _failure(error.code, str(error))
     details = error.details if isinstance(error, ApiError) else {}
     return code, message, {"code": error.code} | ({"details": details} if details else {})

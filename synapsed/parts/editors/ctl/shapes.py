@@ -1,4 +1,4 @@
-"""What an editor's requests must look like. What is wrong is told with its place (`prompt[2].uri`). Pure."""
+"""Validation of an editor's requests. Errors have their place (`prompt[2].uri`). Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,12 +16,12 @@ class RequestRefused(Exception):
 
 
 def wrong(place: str, why: str) -> RequestRefused:
-    """What is said of a parameter that is not as it must be."""
+    """Returns the error for a wrong parameter."""
     return RequestRefused(INVALID_PARAMS, f"{place}: {why}", {"path": place})
 
 
 def text(params: Mapping[str, Any], name: str, place: str = "") -> str:
-    """The text under `name`. Raises RequestRefused if that is no text, or an empty one."""
+    """Returns the text under `name`. Raises RequestRefused if that is no text, or an empty one."""
     value = params.get(name)
     if not isinstance(value, str) or not value:
         raise wrong(f"{place}{name}", "must be a text that is not empty")
@@ -33,7 +33,7 @@ def optional_text(params: Mapping[str, Any], name: str, place: str = "") -> str 
 
 
 def folder(params: Mapping[str, Any], name: str = "cwd") -> str:
-    """An absolute path. Raises RequestRefused."""
+    """Returns an absolute path. Raises RequestRefused."""
     path = text(params, name)
     if not path.startswith("/") or "\0" in path:
         raise wrong(name, f"must be an absolute path, not {shown(path)!r}")
@@ -41,7 +41,7 @@ def folder(params: Mapping[str, Any], name: str = "cwd") -> str:
 
 
 def protocol(params: Mapping[str, Any]) -> int:
-    """The version of the protocol that the editor speaks. Raises RequestRefused."""
+    """Returns the version of the protocol that the editor speaks. Raises RequestRefused."""
     version = params.get("protocolVersion")
     if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= 65535:
         raise wrong("protocolVersion", "must be a number from 0 to 65535")
@@ -49,7 +49,7 @@ def protocol(params: Mapping[str, Any]) -> int:
 
 
 def opens_terminals(params: Mapping[str, Any]) -> bool:
-    """Whether the editor can run a sign-in in a terminal; older ones say so in `_meta`."""
+    """Returns True if the editor can run a sign-in in a terminal; older ones say so in `_meta`."""
     able = params.get("clientCapabilities")
     able = able if isinstance(able, dict) else {}
     auth, meta = able.get("auth"), able.get("_meta")
@@ -59,7 +59,7 @@ def opens_terminals(params: Mapping[str, Any]) -> bool:
 
 
 def blocks(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of a prompt, each an object. Raises RequestRefused."""
+    """Returns the blocks of a prompt, each an object. Raises RequestRefused."""
     given = params.get("prompt")
     if not isinstance(given, list) or not given:
         raise wrong("prompt", "must be an array of content blocks that is not empty")
@@ -70,7 +70,7 @@ def blocks(params: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def outcome(answer: Any) -> str | None:
-    """The id of the option that was chosen for a permission; None where none was."""
+    """Returns the id of the option that was chosen for a permission; None if there was none."""
     told = answer.get("outcome") if isinstance(answer, dict) else None
     if not isinstance(told, dict) or told.get("outcome") != "selected":
         return None

@@ -1,4 +1,4 @@
-"""Tool calls of an agent's program, as an editor shows them: by what a call was given, whichever program made it.
+"""Tool calls of an agent's program, as an editor shows them: by a call's input, for any program.
 
 Pure.
 """
@@ -12,10 +12,10 @@ TITLE_MAX = 200
 """Characters of a tool call's title."""
 
 OPEN_MAX = 256
-"""Calls that have begun and of which no end was told: the oldest is forgotten."""
+"""Most unfinished calls: beyond that the oldest is forgotten."""
 
 OUTPUT_MAX = 8000
-"""Characters of what a call gave back, as text."""
+"""Characters of a call's output, as text."""
 
 _KINDS = (
     ("execute", ("bash", "shell", "exec", "command", "terminal")),
@@ -27,10 +27,10 @@ _KINDS = (
     ("read", ("read", "view", "open")),
     ("think", ("think", "plan", "todo", "task")),
 )
-"""What a tool does, by words that its name has in it: the protocol's kinds, the first that fits."""
+"""Kind of a tool, by words in its name: the protocol's kinds, the first that fits."""
 
 _ABOUT = ("command", "cmd", "file_path", "filePath", "absolute_path", "path", "pattern", "query", "url", "description")
-"""What a call is about, by names that programs give it, the most telling first."""
+"""Subject of a call, by programs' names of fields, the most useful first."""
 
 _PATHS = ("file_path", "filePath", "absolute_path", "path", "filename")
 _OLD = ("old_string", "oldString", "old_str", "old_text")
@@ -47,21 +47,21 @@ class EditorCalls:
     def __init__(self, cwd: str) -> None:
         self._cwd = cwd
         self._open: dict[str, str] = {}
-        """What began and has not ended: the task, by the call's id."""
+        """Unfinished calls: the task, by the call's id."""
         self._diffs: set[str] = set()
-        """The newest turn's changes, if they were told."""
+        """Changes of the newest turn, if they were sent."""
 
     def only_open(self, task: str | None) -> str | None:
-        """The call of `task` that is under way, where that is one alone: what its program asks about."""
+        """Returns the unfinished call of `task`, if it is the only one: its program's question is about it."""
         found = [call for call, of in self._open.items() if of == (task or "")]
         return found[0] if len(found) == 1 else None
 
     def end(self, task: str) -> None:
-        """The task is over: what of it is still open will not be told of."""
+        """Drops the unfinished calls of a task that is over."""
         self._open = {call: of for call, of in self._open.items() if of != task}
 
     def updates(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """What an editor is told of a `toolExecution`."""
+        """Yields the updates for a `toolExecution`."""
         data, task = event["data"], event.get("task") or ""
         call = str(data.get("call_id") or id_for("call", event.get("id"), task))
         given = data.get("input")
@@ -81,7 +81,7 @@ class EditorCalls:
             yield {"sessionUpdate": "tool_call_update", "toolCallId": call, **done}
 
     def told(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """What an editor is told of a `plan`, or of the `diff` of a turn."""
+        """Yields the updates for a `plan`, or for the `diff` of a turn."""
         data = event["data"]
         if event["event"] == "plan" and isinstance(data.get("steps"), list):
             steps = [step for step in data["steps"] if step.get("text")]
@@ -114,7 +114,7 @@ class EditorCalls:
 
 
 def kind_of(name: str) -> str:
-    """The protocol's kind of a tool of this name."""
+    """Returns the protocol's kind of a tool of this name."""
     lowered = name.lower()
     return next((kind for kind, words in _KINDS if any(word in lowered for word in words)), "other")
 
@@ -126,7 +126,7 @@ def title(name: str, given: Mapping[str, Any]) -> str:
 
 
 def plan_of(given: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The steps of a plan that a call keeps; empty for any other call."""
+    """Returns the steps of a plan that a call keeps; empty for any other call."""
     steps: list[Any] = next((given[name] for name in _STEPS if isinstance(given.get(name), list)), [])
     found = []
     for step in steps:

@@ -1,7 +1,7 @@
-"""What an editor is told of one task: its text as it comes, and in the end exactly what the agent said. Pure.
+"""Updates about one task for an editor: its text as it comes, and in the end exactly the agent's answer. Pure.
 
-Text is only ever added: what was said of a message is the beginning of what follows, or the message comes whole under
-another id. Blanks at the end of what is there so far wait for what follows them, since a screen does not show them.
+Text is only ever added: a sent text is the beginning of the following one, or the message comes whole under another id.
+Blanks at the end of the present text wait for the next word, since a screen does not show them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ from synapsed.parts.editors.ctl.order import TurnOrder
 
 ANSWER = "answer"
 _BLOCKS = f"{ANSWER}."
-"""Ids of the artifacts that the answer, which is told whole, is made of."""
+"""Ids of the artifacts that are pieces of the answer, which is sent whole."""
 
 SYSTEM = "synapse-system"
-"""The sender of what agents are told at their start."""
+"""Sender of the instructions for agents at their start."""
 
 
 class _Said:
-    """One message: `whole` as the daemon has told it, `said` of it here, under `message_id`."""
+    """One message: `whole` as the daemon has it, `said` as far as it was sent, under `message_id`."""
 
     __slots__ = ("message_id", "said", "whole")
 
@@ -40,14 +40,14 @@ class Turn:
         self._over = False
 
     def asked(self, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """What the task's message is, for an editor that has not sent it."""
+        """Yields the task's message, for an editor that has not sent it."""
         sender = (document.get("metadata") or {}).get("sender") or {}
         meta = {"task": self.task} | ({"sender": sender["sender_id"]} if sender.get("sender_id") else {})
         words = text_of((document.get("message") or {}).get("parts") or [])
         return chunks("user_message_chunk", words, id_for(self.task, "user"), meta)
 
     def piece(self, told: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """What follows from an `artifact` of the task's stream; nothing once the task is over."""
+        """Yields updates for an `artifact` of the task's stream; none once the task is over."""
         if self._over:
             return iter(())
         artifact = told["artifact"]
@@ -55,7 +55,7 @@ class Turn:
         return self._artifact(artifact, append=bool(told.get("append")), last=last, exact=False)
 
     def end(self, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """What is left to say of a task that is over."""
+        """Yields the rest of a task that is over."""
         if not self._over:
             self._over = True
             for artifact in document.get("artifacts") or []:
@@ -81,7 +81,7 @@ class Turn:
         yield from chunks("agent_message_chunk", piece, message.message_id)
 
     def _message(self, name: str, text: str) -> _Said:
-        """The message of an artifact. What was told as the answer and has turned out to be an earlier message is it."""
+        """Returns the message of an artifact. An earlier message that was first sent as the answer is found again."""
         found = self._messages.get(name)
         if found is None:
             answer = self._messages.get(ANSWER)
@@ -93,21 +93,21 @@ class Turn:
         return found
 
     def _next_id(self, name: str) -> str:
-        """The first message is called by the task's own id."""
+        """Returns the next id; the first message has the task's own id."""
         self._number += 1
         return self.task if self._number == 1 else id_for(self.task, name, self._number)
 
 
 def is_shown(document: Mapping[str, Any]) -> bool:
-    """Whether a task is a turn that a person would look at: not what the agent is told at its start, and not one that
-    it has itself made for a reply."""
+    """Returns True if a task is a turn for a person to see: not the instructions at the agent's start, and not a task
+    of its own for a reply."""
     metadata = document.get("metadata") or {}
     sender = metadata.get("sender") or {}
     return metadata.get("direction") != "outgoing" and sender.get("sender_id") != SYSTEM
 
 
 def seen(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A turn that a person has typed at the agent's terminal (`turnSeen`)."""
+    """Yields a turn that a person has typed at the agent's terminal (`turnSeen`)."""
     data, place = event["data"], ("turn", event.get("agent"), event.get("id"))
     if isinstance(data.get("text"), str):
         yield from chunks("user_message_chunk", data["text"], id_for(*place, "user"), {"terminal": True})

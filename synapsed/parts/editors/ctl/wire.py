@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, a message in each line: bytes in, messages out, and what to answer to anything else. Pure."""
+"""JSON-RPC 2.0, a message in each line: bytes in, messages out, and errors for all other input. Pure."""
 
 import json
 from typing import Any, Final, NamedTuple, NoReturn
@@ -16,14 +16,14 @@ LINE_MAX = 15 * 1024 * 1024
 """Bytes of a line: the largest message that the daemon takes (10 MB), with its files in base64."""
 
 SHOWN_MAX = 200
-"""Characters of somebody else's text in an error."""
+"""Characters of foreign text in an error."""
 
 type Id = str | int | float | None
 type Message = RpcRequest | RpcNotification | RpcResponse | Wrong
 
 
 class RpcRequest(NamedTuple):
-    """`params` is an object; whoever leaves it out means an empty one."""
+    """A request. `params` is an object; a missing one means an empty one."""
 
     id: Id
     method: str
@@ -36,7 +36,7 @@ class RpcNotification(NamedTuple):
 
 
 class RpcResponse(NamedTuple):
-    """What the editor answers to a request of ours: a result, or an error."""
+    """Answer of the editor to a request of ours: a result, or an error."""
 
     id: Id
     result: Any
@@ -44,13 +44,13 @@ class RpcResponse(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A line that is no message; `reply` says so to whoever has sent it."""
+    """A line that is no message; `reply` says so to its sender."""
 
     reply: dict[str, Any]
 
 
 class LineCutter:
-    """Cuts a stream into lines. One of more than `LINE_MAX` bytes is passed over, and comes as None."""
+    """Cuts a stream into lines. One of more than `LINE_MAX` bytes is skipped, and comes as None."""
 
     def __init__(self, line_max: int = LINE_MAX) -> None:
         self._line_max = line_max
@@ -59,7 +59,7 @@ class LineCutter:
         self._passing = False
 
     def feed(self, chunk: bytes) -> list[bytes | None]:
-        """The lines that `chunk` completes, without their ends; empty ones are left out."""
+        """Returns the lines that `chunk` completes, without their ends; empty ones are left out."""
         *ended, rest = chunk.split(b"\n")
         found = [self._end(piece) for piece in ended]
         self._hold(rest)
@@ -81,7 +81,7 @@ class LineCutter:
 
 
 def read(line: bytes | None) -> Message:
-    """The message in one line (None: in one that was too long)."""
+    """Returns the message in one line (None: in one that was too long)."""
     if line is None:
         return Wrong(failure(None, PARSE_ERROR, f"a line has more than {LINE_MAX} bytes"))
     try:
@@ -133,12 +133,12 @@ def notice(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """The line of a message, in ASCII: half of a surrogate pair, which a text may have in it, has no UTF-8."""
+    """Returns the line of a message, in ASCII: half of a surrogate pair, which a text may have in it, has no UTF-8."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
 def shown(text: str) -> str:
-    """The beginning of somebody else's text."""
+    """Returns the beginning of a foreign text."""
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
 
 

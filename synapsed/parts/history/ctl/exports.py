@@ -1,4 +1,4 @@
-"""What was said and done, in the forms in which it is given on: a transcript, CSV, markdown."""
+"""Export formats of the history: a transcript, CSV, markdown."""
 
 import csv
 import io
@@ -19,12 +19,13 @@ _FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _KEPT_HERE = "only the beginning is kept in the history"
 
 type Names = Mapping[str, str]
-"""Of agents, by their ids."""
+"""Names of agents, by their ids."""
 
 
 def as_csv(items: Iterable[Mapping[str, Any]]) -> str:
-    """With a line of headings. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula, also what an
-    agent wrote, in full width too, and behind characters that nobody sees: such a cell has an apostrophe before it."""
+    """Returns CSV with a line of headings. A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a
+    formula, also in an agent's text, in full width too, and after invisible characters: such a cell gets an apostrophe
+    before it."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
@@ -33,12 +34,12 @@ def as_csv(items: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_transcript(items: Iterable[Mapping[str, Any]], names: Names) -> str:
-    """For a person who reads it in a terminal."""
+    """Returns a transcript for reading in a terminal."""
     return "\n".join(f"{_heading(item, names)}\n{_indented(item)}" for item in items)
 
 
 def as_markdown(items: Sequence[Mapping[str, Any]], names: Names, *, title: str) -> str:
-    """A document of one section for each."""
+    """Returns a document with one section for each."""
     parts = [f"# {one_line(title)}"]
     for item in items:
         parts.append(f"## {_heading(item, names)}")
@@ -63,7 +64,7 @@ def _indented(item: Mapping[str, Any]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """As code, within a fence that the text does not end."""
+    """Returns the text as code, in a fence that the text does not end."""
     longest = max((len(fence) for fence in _FENCE.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"

@@ -1,4 +1,4 @@
-"""`synapsectl history [QUERY]`: what was said and done, searched, counted, exported."""
+"""`synapsectl history [QUERY]`: searches, counts and exports messages, answers and tool calls."""
 
 import argparse
 from typing import Any
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _items(ctx: CommandContext, asked: dict[str, Any], limit: int, *, whole: bool) -> list[dict[str, Any]]:
-    """Newest first."""
+    """Returns the items, newest first."""
     items: list[dict[str, Any]] = []
     query = {**asked, **({"text": 1} if whole else {})}
     complete = True

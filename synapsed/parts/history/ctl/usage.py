@@ -1,4 +1,4 @@
-"""`synapsectl usage`: what turns have used, where programs tell it."""
+"""`synapsectl usage`: usage of turns, if programs report it."""
 
 import argparse
 from typing import Any
@@ -66,7 +66,7 @@ def _figures(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _cost(row: dict[str, Any]) -> str:
-    """With the number of turns that it is of, where not all of them told theirs."""
+    """Returns the cost, with the number of its turns if not all of them reported theirs."""
     if row["cost_usd"] is None:
         return "-"
     return f"${row['cost_usd']:.4f}" + (f" (of {row['priced']} turns)" if row["priced"] < row["turns"] else "")

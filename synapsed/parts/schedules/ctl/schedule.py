@@ -49,8 +49,8 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
 
 
 def _at(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Returns the time that `words` begin with, and the message behind it: a person may have left the quotes out, and
-    a part of the time is no message. The daemon says whether it is a time."""
+    """Returns the time that `words` begin with, and the message after it: a person may have left the quotes out, and a
+    part of the time is no message. The daemon decides if it is a time."""
     if len(words) > _CRON_FIELDS and all(map(_CRON.fullmatch, words[:_CRON_FIELDS])):
         return " ".join(words[:_CRON_FIELDS]), list(words[_CRON_FIELDS:])
     if " " in words[0]:  # in quotes
@@ -117,13 +117,13 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _where(one: dict[str, Any]) -> str:
-    """The zone, where it does not stand in the time."""
+    """Returns the zone, if it is not in the time."""
     zone = one["zone"]
     return f" {zone}" if zone is not None and not one["at"].upper().endswith(zone.upper()) else ""
 
 
 def _day(at: str) -> str:
-    """A time in its own zone, as people write it."""
+    """Returns a time in its own zone, as people write it."""
     try:
         return f"{datetime.fromisoformat(at):%a %Y-%m-%d %H:%M %z}"
     except ValueError:

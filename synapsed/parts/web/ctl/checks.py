@@ -1,4 +1,4 @@
-"""Looks whether the page is served over TLS, where it is to be."""
+"""Checks that the page is served over TLS, if it is configured."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from synapsectl.service.settings import ServiceSettings
 
 
 def look(ctx: CommandContext, settings: ServiceSettings) -> Iterator[Finding]:
-    """Yields nothing where no daemon answers: it has a line of its own."""
+    """Yields nothing if no daemon answers: that has a line of its own."""
     listen = settings.api.get("tls_listen")
     if listen is None:
         return

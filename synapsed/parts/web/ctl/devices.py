@@ -1,4 +1,4 @@
-"""`synapsectl devices list|remove`: what was paired with `synapsectl web`."""
+"""`synapsectl devices list|remove`: devices that were paired with `synapsectl web`."""
 
 import argparse
 from typing import Any

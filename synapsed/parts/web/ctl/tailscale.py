@@ -9,9 +9,10 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import NotAllowed, NotInstalled
 
 PATIENCE_S = 60.0
-"""For `tailscale serve`, which gets a certificate the first time, and waits where somebody has to allow it first."""
+"""Seconds for `tailscale serve`, which gets a certificate the first time, and waits if a person has to allow it
+first."""
 SAID_MAX = 500
-"""Characters of what tailscale says that are told on."""
+"""Characters of tailscale's output that are passed on."""
 
 NOT_RUNNING = {
     "NeedsLogin": "tailscale is not logged in: 'tailscale up'",
@@ -20,12 +21,12 @@ NOT_RUNNING = {
     "NoState": "tailscale has not started yet: try again, or 'tailscale up'",
     "Starting": "tailscale has not started yet: try again, or 'tailscale up'",
 }
-"""By what `tailscale status --json` calls the state of its service."""
+"""Advice by the state in `tailscale status --json`."""
 
 
 def serve(ctx: CommandContext) -> str:
-    """Have it bring requests to the daemon's main listener, and the daemon take them; gives the name. Raises
-    NotInstalled, NotAllowed with what tailscale said. What only the tailnet reaches stays so: no funnel is opened."""
+    """Makes tailscale bring requests to the daemon's main listener, and the daemon take them; returns the name. Raises
+    NotInstalled, NotAllowed with tailscale's message. Only the tailnet can reach it: no funnel is opened."""
     program = shutil.which("tailscale", path=ctx.environ.get("PATH"))
     if program is None:
         raise NotInstalled("there is no 'tailscale' in PATH: install it, and 'tailscale up'")
@@ -41,7 +42,7 @@ def serve(ctx: CommandContext) -> str:
 
 
 def _name(status: str) -> str:
-    """Raises NotAllowed with what is to be done where tailscale does not run, or gives no certificate."""
+    """Returns the name. Raises NotAllowed with advice if tailscale does not run, or gives no certificate."""
     try:
         told: Any = json.loads(status)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`synapsectl token create|list|revoke`: tokens for scripts, which may some things only."""
+"""`synapsectl token create|list|revoke`: tokens for scripts, with limited rights."""
 
 import argparse
 from typing import Any
@@ -56,7 +56,7 @@ def _revoke(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def rights_in(text: str) -> list[str]:
-    """The words of `--rights`. Raises UsageError for a word that is no right."""
+    """Returns the words of `--rights`. Raises UsageError for a word that is no right."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words or (unknown := [word for word in words if word not in RIGHTS]):
         wrong = repr(unknown[0]) if words else "nothing"

@@ -1,4 +1,4 @@
-"""The verbs of the page, and of who is let in."""
+"""The verbs of the page, and of its visitors."""
 
 from synapsectl.verbs import DAEMON, Verb
 

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.tailscale:
         serve(ctx)
     opener = None if args.phone or args.json or args.no_open else _opener(ctx)
-    # What an opener and a browser are given, every user of this machine can read (`ps`).
+    # Every user of this machine can read the arguments of an opener and a browser (`ps`).
     body: dict[str, Any] = {"rights": rights, "here": opener is not None} | ({"name": args.name} if args.name else {})
     made = ctx.client.post("/control/web/code", body)
     addresses = [f"{address}#code={made['code']}" for address in made["addresses"]]
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _certificate_of(address: str, made: dict[str, Any]) -> dict[str, str] | None:
-    """The daemon's own certificate, if it is what this address shows."""
+    """Returns the daemon's own certificate, if this address uses it."""
     own: dict[str, str] | None = made.get("certificate")
     return own if own is not None and _origin(address) == _origin(own["download"]) else None
 
@@ -78,8 +78,8 @@ def _origin(address: str) -> tuple[str, str]:
 
 
 def qr_rows(address: str) -> list[str]:
-    """The QR code, in half blocks that every terminal has, and in colours of its own: those of a terminal with a light
-    ground would turn light and dark round, and few cameras read that."""
+    """Returns the QR code, in half blocks that every terminal has, and in colours of its own: those of a terminal with
+    a light background would be inverted, and few cameras read that."""
     import segno
 
     drawn = io.StringIO()
@@ -103,7 +103,7 @@ def _show(ctx: CommandContext, address: str, certificate: dict[str, str] | None)
 
 
 def _opener(ctx: CommandContext) -> str | None:
-    """The program that opens addresses; None without one, or without a desktop on which to see it."""
+    """Returns the program that opens addresses; None without one, or without a desktop on which to see it."""
     seen = any(ctx.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME")) or _has_desktop()
     found = (shutil.which(name, path=ctx.environ.get("PATH")) for name in OPENERS)
     return next((each for each in found if each), None) if seen else None
@@ -131,13 +131,14 @@ def _open(ctx: CommandContext, address: str, opener: str | None) -> int:
 
 
 def _is_looked_up() -> bool:
-    """Whether the daemon knows whose connection it is that brings a code, so that it is of no use to other users."""
+    """Returns True if the daemon recognises the connection that brings a code, so that the code is of no use to other
+    users."""
     return sys.platform == "linux"
 
 
 def _redirect(ctx: CommandContext, address: str) -> str:
-    """The address of a file, nobody else's to read, that leads a browser there. (On Linux a browser in a sandbox of its
-    own could not read it.) Raises CtlError."""
+    """Returns the address of a file, readable only by the user, that leads a browser there. (On Linux a browser in a
+    sandbox of its own could not read it.) Raises CtlError."""
     from synapsectl.service.files import WantedFile
 
     file = ctx.paths.run / "web.html"
@@ -151,7 +152,7 @@ def _has_desktop() -> bool:
 
 
 def _reachable(addresses: list[str]) -> str:
-    """The first that another device may reach. Raises UsageError if no such address exists."""
+    """Returns the first address that another device may reach. Raises UsageError if no address is reachable."""
     for address in addresses:
         if not _is_local(address):
             return address
@@ -162,7 +163,8 @@ def _reachable(addresses: list[str]) -> str:
 
 
 def _local(addresses: list[str]) -> str:
-    """The one of this machine, which needs no certificate; else the first. Raises NotInstalled for an empty list."""
+    """Returns the address on this machine, which needs no certificate; else the first. Raises NotInstalled for an empty
+    list."""
     if not addresses:
         raise NotInstalled("the daemon listens at no address: 'synapsectl doctor' says why")
     return next((address for address in addresses if _is_local(address)), addresses[0])

@@ -1,9 +1,9 @@
-"""A repository apart from its own configuration and hooks: what an agent may have written there runs nothing.
+"""A repository apart from its own configuration and hooks, so that nothing runs that an agent may have written there.
 
 git runs commands that its configuration names in many places (`RUNS`), and there will be more. So a command that looks
-at files or changes something is given a folder in place of the repository's common one (`GIT_COMMON_DIR`): links to
-all that is in it, but no hooks, and a configuration with those settings alone that are known to be data (`DATA`). It is
-a copy: nothing can be written into it meanwhile. What the person's own configuration says counts as ever.
+at files or changes something gets a folder in place of the repository's common one (`GIT_COMMON_DIR`): links to all its
+files, but no hooks, and a configuration with only the settings that are known to be data (`DATA`). It is a copy:
+nothing can be written into it meanwhile. The person's own configuration is valid as ever.
 """
 
 import os
@@ -25,8 +25,8 @@ DATA = re.compile(
     r"|remote\..*\.(url|fetch)|lfs\.url",
     re.DOTALL,
 )
-"""Settings of a repository that name no command, and say how its files are compared and checked out. `lfs` and `remote`
-are for the program of a filter that the person has configured."""
+"""Settings of a repository that name no command, and control how its files are compared and checked out. `lfs` and
+`remote` are for the program of a filter that the person has configured."""
 
 RUNS = re.compile(
     r"filter\..*\.(clean|smudge|process)|merge\..*\.driver|diff\.(external|.*\.(command|textconv))"
@@ -37,11 +37,11 @@ RUNS = re.compile(
     r"|extensions\.partialclone|include(if)?\..*path|tar\..*\.command|interactive\.difffilter|trailer\..*\.(command|cmd)",
     re.DOTALL,
 )
-"""Settings that have git run a command, read another file of settings, or fetch what is missing; for people to be told
-of: nothing is allowed because it is not among them."""
+"""Settings that make git run a command, read another file of settings, or fetch missing objects; for messages to
+people: a setting is not allowed just because it is missing here."""
 
 MERGING = re.compile(r"filter\.|merge\.|core\.(hookspath|fsmonitor)$|hook\.|gpg\.|extensions\.partialclone$", re.DOTALL)
-"""Those of `RUNS` that a merge can run; of a partial clone it fetches what is missing."""
+"""Settings of `RUNS` that a merge can run; for a partial clone it fetches missing objects."""
 
 FILTERS = re.compile(r"filter\.", re.DOTALL)
 
@@ -57,7 +57,7 @@ _THEIRS = frozenset({"system", "global", "command"})
 
 
 class Setting(NamedTuple):
-    """`value` is None where there is only its name, which means true."""
+    """A setting. `value` is None if there is only its name, which means true."""
 
     scope: str
     key: str
@@ -65,7 +65,7 @@ class Setting(NamedTuple):
 
     @property
     def of_the_repository(self) -> bool:
-        """It stands in a file that the repository has, or names: an agent may have written it."""
+        """True if it stands in a file that the repository has, or names: an agent may have written it."""
         return self.scope not in _THEIRS
 
     @property
@@ -84,14 +84,14 @@ def settings(told: bytes) -> list[Setting]:
 
 
 def commands(found: Iterable[Setting], wanted: re.Pattern[str] = RUNS) -> dict[str, str]:
-    """The repository's own settings that have git run something, those of them that are `wanted`."""
+    """Returns the repository's own settings that make git run something, those of them that are `wanted`."""
     own = ((each.key, each.value) for each in found if each.of_the_repository and each.value)
     return {key: value for key, value in own if RUNS.fullmatch(key) and wanted.match(key)}
 
 
 @contextmanager
 def apart(common: Path, found: Iterable[Setting]) -> Iterator[Path]:
-    """A folder in place of `common`, for as long as one command takes."""
+    """Yields a folder in place of `common`, for as long as one command takes."""
     with TemporaryDirectory(prefix="synapsectl-") as name:
         folder = Path(name)
         for entry in common.iterdir():
@@ -103,7 +103,7 @@ def apart(common: Path, found: Iterable[Setting]) -> Iterator[Path]:
 
 
 def _written(setting: Setting) -> bytes:
-    """The setting as a file of settings has it."""
+    """Returns the setting in the form of a file of settings."""
     section, _, name = setting.key.rpartition(".")
     section, dot, inner = section.partition(".")
     head = f"[{section} {_quoted(inner)}]" if dot else f"[{section}]"

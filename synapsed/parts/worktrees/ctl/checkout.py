@@ -1,7 +1,8 @@
 """Worktrees: a folder and a branch of its own for an agent, beside the repository, so that several change it at once.
 
-`NAME` is the branch and the folder `<repository>.worktrees/NAME`. What it began from stands in the repository's
-configuration, `branch.NAME.synapsed-base`, which git removes with the branch. Nothing here knows of a daemon."""
+`NAME` is the branch and the folder `<repository>.worktrees/NAME`. The commit that it began from stands in the
+repository's configuration, `branch.NAME.synapsed-base`, which git removes with the branch. This module does not need a
+daemon."""
 
 import os
 import re
@@ -23,15 +24,16 @@ from synapsed.parts.worktrees.ctl.unsaved import changed_copies, half_done, inne
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 INCLUDE = ".worktreeinclude"
-"""File of the repository: which ignored files a worktree gets copies of, in the patterns of .gitignore."""
+"""File of the repository that names the ignored files of which a worktree gets copies, in the patterns of
+.gitignore."""
 SETUP_KEY = "synapsed.setup"
-"""Key of git's configuration: a shell's command line that makes a new worktree ready."""
+"""Key of git's configuration: a shell's command line that prepares a new worktree."""
 
 NO_COMMIT = "a repository of its own, without a commit"
 
 
 class WorkWouldBeLost(CtlError):
-    """What was asked for would remove work that is nowhere else."""
+    """The request would remove work that is nowhere else."""
 
     exit_code = REFUSED
     code = "WORK_WOULD_BE_LOST"
@@ -43,8 +45,8 @@ class SetupFailed(CtlError):
 
 
 class Worktree(NamedTuple):
-    """`head` is the commit that is checked out, None before the first; `base` the one that it began from, None where
-    this tool has not made it; `target` the branch that was checked out then."""
+    """A worktree. `head` is the commit that is checked out, None before the first; `base` the one that it began from,
+    None if this tool has not made it; `target` the branch that was checked out then."""
 
     name: str
     path: Path
@@ -73,11 +75,11 @@ class Repository:
         self.folder = self.main.folder.with_name(f"{self.main.folder.name}.worktrees")
 
     def worktrees(self) -> list[Worktree]:
-        """Those in `folder`."""
+        """Returns the worktrees in `folder`."""
         return [self._known(each) for each in self._listed() if Path(each["worktree"]).parent == self.folder]
 
     def find(self, name: str) -> Worktree:
-        """Raises UsageError for a name that no worktree has."""
+        """Returns the worktree. Raises UsageError for a name that no worktree has."""
         found = self.worktrees()
         for one in found:
             if one.name == name:
@@ -86,12 +88,13 @@ class Repository:
         raise UsageError(f"no worktree {name!r} in {self.folder}: {known}")
 
     def around(self, folder: Path) -> Worktree | None:
-        """The worktree that a folder is in."""
+        """Returns the worktree that a folder is in."""
         return next((one for one in self.worktrees() if folder.is_relative_to(one.path)), None)
 
     def add(self, name: str, base: str | None) -> tuple[Worktree, int]:
-        """Make it: its branch from `base`, else from what is checked out here, with copies of the ignored files that
-        `.worktreeinclude` names; also returns how many. Raises UsageError, GitRefused, and then there is nothing."""
+        """Makes a worktree: its branch from `base`, else from the present checkout, with copies of the ignored files
+        that `.worktreeinclude` names; also returns their number. Raises UsageError, GitRefused, and then nothing is
+        left."""
         check_name(name)
         start = self.commit(base)
         path = self.folder / name
@@ -109,7 +112,7 @@ class Repository:
             try:
                 return worktree, self._make(worktree, unfinished, lock)
             except BaseException as error:
-                with suppress(CtlError):  # what stays is cleared away by the next
+                with suppress(CtlError):  # the next call removes the rest
                     unfinished.clear()
                 if isinstance(error, OSError):
                     raise GitRefused(f"{path} was not made: {error.filename}: {error.strerror}") from None
@@ -134,7 +137,7 @@ class Repository:
         return copied
 
     def commit(self, base: str | None) -> str:
-        """The commit that a worktree begins from. Raises UsageError."""
+        """Returns the commit that a worktree begins from. Raises UsageError."""
         try:
             return self.here.line("rev-parse", "--verify", "--end-of-options", f"{base or 'HEAD'}^{{commit}}")
         except GitRefused:
@@ -144,7 +147,7 @@ class Repository:
             raise UsageError(told) from None
 
     def clear_away(self, name: str) -> bool:
-        """Clear away what is left of one that was half made or half removed; returns False if nothing was. Raises
+        """Removes the rest of a worktree that was half made or half removed; returns False if there was none. Raises
         CannotBeDeleted, GitRefused."""
         unfinished = self._unfinished(name)
         if not NAME.fullmatch(name) or not unfinished.exists:
@@ -157,15 +160,16 @@ class Repository:
         return Unfinished(self.main, self.folder, name)
 
     def _copy_included(self, tree: Path) -> int:
-        """Nothing is written over, nothing outside of the worktree is written, and a link is copied as a link."""
+        """Copies the included files: no file is overwritten, nothing outside of the worktree is written, and a link is
+        copied as a link."""
         source = self.here.folder
         return sum(_copy(source / name, tree / name, tree) for name in _included(self.here))
 
     def set_up(
         self, worktree: Worktree, command: str | None, environ: Mapping[str, str], allows: Callable[[str], bool]
     ) -> None:
-        """Run the command that makes it ready, once; what it prints goes to stderr. One that stands in the repository's
-        own configuration is run if it is allowed. Raises SetupFailed."""
+        """Runs the command that prepares it, once; its output goes to stderr. A command of the repository's own
+        configuration is run if it is allowed. Raises SetupFailed."""
         key = f"branch.{worktree.name}.synapsed-setup"
         if self._config(key) == "done":
             return
@@ -191,7 +195,7 @@ class Repository:
         self.here.ask("config", key, "done")
 
     def remove(self, worktree: Worktree, *, force: bool) -> str | None:
-        """Remove the folder, and its branch; returns the last commit. Raises WorkWouldBeLost, GitRefused,
+        """Removes the folder, and its branch; returns the last commit. Raises WorkWouldBeLost, GitRefused,
         CannotBeDeleted: then nothing was deleted, or `clear_away` goes on with it."""
         listed = self._listed()
         facts = next(each for each in listed if Path(each["worktree"]) == worktree.path)
@@ -217,8 +221,8 @@ class Repository:
         return worktree.head
 
     def merge(self, worktree: Worktree, allows: Callable[[Sequence[str]], bool]) -> int:
-        """Merge its branch into what is checked out here; returns git's exit code. Where the repository has hooks,
-        filters and the like of its own, they run if they are allowed. Raises WorkWouldBeLost, and what that does."""
+        """Merges its branch into the present checkout; returns git's exit code. If the repository has hooks, filters
+        and the like of its own, they run if they are allowed. Raises WorkWouldBeLost, and the errors of its steps."""
         if self.here.folder == worktree.path:
             raise UsageError(f"this is the worktree {worktree.name} itself: merge it from the checkout that takes it")
         if worktree.path.is_dir():
@@ -256,7 +260,8 @@ class Repository:
             raise WorkWouldBeLost(f"{worktree.name} is in the middle of something ({half}); {advice}")
 
     def _keep_inside(self, worktree: Worktree, again: str) -> None:
-        """What git does not look at in a checkout: other worktrees, repositories and ignored files that matter."""
+        """Checks for work that git ignores in a checkout: other worktrees, repositories and ignored files that
+        matter."""
         git = Git(worktree.path)
         inside = [path for each in self._listed() if (path := Path(each["worktree"])).is_relative_to(worktree.path)]
         if other := next((path for path in inside if path != worktree.path), None):
@@ -273,7 +278,7 @@ class Repository:
         return self.main.says("show-ref", "--verify", "--quiet", f"refs/heads/{name}")
 
     def _listed(self) -> list[dict[str, str]]:
-        """Every worktree of the repository, this one and the first among them, by what git tells of each."""
+        """Returns every worktree of the repository, this one and the first among them, as git lists them."""
         told = os.fsdecode(self.here.ask("worktree", "list", "--porcelain", "-z"))
         blocks = (block.split("\0") for block in told.split("\0\0"))
         found = [dict(line.partition(" ")[::2] for line in block if line) for block in blocks]
@@ -290,25 +295,25 @@ class Repository:
 
 
 def check_name(name: str) -> None:
-    """Raises UsageError for what is no plain name of a branch and of a folder."""
+    """Raises UsageError if it is no plain name for a branch and a folder."""
     if not NAME.fullmatch(name) or ".." in name or name.endswith((".lock", ".")):
         raise UsageError(f"--worktree: {name!r} is no name of letters, digits, '.', '_' and '-', at most 100 of them")
 
 
 def ahead(git: Git, base: str) -> int:
-    """Commits since `base`."""
+    """Returns the number of commits since `base`."""
     return int(git.line("rev-list", "--count", f"{base}..HEAD"))
 
 
 class ShownChanges(NamedTuple):
-    """`diff` is what git prints; `unseen` says of each path that cannot be shown, why."""
+    """`diff` is git's output; `unseen` has the reason for each path that cannot be shown."""
 
     diff: bytes
     unseen: list[str]
 
 
 def changes(git: Git, base: str | None, *, stat_only: bool = False) -> ShownChanges:
-    """What has changed since `base`, else since the last commit: committed or not, with files that git does not know
+    """Returns the changes since `base`, else since the last commit: committed or not, with files that git does not know
     yet. The checkout's own index is not touched."""
     base = base or _last(git)
     options = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", *(["--stat"] if stat_only else [])]
@@ -345,7 +350,8 @@ def _why_unread(path: Path) -> str | None:
 
 
 def base_of(git: Git, worktree: Worktree | None) -> str | None:
-    """Where its changes begin: what it shares with the branch that it came from, else its first commit."""
+    """Returns the commit where its changes begin: the common one with the branch that it came from, else its first
+    commit."""
     if worktree is None or worktree.base is None:
         return None
     for ref in (worktree.target, worktree.base):
@@ -362,7 +368,7 @@ def _last(git: Git) -> str:
 
 
 def _included(git: Git) -> list[str]:
-    """Ignored files of the checkout that its `.worktreeinclude` names."""
+    """Returns the ignored files of the checkout that its `.worktreeinclude` names."""
     if not (git.folder / INCLUDE).is_file():
         return []
     matching = git.names("ls-files", "-z", "--others", "--ignored", f"--exclude-from={git.folder / INCLUDE}")
@@ -371,7 +377,7 @@ def _included(git: Git) -> list[str]:
 
 
 def _copy(source: Path, target: Path, root: Path) -> bool:
-    """Whether it was copied. A tracked link among the folders on its way must not lead out of the worktree."""
+    """Returns True if it was copied. A tracked link among the folders on its way must not lead out of the worktree."""
     if os.path.lexists(target):
         return False
     for folder in reversed([each for each in target.parents if each.is_relative_to(root) and each != root]):

@@ -1,4 +1,4 @@
-"""`synapsectl diff AGENT`: what has changed in the folder of an agent."""
+"""`synapsectl diff AGENT`: the changes in the folder of an agent."""
 
 import argparse
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""The git program, asked by this tool: without what a shell's variables or a repository's hooks would make of it.
+"""Runs the git program for this tool, without the effects of a shell's variables or a repository's hooks.
 
-An agent may write to the repository that it works in, so nothing is run that stands there: a command that looks at
-files or changes something is run apart from the repository's configuration and hooks (`apart`), nothing is fetched,
-and git is asked about no submodule, which has a configuration of its own."""
+An agent may write to the repository that it works in, so no command in it is run: a git command that looks at files or
+changes something is run apart from the repository's configuration and hooks (`apart`), nothing is fetched, and git is
+asked about no submodule, which has a configuration of its own."""
 
 import os
 import re
@@ -65,16 +65,16 @@ class Git:
         return done.stdout
 
     def line(self, *arguments: str) -> str:
-        """One line of text. Raises GitRefused."""
+        """Returns one line of text. Raises GitRefused."""
         return os.fsdecode(self.ask(*arguments)).rstrip("\n")
 
     def names(self, *arguments: str, stdin: bytes | None = None, index: Path | None = None, good: int = 0) -> list[str]:
-        """Paths, of a command that ends each with a NUL. Raises GitRefused."""
+        """Returns paths, from a command that ends each with a NUL. Raises GitRefused."""
         told = self.ask(*arguments, stdin=stdin, index=index, good=good)
         return [os.fsdecode(one) for one in told.split(b"\0") if one]
 
     def copy_index(self, folder: Path) -> Path:
-        """Copy the checkout's index into `folder`, if there is one; returns where it is, for `index` of `ask`."""
+        """Copies the checkout's index into `folder`, if there is one; returns its path, for `index` of `ask`."""
         index = Path(self.line("rev-parse", "--path-format=absolute", "--git-path", "index"))
         copied = folder / "index"
         if index.exists():
@@ -82,29 +82,30 @@ class Git:
         return copied
 
     def closed_folders(self) -> list[str]:
-        """Folders with files that git would not know, if it could look into them, and why it cannot."""
+        """Returns folders with files that git would not know, if it could look into them, with the reason why it
+        cannot."""
         done = self._run(("ls-files", "--others", "--exclude-standard"), _environment(), None)
         found = (CLOSED.fullmatch(line) for line in done.stderr.decode("utf-8", "surrogateescape").splitlines())
         return [f"{each[1]} ({each[2]})" for each in found if each]
 
     def says(self, *arguments: str) -> bool:
-        """Whether it ends well."""
+        """Returns True if it ends well."""
         return self._run(arguments, _environment(), None).returncode == 0
 
     def settings(self) -> list[Setting]:
-        """All that count here, the person's and the repository's. Raises GitRefused."""
+        """Returns all settings here, the person's and the repository's. Raises GitRefused."""
         return settings(self.ask("config", "--list", "--show-scope", "--includes", "-z"))
 
     def merge_runs(self) -> list[str]:
-        """Returns what `git merge` would run of the repository's own: hooks, and settings that name a command."""
+        """Returns the repository's own commands that `git merge` would run: hooks, and settings that name a command."""
         folder = Path(self.line("rev-parse", "--path-format=absolute", "--git-common-dir")) / "hooks"
         hooks = sorted(name for name in MERGE_HOOKS if os.access(folder / name, os.X_OK))
         named = commands(self.settings(), MERGING)
         return [*(f"hook {name}" for name in hooks), *(f"{key} ({value})" for key, value in named.items())]
 
     def run(self, *arguments: str, its_own: bool) -> int:
-        """Let a person see what git does, on stderr; returns its exit code. With `its_own` it runs the hooks and all
-        else that the repository has."""
+        """Runs git with its output on stderr, for a person; returns its exit code. With `its_own` it runs the
+        repository's hooks and the like."""
         environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         with ExitStack() as stack:
             quiet: Sequence[str] = ("-c", "core.pager=cat")
@@ -115,7 +116,7 @@ class Git:
             return subprocess.run(command, env=environ, stdout=2, check=False).returncode
 
     def _persons_hooks(self) -> str:
-        """The folder of hooks that the person has for all repositories; a relative path means one in each."""
+        """Returns the folder of hooks that the person has for all repositories; a relative path means one in each."""
         found = [each.value or "" for each in self.settings() if each.key == HOOKS_PATH and each.of_all_repositories]
         return found[-1] if found and found[-1].startswith(("/", "~")) else os.devnull
 
@@ -142,7 +143,8 @@ class Git:
             raise GitRefused(f"git {arguments[0]} did not end within {TIMEOUT_S:g} s") from None
 
     def _apart(self, stack: ExitStack) -> dict[str, str]:
-        """Variables by which git is apart from the repository's configuration and hooks, until `stack` is closed."""
+        """Returns variables by which git is apart from the repository's configuration and hooks, until `stack` is
+        closed."""
         own, common = self.names_of("--git-dir", "--git-common-dir")
         place = stack.enter_context(apart(Path(common), self.settings()))
         tree = self.line("rev-parse", "--is-inside-work-tree") == "true"
@@ -155,7 +157,8 @@ class Git:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without GIT_DIR and the like, which a hook or an alias leaves behind: they would mean another repository."""
+    """Returns our environment without GIT_DIR and the like, which a hook or an alias leaves behind: they would mean
+    another repository."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     never = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_TERMINAL_PROMPT": "0"}
     return kept | never | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

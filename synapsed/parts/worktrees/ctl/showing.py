@@ -1,4 +1,4 @@
-"""What has changed in a checkout, for a terminal, a pipe or a script."""
+"""Changes of a checkout, for a terminal, a pipe or a script."""
 
 from synapsectl.colours import BOLD, CYAN, GREEN, RED, painted
 from synapsectl.context import CommandContext
@@ -9,11 +9,11 @@ from synapsed.parts.worktrees.ctl.checkout import Worktree, base_of, changes
 from synapsed.parts.worktrees.ctl.git import Git
 
 STYLES = (("diff ", BOLD), ("index ", BOLD), ("--- ", BOLD), ("+++ ", BOLD), ("@@", CYAN), ("+", GREEN), ("-", RED))
-"""How a line of a diff begins, and its colour: the first that fits."""
+"""Beginning of a diff's line, and its colour: the first that fits."""
 
 
 def show_changes(ctx: CommandContext, git: Git, worktree: Worktree | None, *, stat_only: bool, as_json: bool) -> int:
-    """Print them; a pipe gets the bytes as they are, for `git apply`."""
+    """Prints them; a pipe gets the bytes as they are, for `git apply`."""
     base = base_of(git, worktree)
     changed, unseen = changes(git, base, stat_only=stat_only)
     if as_json:

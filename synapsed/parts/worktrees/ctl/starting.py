@@ -14,12 +14,12 @@ from synapsed.parts.worktrees.ctl.git import Git
 from synapsed.parts.worktrees.ctl.unsaved import some, submodules
 
 MAY_RUN = (BadAnswer, MaybeAccepted, TimedOut)
-"""After these the daemon may have started the agent."""
+"""Errors after which the daemon may have started the agent."""
 
 
 @contextmanager
 def worktree_for(args: argparse.Namespace, ctx: CommandContext, folder: str) -> Iterator[str]:
-    """The same place as `folder` in the worktree, to start in. One that was made for an agent that is then not
+    """Returns the same place as `folder` in the worktree, to start in. One that was made for an agent that is then not
     started is removed again. Raises UsageError, GitRefused, CannotBeDeleted, SetupFailed."""
     check_name(args.worktree)
     repository = Repository(Path(folder))

@@ -1,9 +1,9 @@
-"""Worktrees that are half made or half removed: nothing of either is seen in their place.
+"""Worktrees that are half made or half removed, kept out of their final place.
 
 One is made in a folder of its own, `<repository>.worktrees/.NAME/NAME`, and renamed once it is whole; one that is to be
-removed is renamed to there first. So what is in that folder after a failure or a signal is no work: the next
-`start --worktree NAME` or `worktree remove NAME` clears it away. `branch` beside it has the commit of the branch that
-goes with it."""
+removed is renamed to there first. So the content of that folder after a failure or a signal is no work: the next `start
+--worktree NAME` or `worktree remove NAME` removes it. `branch` beside it has the commit of the branch that goes with
+it."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 class CannotBeDeleted(CtlError):
-    """Something in a worktree resists."""
+    """An entry of a worktree cannot be deleted."""
 
     exit_code = REFUSED
     code = "CANNOT_BE_DELETED"
@@ -46,8 +46,8 @@ class Unfinished:
 
     @contextmanager
     def held(self) -> Iterator[int]:
-        """Nobody else makes or removes it meanwhile, nor does a git that outlives its synapsectl, if it was given the
-        file descriptor. Raises GitRefused."""
+        """Holds the lock of the place, so that no other process makes or removes the worktree meanwhile, nor a git that
+        outlives its synapsectl, if it got the file descriptor. Raises GitRefused."""
         place = self.tree.parent
         fd = self._lock(place)
         try:
@@ -67,7 +67,7 @@ class Unfinished:
                 with suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(fd), place.stat()):
                         return fd
-                os.close(fd)  # whoever had it is done, and has removed it
+                os.close(fd)  # its last holder is done, and has removed it
         except BlockingIOError:
             os.close(fd)
             raise GitRefused(
@@ -77,17 +77,17 @@ class Unfinished:
             raise GitRefused(f"{place} cannot be made: {error.strerror}") from None
 
     def goes_with(self, commit: str | None) -> None:
-        """Note the branch of this name, at `commit`, which goes with the worktree; None: no branch goes."""
+        """Notes the branch of this name, at `commit`, which is removed with the worktree; None: no branch is."""
         self._branch.write_text(commit or "")
 
     def publish(self) -> None:
-        """Moves what is made to its place: it is whole."""
+        """Moves the finished worktree to its place."""
         self._register(self._whole)
         self.tree.rename(self._whole)
         self._branch.unlink()
 
     def withdraw(self) -> None:
-        """Takes what is to be removed from its place. Raises CannotBeDeleted."""
+        """Moves a worktree to be removed from its place. Raises CannotBeDeleted."""
         try:
             self._whole.rename(self.tree)
         except OSError as error:
@@ -95,8 +95,8 @@ class Unfinished:
             raise CannotBeDeleted(f"{self._whole} cannot be deleted: {error.strerror}; nothing was") from None
 
     def clear(self) -> None:
-        """Delete what is there, what git knows of it, and the branch that goes with it. Raises CannotBeDeleted,
-        GitRefused; the same again goes on with it."""
+        """Deletes the folder, git's record of it, and the branch that goes with it. Raises CannotBeDeleted, GitRefused;
+        a repeated call goes on with it."""
         self._register(self.tree)
         _delete(self.tree)
         for path in registered(self._main):
@@ -112,7 +112,7 @@ class Unfinished:
         self._branch.unlink()
 
     def _register(self, place: Path) -> None:
-        """Have git know the tree in `place`."""
+        """Registers the tree in `place` with git."""
         try:
             link = (self.tree / ".git").read_text().strip().removeprefix("gitdir: ")
         except OSError:
@@ -123,20 +123,20 @@ class Unfinished:
 
 
 def unfinished_in(folder: Path) -> list[str]:
-    """The names of those that are half made or half removed."""
+    """Returns the names of those that are half made or half removed."""
     if not folder.is_dir():
         return []
     return sorted(entry.name[1:] for entry in folder.iterdir() if entry.name[0] == "." and entry.is_dir())
 
 
 def registered(git: Git) -> list[Path]:
-    """The worktrees that git knows."""
+    """Returns the worktrees that git knows."""
     lines = git.names("worktree", "list", "--porcelain", "-z")
     return [Path(line.removeprefix("worktree ")) for line in lines if line.startswith("worktree ")]
 
 
 def check_deletable(root: Path) -> None:
-    """Raises CannotBeDeleted if something in `root` shows beforehand that it would stay."""
+    """Raises CannotBeDeleted if something in `root` is known not to be deletable."""
     mounts, owns_all = _mounts(), _owns_all()
     try:
         for name, folders, files in os.walk(root, onerror=_raise):
@@ -172,7 +172,7 @@ def _resists(path: Path) -> CannotBeDeleted:
 
 
 def _owns_all() -> bool:
-    """Root, unless a container has taken that from it."""
+    """Returns True for root, unless a container has taken that from it."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -1,7 +1,7 @@
-"""What would be lost with a folder: work that is in no commit, and commits that nothing else has.
+"""Finds work that would be lost with a folder: uncommitted changes, and commits that nothing else has.
 
-An agent may have written the repository's configuration and its index, so a file counts as changed also where these
-have git not look at it."""
+An agent may have written the repository's configuration and its index, so a file counts as changed even if these make
+git ignore it."""
 
 import filecmp
 import os
@@ -13,16 +13,17 @@ from synapsectl.output import named
 from synapsed.parts.worktrees.ctl.git import Git
 
 IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
-"""Files of git's that say that something is half done."""
+"""Files of git's that show an unfinished operation."""
 STATUS = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty", "--untracked-files=normal")
 GITLINK = "160000"
-"""The mode in an index by which a submodule is known."""
+"""Mode of a submodule in an index."""
 SHOWN = 3
-"""Names of files that a message has."""
+"""Names of files in a message."""
 
 
 def uncommitted(git: Git) -> list[str]:
-    """Paths with changes that are in no commit, files that git does not know and submodules with such among them."""
+    """Returns paths with changes that are in no commit, files that git does not know and submodules with such among
+    them."""
     inside = ((name, Git(git.folder / name)) for name in submodules(git))
     changed = [name for name, inner in inside if os.path.lexists(inner.folder / ".git") and uncommitted(inner)]
     return list(dict.fromkeys([*_own_uncommitted(git), *changed]))
@@ -41,7 +42,7 @@ def _own_uncommitted(git: Git) -> list[str]:
 
 
 def half_done(git: Git) -> str | None:
-    """The file that says that a merge, a rebase or the like is not over."""
+    """Returns the file that shows an unfinished merge, rebase or the like."""
     private = Path(git.line("rev-parse", "--path-format=absolute", "--git-dir"))
     return next((name for name in IN_PROGRESS if (private / name).exists()), None)
 
@@ -52,7 +53,8 @@ def submodules(git: Git) -> list[str]:
 
 
 def inner_work(git: Git) -> str | None:
-    """Why a repository inside of this checkout, a submodule or one that is ignored, has work that is nowhere else."""
+    """Returns the reason why a repository inside of this checkout, a submodule or an ignored one, has work that is
+    nowhere else."""
     for name in [*submodules(git), *_ignored_repositories(git)]:
         inner = Git(git.folder / name)
         if not os.path.lexists(inner.folder / ".git"):
@@ -71,7 +73,7 @@ def inner_work(git: Git) -> str | None:
 
 
 def changed_copies(git: Git, names: Sequence[str], sources: Sequence[Path]) -> list[str]:
-    """Which of these ignored files are as in none of the folders that they may have been copied from."""
+    """Returns those of these ignored files that differ from all the folders that they may have been copied from."""
     return [name for name in names if not any(_same(git.folder / name, source / name) for source in sources)]
 
 

@@ -1,4 +1,4 @@
-"""`synapsectl worktree list|diff|merge|remove`: what `start --worktree NAME` has made, and what becomes of it."""
+"""`synapsectl worktree list|diff|merge|remove`: handles the worktrees of `start --worktree NAME`."""
 
 import argparse
 from collections.abc import Sequence
@@ -142,7 +142,7 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _agents_in(path: Path, ctx: CommandContext) -> list[dict[str, Any]]:
-    """Agents in that folder, of the daemon that runs, if one does."""
+    """Returns the agents in that folder, of the daemon that runs, if one does."""
     try:
         agents = ctx.client.get("/agents")
     except NoDaemon:
