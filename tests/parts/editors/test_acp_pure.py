@@ -3,6 +3,7 @@
 import base64
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,12 @@ from synapsed.parts.editors.ctl import asking, wire
 from synapsed.parts.editors.ctl import session as core
 from synapsed.parts.editors.ctl.content import CHUNK_MAX, chunks, message_of
 from synapsed.parts.editors.ctl.order import HELD_MAX
+from synapsed.parts.editors.ctl.references import refer
 from synapsed.parts.editors.ctl.session import EditorSession
 from synapsed.parts.editors.ctl.shapes import RequestRefused
 from synapsed.parts.editors.ctl.tools import EditorCalls
 from synapsed.parts.editors.ctl.turn import Turn
+from synapsed.tasks.prompt_text import safe_name
 
 
 def one(line: bytes) -> Any:
@@ -91,7 +94,7 @@ def link(uri: str) -> dict[str, Any]:
         ([text("/clear now")], "/clear now", False),
         ([text("/etc/hosts")], "/etc/hosts", False),
         ([text("one"), text("two")], "one\ntwo", False),
-        ([text("see"), link("file:///a/b%20c.py#L3"), text(", please")], "see /a/b c.py#L3, please", False),
+        ([text("see"), link("file:///a/b%20c.py#L3"), text(", please")], "see /a/b c.py:3, please", False),
         ([text("see "), link("https://x.example/y"), text("and tell")], "see https://x.example/y and tell", False),
         ([text("("), link("file:///a"), text(")")], "(/a)", False),
     ],
@@ -109,12 +112,80 @@ def test_images_and_resources_are_files() -> None:
         {"type": "resource", "resource": {"uri": "zed:///x/", "blob": data}},
     ]
     (said, *files), command = message_of(blocks)
-    assert (said["text"], command) == ("/look", False)
+    told = "/look (attached: image-1.png) /a/n.py (attached: n.py) zed:///x/ (attached: x)"
+    assert (said["text"], command) == (told, False)
     assert [file["file"] for file in files] == [
         {"name": "image-1.png", "bytes": data, "mimeType": "image/png"},
         {"name": "n.py", "bytes": base64.b64encode("é".encode()).decode(), "mimeType": "text/x-python"},
         {"name": "x", "bytes": data},
     ]
+
+
+def embedded(uri: str, words: str = "x") -> dict[str, Any]:
+    """A mention as Zed writes it: no type, the file's content or the lines that are meant."""
+    return {"type": "resource", "resource": {"uri": uri, "text": words}}
+
+
+def test_what_is_embedded_is_named_where_it_stood_with_its_lines() -> None:
+    blocks = [
+        text("move f from "),
+        embedded("file:///src/a/mod.rs?symbol=f#L3:9", "fn f() {}"),
+        text(" to "),
+        embedded("file:///src/b/mod.rs", "mod a;"),
+        text(", please."),
+    ]
+    (said, *files), _ = message_of(blocks)
+    assert said["text"] == (
+        "move f from /src/a/mod.rs:3-9 (f) (attached: mod-L3-9.rs) to /src/b/mod.rs (attached: mod.rs), please."
+    )
+    assert [base64.b64decode(each["file"]["bytes"]) for each in files] == [b"fn f() {}", b"mod a;"]
+    assert [each["file"]["name"] for each in files] == ["mod-L3-9.rs", "mod.rs"]
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    blocks = [embedded(f"file:///{folder}/mod.rs") for folder in "abc"]
+    (said, *files), _ = message_of(blocks)
+    assert said["text"] == (
+        "/a/mod.rs (attached: mod.rs) /b/mod.rs (attached: 2-mod.rs) /c/mod.rs (attached: 3-mod.rs)"
+    )
+    assert [each["file"]["name"] for each in files] == ["mod.rs", "2-mod.rs", "3-mod.rs"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "said", "name"),
+    [
+        ("file:///a/b%20c.py", "/a/b c.py", "b_c.py"),
+        ("file:///a/%E3%83%A1%E3%83%A2.md#L1:2", "/a/メモ.md:1-2", "メモ-L1-2.md"),
+        ("file:///a/lib/", "/a/lib/", "lib"),
+        ("file:///a/x.py#L7", "/a/x.py:7", "x-L7.py"),
+        ("file:///a/x.py#L7-L12", "/a/x.py:7-12", "x-L7-12.py"),
+        ("file:///a/x.py#L7C2-L12C4", "/a/x.py:7-12", "x-L7-12.py"),
+        ("file:///a/x.py?column=5#L7:7", "/a/x.py:7:5", "x-L7.py"),
+        ("file:///a/x.md#usage", "/a/x.md#usage", "x.md"),
+        ("file:///a/x%0a/clear", "/a/x /clear", "clear"),
+        ("file:///a/Makefile#L2:3", "/a/Makefile:2-3", "Makefile-L2-3"),
+        ("zed:///agent/selection?path=/a/x.py#L1:2", "/a/x.py:1-2", "x-L1-2.py"),
+        ("zed:///agent/untitled-buffer#L1:2", "zed:///agent/untitled-buffer:1-2", "untitled-buffer-L1-2"),
+        ("zed:///agent/thread/5f?name=Old+work", "zed:///agent/thread/5f?name=Old+work", "Old_work"),
+        ("zed:///agent/diagnostics", "zed:///agent/diagnostics", "diagnostics"),
+        ("https://x.example/a/b.html?q=1#top", "https://x.example/a/b.html?q=1#top", "b.html"),
+        ("main.kt", "main.kt", "main.kt"),
+        ("C:\\a\\b.cs", "C:\\a\\b.cs", "C_a_b.cs"),
+    ],
+)
+def test_an_address_is_named_as_a_person_would(uri: str, said: str, name: str) -> None:
+    assert refer(uri) == (said, name)
+
+
+@given(st.text(max_size=200), st.lists(st.integers(0, 10**12), max_size=2))
+def test_the_daemon_keeps_the_names_of_files(uri: str, lines: list[int]) -> None:
+    """The text names the file by the end of its path in the inbox."""
+    at = f"file:///{quote(uri, errors='replace')}#L{':'.join(map(str, lines))}"
+    (said, file), _ = message_of([embedded(at)])
+    name = file["file"]["name"]
+    assert safe_name(name) == name
+    assert said["text"].endswith(f"(attached: {name})")
+    assert "\n" not in said["text"]
 
 
 @pytest.mark.parametrize(
