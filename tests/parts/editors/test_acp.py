@@ -240,7 +240,7 @@ def test_a_prompt_may_have_files_and_links(daemon: Daemon, one: Editor, folder: 
     image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"\x89PNG").decode()}
     note = {"type": "resource", "resource": {"uri": "file:///x/note.txt", "text": "words"}}
     _, text = one.prompt("see", {"type": "resource_link", "name": "n", "uri": "file:///x/y.py"}, image, note)
-    assert text.startswith("You said: see /x/y.py")
+    assert text.startswith("You said: see /x/y.py (attached: image-1.png) /x/note.txt (attached: note.txt)")
     for name, content in (("image-1.png", b"\x89PNG"), ("note.txt", b"words")):
         (kept,) = (daemon.home / "state" / "agents").glob(f"*/inbox/*{name}")
         assert kept.read_bytes() == content
@@ -276,6 +276,34 @@ def test_a_program_that_ends_fails_the_prompt(one: Editor) -> None:
     with pytest.raises(Refused) as refused:
         one.prompt("exit 3")
     assert (refused.value.code, refused.value.data["code"]) == (-32603, "AGENT_EXITED")
+
+
+LIMITED = """
+extends = "dummy"
+
+[[limit]]
+pattern = 'out of usage(?: · resets (?P<until>.+))?'
+"""
+
+
+def test_a_prompt_at_a_usage_limit_is_told_until_when(daemon: Daemon, folder: Path) -> None:
+    """The one that meets it, and the one that waits behind."""
+    (daemon.home / "config" / "profiles").mkdir(parents=True, exist_ok=True)
+    (daemon.home / "config" / "profiles" / "limited.toml").write_text(LIMITED)
+    assert daemon.ctl("reload").code == 0
+    with editor(daemon, "bob", "--start", "limited") as one:
+        one.new(folder)
+        meets = one.prompting("fail out of usage · resets 3am")
+        one.see(lambda _: len(one.updates("tool_call")) == 1, "it goes on then")
+        cancel(one)
+        assert one.answer(meets)["stopReason"] == "cancelled"
+        waits = one.prompting("reverse abc")
+        one.see(lambda _: len(one.updates("tool_call")) == 2, "it waits")
+        assert daemon.ctl("cancel", "bob").code == 0
+        assert one.answer(waits)["stopReason"] == "end_turn"
+        titles = {each["title"].partition(" until ")[0] for each in one.updates("tool_call")}
+        assert titles == {"bob has reached its usage limit: waits"}
+        assert [each["status"] for each in one.updates("tool_call_update")] == ["completed"] * 2
 
 
 def test_an_editor_that_dies_leaves_its_turn_to_its_end(daemon: Daemon, one: Editor, folder: Path) -> None:

@@ -13,6 +13,7 @@ from synapsectl.errors import NoDaemon
 from synapsed.parts.editors.ctl import asking, wire
 from synapsed.parts.editors.ctl import session as core
 from synapsed.parts.editors.ctl.content import CHUNK_MAX, chunks, message_of
+from synapsed.parts.editors.ctl.limits import UsageLimit, until
 from synapsed.parts.editors.ctl.order import HELD_MAX
 from synapsed.parts.editors.ctl.references import refer
 from synapsed.parts.editors.ctl.session import EditorSession
@@ -634,6 +635,35 @@ def test_a_task_that_is_read_twice_is_told_once(session: EditorSession) -> None:
 def test_what_was_missed_is_read_again(session: EditorSession) -> None:
     started(session)
     assert list(session.resume()) == [core.ReadTask("t"), core.AskWhat()]
+
+
+def test_a_prompt_at_a_usage_limit_is_told_until_when(session: EditorSession) -> None:
+    limit = UsageLimit("limit reached", "2026-11-29T18:00:00Z")
+    assert list(session.asks(None, limit)) == [], "nobody waits"
+    started(session)
+    (begun,) = session.asks(None, limit)
+    assert isinstance(begun, core.Update)
+    assert until("2026-11-29T18:00:00Z") in begun.update["title"]
+    assert list(session.asks(None, limit)) == [], "once"
+    (over, *_) = session.asks(question(), None)
+    assert over == core.Update(
+        {"sessionUpdate": "tool_call_update", "toolCallId": begun.update["toolCallId"], "status": "completed"}
+    )
+
+
+def test_a_limit_that_a_prompt_did_not_live_to_see_the_end_of_is_told_over(session: EditorSession) -> None:
+    started(session)
+    list(session.asks(None, UsageLimit("limit reached", None)))
+    commands = list(session.read(task("t", "canceled")))
+    assert [each.update["status"] for each in commands if isinstance(each, core.Update)] == ["completed"]
+
+
+def test_a_failure_by_a_usage_limit_says_until_when(session: EditorSession) -> None:
+    started(session)
+    error = {"code": "RATE_LIMITED", "message": "limit reached", "details": {"until": "2026-11-29T18:00:00Z"}}
+    (failed,) = [each for each in session.read({**task("t", "failed"), "error": error}) if isinstance(each, core.Fail)]
+    assert failed.message == f"RATE_LIMITED: limit reached ({until('2026-11-29T18:00:00Z')})"
+    assert failed.data["until"] == "2026-11-29T18:00:00Z"
 
 
 def test_a_session_that_is_closed_cancels_what_it_has_asked_for(session: EditorSession) -> None:

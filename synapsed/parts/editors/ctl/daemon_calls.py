@@ -14,6 +14,7 @@ from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import ApiError, CtlError, MaybeAccepted, NoDaemon, TimedOut
+from synapsed.parts.editors.ctl.limits import UsageLimit, limit_of
 from synapsed.parts.editors.ctl.wire import LINE_MAX
 
 AWAY_MAX: Final = 30.0
@@ -90,11 +91,13 @@ class Reach:
             else:
                 return
 
-    def asks(self) -> dict[str, Any] | None:
-        """What the agent asks now, with the task in which it does as `task`. Raises CtlError."""
+    def waits_for(self) -> tuple[dict[str, Any] | None, UsageLimit | None]:
+        """What the agent asks now, with the task in which it does as `task`, and the usage limit that it is at. Raises
+        CtlError."""
         agent = self.client.get(agent_path(self.address, "status"), {"detail": 1})
         prompt: dict[str, Any] | None = agent.get("prompt")
-        return None if prompt is None else {**prompt, "task": agent.get("task")}
+        asks = None if prompt is None else {**prompt, "task": agent.get("task")}
+        return asks, limit_of(agent)
 
     def answer(self, task: str | None, prompt_id: str, key: str) -> None:
         """Give the program `key` if it still asks that. Raises ApiError."""

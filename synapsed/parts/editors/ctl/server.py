@@ -343,7 +343,7 @@ class AcpServer:
             case core.ReadTask(task):
                 self._start(lambda: reach.task(task), after(partial(_read, session, task)))
             case core.AskWhat():
-                self._start(reach.asks, after(partial(self._asks, live)))
+                self._start(reach.waits_for, after(partial(self._asks, live)))
             case core.GiveAnswer(prompt_id, key):
                 asked_in = live.asks_in.get(prompt_id)
                 self._start(lambda: reach.answer(asked_in, prompt_id, key), after(lambda *_: session.answered()))
@@ -352,9 +352,10 @@ class AcpServer:
         """Where it cannot be told what the agent asks, what was told of it stands."""
         if error is not None:
             return live.session.cannot_tell()
-        if found is not None:
-            live.asks_in = {found["prompt_id"]: found["task"]}
-        return live.session.asks(found)
+        asks, limit = found
+        if asks is not None:
+            live.asks_in = {asks["prompt_id"]: asks["task"]}
+        return live.session.asks(asks, limit)
 
     def _watch(self, live: _Live, task: str) -> None:
         if task in live.watched:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from synapsectl.errors import ApiError, CtlError
-from synapsed.parts.editors.ctl import asking
+from synapsed.parts.editors.ctl import asking, limits
 from synapsed.parts.editors.ctl.content import id_for
+from synapsed.parts.editors.ctl.limits import UsageLimit
 from synapsed.parts.editors.ctl.order import EndPart, Part, PiecePart, UpdatesPart
 from synapsed.parts.editors.ctl.tools import EditorCalls
 from synapsed.parts.editors.ctl.turn import Turn, is_shown, seen
@@ -165,6 +166,8 @@ class EditorSession:
         self._done: str | None = None
         """The prompt that was answered last: it may stand a moment longer in what the agent shows, until it is told to
         be asked again."""
+        self._limit: UsageLimit | None = None
+        """The usage limit that the editor has been told of."""
         self._looking = False
         self._look_again = False
         self._look_later = False
@@ -384,12 +387,14 @@ class EditorSession:
 
     # --- what the agent asks ------------------------------------------------------------------------------------------
 
-    def asks(self, prompt: Mapping[str, Any] | None) -> Iterator[Command]:
-        """What the agent asks now; only while a prompt of this editor waits for it, the editor is asked."""
+    def asks(self, prompt: Mapping[str, Any] | None, limit: UsageLimit | None = None) -> Iterator[Command]:
+        """What the agent asks now, and the limit that it is at; only while a prompt of this editor waits for it, the
+        editor is asked."""
         self._looking = False
         if self._look_again:
             yield from self._ask_what()  # something has happened since: what was seen may be over
             return
+        yield from self._limited(limit if self._prompts else None)
         self._look_later = self._behind and prompt is not None
         if self._answering is not None or self._look_later:
             return
@@ -411,6 +416,14 @@ class EditorSession:
             yield AskEditor(now["prompt_id"], asking.request(now, self.session_id, call))
         else:
             yield Update(asking.waits(now, self.name))
+
+    def _limited(self, limit: UsageLimit | None) -> Iterator[Command]:
+        """The editor is told of a limit once, and of its end."""
+        before, self._limit = self._limit, limit
+        if before is not None and before != limit:
+            yield Update(limits.over(before))
+        if limit is not None and before != limit:
+            yield Update(limits.begins(limit, self.name))
 
     def _no_more(self, prompt: Mapping[str, Any]) -> Iterator[Command]:
         yield Withdraw(prompt["prompt_id"]) if asking.can_be_asked(prompt) else Update(asking.over(prompt))
@@ -459,6 +472,7 @@ class EditorSession:
         if self._asked is not None:
             asked, self._asked = self._asked, None
             yield from self._no_more(asked)
+        yield from self._limited(None)
         self._times.clear()
         while self._later:
             yield Update(self._later.popleft())
@@ -489,7 +503,11 @@ def _end_of(prompt: OpenPrompt, document: Mapping[str, Any]) -> Command:
     if status == "canceled" or prompt.canceled:
         return Reply(prompt.id, {"stopReason": "cancelled", "_meta": {"synapsed": {"task": task}}})
     error = document.get("error") or {"code": status.upper(), "message": f"the message was {status}"}
-    return Fail(prompt.id, *_failure(str(error["code"]), str(error["message"])), {"code": error["code"], "task": task})
+    told = {"code": error["code"], "task": task}
+    code, message = _failure(str(error["code"]), str(error["message"]))
+    if isinstance(end := (error.get("details") or {}).get("until"), str):
+        told["until"], message = end, f"{message} ({limits.until(end)})"
+    return Fail(prompt.id, code, message, told)
 
 
 def failure_of(error: CtlError) -> tuple[int, str, dict[str, Any]]:
