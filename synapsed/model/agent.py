@@ -280,6 +280,10 @@ class ProfileAnswer(BaseModel):
     """A sentence where nobody has measured it on the program: what was seen of that."""
     model: bool = Field(description="A model reads what is typed; to other programs it is a command")
     skills: list[dict[str, Any]]
+    transport: Literal["pty", "pipes"] = "pty"
+    commands: list[dict[str, str]] = Field(
+        default=[], description="What works by its text alone; those with `files` stand for what a person has written"
+    )
     source: str
 
 

@@ -18,6 +18,8 @@ from tests.synapsectl.pty_tool import PtyTool
 
 pytestmark = pytest.mark.timeout(120)
 
+ACP_AGENT = Path(__file__).parents[2] / "support" / "acp_agent.py"
+
 
 @pytest.fixture
 def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
@@ -247,6 +249,66 @@ def test_a_prompt_may_have_files_and_links(daemon: Daemon, one: Editor, folder: 
         assert str(kept) in text.replace("\n", "")
 
 
+SPOKEN = """
+extends = "dummy"
+
+[[commands]]
+name = "tidy"
+description = "Tidies"
+
+[[commands]]
+name = "*"
+description = "One of this project"
+hint = "words"
+files = "{cwd}/.own/*.md"
+"""
+
+
+def profile(daemon: Daemon, name: str, words: str) -> None:
+    """A profile of the person's."""
+    folder = daemon.home / "config" / "profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.toml").write_text(words)
+    assert daemon.ctl("reload").code == 0
+
+
+def offered(one: Editor) -> list[str]:
+    """The commands that the editor was told of last."""
+    told = one.see(lambda _: one.updates("available_commands_update"), "its commands")
+    return [each["name"] for each in told[-1]["availableCommands"]]
+
+
+def test_an_editor_is_told_the_programs_commands(daemon: Daemon, folder: Path) -> None:
+    profile(daemon, "spoken", SPOKEN)
+    (folder / ".own").mkdir()
+    (folder / ".own" / "web.md").touch()
+    (folder / ".own" / "a b.md").touch()
+    with editor(daemon, "bob", "--start", "spoken") as one:
+        one.new(folder)
+        assert offered(one) == ["tidy", "web"]
+        answered = next(n for n, m in enumerate(one.messages) if m.get("id") == 2)
+        told = next(n for n, m in enumerate(one.messages) if "available_commands_update" in json.dumps(m))
+        assert answered < told, "an editor knows the session by its answer"
+        for said in ("/web two words", "/tidy", "/tidy now"):
+            one.prompt(said)
+        tasks = daemon.get("/control/tasks?agent=bob").json
+        commands = {task["message"]["parts"][0]["text"]: bool(task["metadata"].get("command")) for task in tasks}
+        assert commands == {"/web two words": True, "/tidy": True, "/tidy now": False}
+        one.new(folder)
+        one.see(lambda _: len(one.updates("available_commands_update")) == 2, "again, for the session that it opens")
+
+
+@real_one
+def test_an_editor_is_told_what_a_program_on_pipes_tells(daemon: Daemon, folder: Path) -> None:
+    script = [sys.executable, "-S", "-E", "-I", str(ACP_AGENT), str(folder / "receipts"), "commands"]
+    assert daemon.ctl("start", "acp", "--name", "p", "--cwd", str(folder), "--", *script).code == 0
+    with editor(daemon, "p") as one:
+        one.new(folder)
+        assert offered(one) == ["web", "tidy"]
+        assert one.prompt("/web two words")[1] == "You said: /web two words"
+        assert one.prompt("/tidy now")[1] == "You said: [message] /tidy now"
+
+
 @pytest.mark.parametrize("moment", ["at once", "it has the task", "it works"])
 def test_a_prompt_that_is_canceled_is_canceled_whenever(daemon: Daemon, one: Editor, moment: str) -> None:
     for _ in range(5):
@@ -288,9 +350,7 @@ pattern = 'out of usage(?: · resets (?P<until>.+))?'
 
 def test_a_prompt_at_a_usage_limit_is_told_until_when(daemon: Daemon, folder: Path) -> None:
     """The one that meets it, and the one that waits behind."""
-    (daemon.home / "config" / "profiles").mkdir(parents=True, exist_ok=True)
-    (daemon.home / "config" / "profiles" / "limited.toml").write_text(LIMITED)
-    assert daemon.ctl("reload").code == 0
+    profile(daemon, "limited", LIMITED)
     with editor(daemon, "bob", "--start", "limited") as one:
         one.new(folder)
         meets = one.prompting("fail out of usage · resets 3am")

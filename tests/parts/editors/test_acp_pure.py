@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.errors import NoDaemon
-from synapsed.parts.editors.ctl import asking, wire
+from synapsed.parts.editors.ctl import asking, program_commands, wire
 from synapsed.parts.editors.ctl import session as core
 from synapsed.parts.editors.ctl.content import CHUNK_MAX, chunks, message_of
 from synapsed.parts.editors.ctl.limits import UsageLimit, until
 from synapsed.parts.editors.ctl.order import HELD_MAX
+from synapsed.parts.editors.ctl.program_commands import ProgramCommand
 from synapsed.parts.editors.ctl.references import refer
 from synapsed.parts.editors.ctl.session import EditorSession
 from synapsed.parts.editors.ctl.shapes import RequestRefused
@@ -102,6 +103,56 @@ def link(uri: str) -> dict[str, Any]:
 )
 def test_texts_and_links_are_the_message(blocks: list[dict[str, Any]], said: str, command: bool) -> None:
     assert message_of(blocks) == ([{"type": "text", "text": said}], command)
+
+
+@pytest.mark.parametrize(
+    ("said", "command"),
+    [("/web", True), ("/web two words", True), ("/tidy now", False), ("/web a\nb", False), ("see /web a", False)],
+)
+def test_a_command_that_takes_words_is_one_with_words_behind_it(said: str, command: bool) -> None:
+    assert message_of([text(said)], {"web"})[1] is command
+    assert message_of([text(said), embedded("file:///x")], {"web"})[1] is False
+
+
+def test_the_newest_list_in_what_a_program_has_written_counts() -> None:
+    def line(*names: Any) -> bytes:
+        update = {"sessionUpdate": "available_commands_update", "availableCommands": list(names)}
+        return json.dumps({"method": "session/update", "params": {"update": update}}).encode() + b"\n"
+
+    old = line({"name": "old", "description": "x"})
+    new = line({"name": "web", "description": "Searches", "input": {"hint": "words"}}, {"name": 3}, "x", {})
+    found = program_commands.told_in(b"half a line\n" + old + b"junk\n" + new + b'{"available_commands_update": [}\n')
+    assert program_commands.bounded(found or []) == [("web", "Searches", "words")]
+    assert program_commands.told_in(b"") is None
+    assert program_commands.told_in(line()) == []
+
+
+@given(st.binary(max_size=100))
+def test_whatever_a_program_writes_is_a_list_or_none(junk: bytes) -> None:
+    line = b'{"params":{"update":{"sessionUpdate":"available_commands_update","availableCommands":' + junk
+    program_commands.bounded(program_commands.told_in(line + b"}}}\n" + junk) or [])
+
+
+def test_commands_are_bounded_and_shown_as_they_are() -> None:
+    many = [ProgramCommand(f"c{n}", "x" * 500, "") for n in range(500)]
+    found = program_commands.bounded([ProgramCommand("a b", "no name"), ProgramCommand("x", "a\nb\x1b"), *many])
+    assert len(found) == program_commands.COMMANDS_MAX
+    assert found[0] == ("x", "a b\\x1b", "")
+    assert len(found[1].description) == program_commands.WORDS_MAX
+
+
+def test_a_program_that_tells_its_commands_late_is_looked_at_again(session: EditorSession) -> None:
+    assert core.ReadCommands() in list(session.begin((), None, 1))
+    assert list(session.commands([])) == [], "there is nothing to tell"
+    looks = [list(session.event(happened("activity", None, activity="ready"))) for _ in range(5)]
+    assert looks == [[core.ReadCommands()]] * core.LOOKS_MAX + [[], []]
+    (told,) = session.commands([ProgramCommand("web", "Searches", "words"), ProgramCommand("tidy", "Tidies")])
+    assert isinstance(told, core.Update)
+    assert told.update["availableCommands"] == [
+        {"name": "web", "description": "Searches", "input": {"hint": "words"}},
+        {"name": "tidy", "description": "Tidies"},
+    ]
+    assert session.with_words == {"web"}
 
 
 def test_images_and_resources_are_files() -> None:

@@ -17,12 +17,15 @@ CHUNK_MAX = 8000
 FILES_MAX = 64
 """Files of a message, as the daemon takes them."""
 
-_COMMAND = re.compile(r"/[A-Za-z][\w:.-]*")
+_COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w:.-]*)(?:[ \t](?P<behind>.*))?")
 _OPENS = "([{<\"'`@"
 
 
-def message_of(blocks: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
-    """The parts of the daemon's message, and whether it is a command of the program: `/word` alone.
+def message_of(
+    blocks: Sequence[Mapping[str, Any]], commands: Collection[str] = ()
+) -> tuple[list[dict[str, Any]], bool]:
+    """The parts of the daemon's message, and whether it is a command of the program: `/word` alone, or with words
+    behind it in its line where it is one of `commands`, which take some.
 
     Raises RequestRefused.
     """
@@ -54,7 +57,12 @@ def message_of(blocks: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]
     if not said.strip() and not files:
         raise wrong("prompt", "says nothing")
     parts: list[dict[str, Any]] = [{"type": "text", "text": said}] if said.strip() else []
-    return parts + files, not files and _COMMAND.fullmatch(said.strip()) is not None
+    return parts + files, not files and _is_command(said.strip(), commands)
+
+
+def _is_command(said: str, commands: Collection[str]) -> bool:
+    found = _COMMAND.fullmatch(said)
+    return found is not None and (found["behind"] is None or found["name"] in commands)
 
 
 def _between(said: str, more: str, before: str, kind: str) -> str:

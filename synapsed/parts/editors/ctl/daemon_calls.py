@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from synapsectl.client import Client, agent_path, task_path
@@ -15,6 +15,7 @@ from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import ApiError, CtlError, MaybeAccepted, NoDaemon, TimedOut
 from synapsed.parts.editors.ctl.limits import UsageLimit, limit_of
+from synapsed.parts.editors.ctl.program_commands import ProgramCommand, commands_of
 from synapsed.parts.editors.ctl.wire import LINE_MAX
 
 AWAY_MAX: Final = 30.0
@@ -98,6 +99,10 @@ class Reach:
         prompt: dict[str, Any] | None = agent.get("prompt")
         asks = None if prompt is None else {**prompt, "task": agent.get("task")}
         return asks, limit_of(agent)
+
+    def commands(self, agent: Mapping[str, Any], *, here: bool) -> list[ProgramCommand]:
+        """Those of the agent's program; see `program_commands`. Raises CtlError."""
+        return commands_of(self.client, agent, here=here)
 
     def answer(self, task: str | None, prompt_id: str, key: str) -> None:
         """Give the program `key` if it still asks that. Raises ApiError."""

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from synapsectl.errors import ApiError, CtlError
-from synapsed.parts.editors.ctl import asking, limits
+from synapsed.parts.editors.ctl import asking, limits, program_commands
 from synapsed.parts.editors.ctl.content import id_for
 from synapsed.parts.editors.ctl.limits import UsageLimit
 from synapsed.parts.editors.ctl.order import EndPart, Part, PiecePart, UpdatesPart
+from synapsed.parts.editors.ctl.program_commands import ProgramCommand
 from synapsed.parts.editors.ctl.tools import EditorCalls
 from synapsed.parts.editors.ctl.turn import Turn, is_shown, seen
 from synapsed.parts.editors.ctl.wire import AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, Id
@@ -29,6 +30,9 @@ TURNS_MAX: Final = 64
 
 ASKED_MAX: Final = 3
 """Times that the editor is asked the same: the program may not have taken an answer."""
+
+LOOKS_MAX: Final = 3
+"""Times that the program's commands are looked for, as long as it has told none."""
 
 TERMINAL: Final = frozenset({"completed", "failed", "canceled", "rejected"})
 _CODES: Final = {
@@ -92,6 +96,10 @@ class AskWhat(NamedTuple):
     """Look at what the agent asks."""
 
 
+class ReadCommands(NamedTuple):
+    """Look which slash commands the agent's program has."""
+
+
 class AskEditor(NamedTuple):
     """Ask the editor for permission; the answer comes under `prompt_id`."""
 
@@ -122,6 +130,7 @@ type Command = (
     | FollowTask
     | LeaveTask
     | AskWhat
+    | ReadCommands
     | AskEditor
     | Withdraw
     | GiveAnswer
@@ -172,6 +181,8 @@ class EditorSession:
         self._look_again = False
         self._look_later = False
         """The editor is asked when it has been told all that came before the question."""
+        self._commands: list[ProgramCommand] = []
+        self._looks_left = LOOKS_MAX
         self._newest = 0
         """How far the agent's events were read."""
 
@@ -183,6 +194,21 @@ class EditorSession:
         if task is not None and task not in self._strange:
             self._strange.add(task)
             yield ReadTask(task)
+        yield ReadCommands()
+
+    # --- commands of the program --------------------------------------------------------------------------------------
+
+    @property
+    def with_words(self) -> frozenset[str]:
+        """Its commands that may have words behind them."""
+        return frozenset(each.name for each in self._commands if each.hint)
+
+    def commands(self, found: list[ProgramCommand]) -> Iterator[Command]:
+        """Those of the program are known: an editor may refuse what it was not told of."""
+        self._looks_left = 0 if found else self._looks_left
+        before, self._commands = self._commands, found
+        if found or before:
+            yield Update(program_commands.update(found))
 
     # --- what the editor asks -----------------------------------------------------------------------------------------
 
@@ -348,6 +374,9 @@ class EditorSession:
             self._done = event["data"]["prompt_id"]
         elif kind == "inputRequired":
             self._done = None
+        elif kind == "activity" and event["data"].get("activity") == "ready" and self._looks_left:
+            self._looks_left -= 1  # a program may tell them when it has come up
+            yield ReadCommands()
         if kind in _ASKS and self._prompts:
             yield from self._ask_what()
 
