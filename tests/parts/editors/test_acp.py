@@ -69,6 +69,15 @@ def test_any_version_is_answered_with_ours(daemon: Daemon, version: int) -> None
     assert set(told["agentCapabilities"]["sessionCapabilities"]) == {"list", "resume", "close"}
 
 
+def test_who_speaks_version_2_is_answered_with_ours(daemon: Daemon, agent: dict[str, Any], folder: Path) -> None:
+    """It asks in the form of version 2, hears 1, and goes on in that."""
+    with editor(daemon, "ann", greet=False) as opened:
+        told = opened.call("initialize", protocolVersion=2, info={"name": "x", "version": "1"}, capabilities={})
+        assert (told["protocolVersion"], "agentCapabilities" in told) == (1, True)
+        opened.session = opened.call("session/new", cwd=str(folder))["sessionId"]
+        assert opened.prompt("reverse abc")[1] == "cba"
+
+
 @pytest.mark.parametrize(
     ("able", "offered"),
     [
@@ -115,13 +124,17 @@ def test_what_is_wrong_is_answered_with_its_code_and_nothing_ends(daemon: Daemon
         assert code_of(b"not json") == -32700
         assert code_of(b"x" * (16 * 1024 * 1024)) == -32700
         assert code_of(b"[]") == -32600
+        assert code_of(b'[{"jsonrpc":"2.0","id":1,"method":"session/list"}]') == -32600  # a batch, which version 2 has
         assert code_of(b'{"jsonrpc":"2.0","id":"early","method":"session/list"}') == -32600  # initialize comes first
         for version in ("1", True, -1, None, 1.5):
             with pytest.raises(Refused) as refused:
                 opened.call("initialize", protocolVersion=version)
             assert (refused.value.code, refused.value.data) == (-32602, {"path": "protocolVersion"})
         opened.initialize()
-        for method in ("authenticate", "session/set_mode", "session/fork", "fs/read_text_file", "_mine/x"):
+        for method in (
+            *("authenticate", "logout", "session/set_mode", "session/set_config_option", "session/delete"),
+            *("session/fork", "auth/login", "fs/read_text_file", "_mine/x"),
+        ):
             with pytest.raises(Refused) as refused:
                 opened.call(method)
             assert (refused.value.code, refused.value.data) == (-32601, {"method": method})

@@ -209,6 +209,7 @@ def test_files_of_one_name_are_told_apart() -> None:
         ("file:///a/b%20c.py", "/a/b c.py", "b_c.py"),
         ("file:///a/%E3%83%A1%E3%83%A2.md#L1:2", "/a/メモ.md:1-2", "メモ-L1-2.md"),
         ("file:///a/lib/", "/a/lib/", "lib"),
+        ("file:///c#/a 100%?.cs", "/c#/a 100%?.cs", "a_100_.cs"),  # as Toad writes it
         ("file:///a/x.py#L7", "/a/x.py:7", "x-L7.py"),
         ("file:///a/x.py#L7-L12", "/a/x.py:7-12", "x-L7-12.py"),
         ("file:///a/x.py#L7C2-L12C4", "/a/x.py:7-12", "x-L7-12.py"),

@@ -32,7 +32,9 @@ def refer(uri: str) -> Reference:
     from urllib.parse import parse_qs, unquote  # only where something is referred to
 
     front, _, fragment = uri.partition("#")
-    address, _, query = front.partition("?")
+    if "/" in fragment:  # it is a path that nobody has quoted
+        front, fragment = uri, ""
+    address, _, query = front.partition("?") if "=" in front else (front, "", "")
     asked = {key: values[0] for key, values in parse_qs(query).items()}
     local = not _SCHEME.match(address)
     if address.startswith(_FILE + "/"):
