@@ -1,9 +1,12 @@
 """The slash commands of an agent's program, as an editor offers them: those that its profile names, those of a person's
 own files, and those that a program which speaks ACP has told of itself.
+
+`commands_of` may block.
 """
 
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +21,10 @@ WORDS_MAX: Final = 300
 LOOKED_AT: Final = 1024 * 1024
 """Bytes of a program's output, at its beginning and at its end, in which its own list is looked for: it tells that when
 it has opened a session, and again when that has changed."""
+
+TRIES: Final = 4
+PAUSE: Final = 1.0
+"""Seconds between two looks for a program's own list."""
 
 _NAME = re.compile(r"[A-Za-z][\w:.-]{0,99}", re.ASCII)
 _TOLD: Final = b'"available_commands_update"'
@@ -114,12 +121,16 @@ def _files(pattern: str, cwd: str) -> list[str]:
 
 
 def _told_by(client: Client, agent: Mapping[str, Any]) -> list[ProgramCommand]:
+    """What the program has told; one that has just opened its session may be about to."""
     path = agent_path(str(agent["id"]), "history", control=True)
-    for where in ({"bytes": LOOKED_AT}, {"bytes": LOOKED_AT, "after": 0}):
-        try:
-            output = client.get_bytes(path, where)
-        except CtlError:
-            return []
-        if (found := told_in(output)) is not None:
-            return found
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(PAUSE)
+        for where in ({"bytes": LOOKED_AT}, {"bytes": LOOKED_AT, "after": 0}):
+            try:
+                output = client.get_bytes(path, where)
+            except CtlError:
+                return []
+            if (found := told_in(output)) is not None:
+                return found
     return []
