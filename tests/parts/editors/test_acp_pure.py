@@ -153,6 +153,9 @@ def test_a_program_that_tells_its_commands_late_is_looked_at_again(session: Edit
         {"name": "tidy", "description": "Tidies"},
     ]
     assert session.with_words == {"web"}
+    assert list(session.commands([ProgramCommand("web", "Searches", "words"), ProgramCommand("tidy", "Tidies")])) == []
+    assert list(session.opened_again()) == [core.ReadCommands()]
+    assert list(session.commands([ProgramCommand("web", "Searches", "words")])) != [], "told again where it is opened"
 
 
 def test_images_and_resources_are_files() -> None:

@@ -277,7 +277,7 @@ class AcpServer:
     def _begin(self, opened: Opened) -> bool:
         """Follow the agent; False where there are too many. One that is followed already goes on as it is."""
         if (known := self._live.get(opened.session_id)) is not None:
-            self._perform(known, [core.ReadCommands()])
+            self._perform(known, known.session.opened_again())
             return True
         if len(self._live) >= SESSIONS_MAX:
             return False

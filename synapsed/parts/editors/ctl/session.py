@@ -182,6 +182,7 @@ class EditorSession:
         self._look_later = False
         """The editor is asked when it has been told all that came before the question."""
         self._commands: list[ProgramCommand] = []
+        self._told_commands: list[ProgramCommand] = []
         self._looks_left = LOOKS_MAX
         self._newest = 0
         """How far the agent's events were read."""
@@ -206,9 +207,15 @@ class EditorSession:
     def commands(self, found: list[ProgramCommand]) -> Iterator[Command]:
         """Those of the program are known: an editor may refuse what it was not told of."""
         self._looks_left = 0 if found else self._looks_left
-        before, self._commands = self._commands, found
-        if found or before:
+        self._commands = found
+        if found != self._told_commands:
+            self._told_commands = found
             yield Update(program_commands.update(found))
+
+    def opened_again(self) -> Iterator[Command]:
+        """The editor has opened the session once more, and may have forgotten what it was told."""
+        self._told_commands = []
+        yield ReadCommands()
 
     # --- what the editor asks -----------------------------------------------------------------------------------------
 
