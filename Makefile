@@ -68,6 +68,7 @@ test-shipped: $(STAMP) clis ## the programs whose profiles are shipped besides t
 test-strangers: $(STAMP) clis ## programs that no profile was written for: their menus, and those of the ACP registry
 	@$(PY) -m tests.real.strangers install
 	@$(PY) -m tests.real.libraries install
+	@$(PY) -m tests.real.shipped install
 	@$(PY) -m tests.real.acp_programs install
 	@$(PY) -m tests.real.run -q -rs tests/real/test_strangers.py tests/real/test_acp_programs.py tests/real/test_libraries.py tests/real/test_unasked.py
 

@@ -180,6 +180,8 @@ def _profile_row(profile: Profile) -> ProfileAnswer:
         unverified=profile.unverified,
         model=profile.model,
         skills=[skill.model_dump() for skill in profile.skills],
+        transport=profile.transport,
+        commands=[command.model_dump() for command in profile.commands],
         source=str(Path(profile.source)),
     )
 

@@ -280,6 +280,10 @@ class ProfileAnswer(BaseModel):
     """Sentence for a conversation that was not tested with the program: it says how far it was tested."""
     model: bool = Field(description="A model reads what is typed; to other programs it is a command")
     skills: list[dict[str, Any]]
+    transport: Literal["pty", "pipes"] = "pty"
+    commands: list[dict[str, str]] = Field(
+        default=[], description="What works by its text alone; those with `files` stand for what a person has written"
+    )
     source: str
 
 

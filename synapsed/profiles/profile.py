@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 from synapsed.model.released_names import Right
 from synapsed.profiles.channel_spec import Channel, ShownTools
@@ -136,6 +136,23 @@ class Skill(_Section):
     examples: list[str] = []
 
 
+class SlashCommand(_Section):
+    """A command of the program that does its work by its text alone: an editor offers it. `hint` says what may stand
+    behind it. With `files`, a path in which `{cwd}` is the agent's folder and one `*` any name, it is each of the
+    commands that a person has written into such files, and `*` in its name is what it is there."""
+
+    name: str = Field(pattern=r"^[A-Za-z*][\w*:.-]{0,99}$")
+    description: str = Field(min_length=1, max_length=300)
+    hint: str = Field(default="", max_length=300)
+    files: str = Field(default="", pattern=r"^$|^(/|~/|\{cwd\}/)[^*\x00]*\*[^*\x00]*$")
+
+    @model_validator(mode="after")
+    def _named_by_its_files(self) -> "SlashCommand":
+        if ("*" in self.name) is not bool(self.files) or self.name.count("*") > 1:
+            raise ValueError("name: has a * where there are files, which stands for what it is in their paths")
+        return self
+
+
 class AcpSpec(_Section):
     """A program that speaks the Agent Client Protocol on pipes (`transport = "pipes"`)."""
 
@@ -235,6 +252,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     rights: list[Right] = []
     """What its agents may do beyond an agent's rights, to others and never to themselves."""
     skills: list[Skill] = []
+    commands: list[SlashCommand] = []
     source: str = ""
     _at: tuple[tuple[tuple[int, ...], "Profile"], ...] = PrivateAttr(default=())
     """What counts from which version on."""

@@ -1,4 +1,4 @@
-"""Programs of the ACP registry that no profile was written for: pinned, installed into a cache.
+"""Programs of the ACP registry, without a profile: pinned, two of them installed into a cache of their own.
 
     python -m tests.real.acp_programs install    # as `npm/acp/package-lock.json` says
 
@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.real import shipped
+from tests.real.programs import Prepared
 from tests.support.npm import MissingProgramsError, NpmCache, cache_root
 
 __all__ = ["ADAPTERS", "NPM", "Adapter", "install", "missing"]
@@ -27,25 +29,35 @@ NPM = NpmCache(
 
 @dataclass(frozen=True, kw_only=True)
 class Adapter:
-    """`configured_as` is the program whose configuration it reads. `model` is one that it knows: of another it warns in
-    each turn, in a chunk that nothing tells from the answer."""
+    """`configured_as` is the program whose configuration it reads, or that it is, with `arguments`. `model` is one that
+    it knows: of another it warns in each turn, in a chunk that nothing tells from the answer. `tells` is one of the
+    slash commands that it tells of, if it tells any."""
 
     configured_as: str
+    arguments: tuple[str, ...] = ()
     model: str | None = None
+    tells: str | None = None
 
-    def command(self, name: str) -> list[str]:
+    def command(self, name: str, prepared: Prepared) -> list[str]:
+        if self.arguments:
+            return [*prepared.argv, *self.arguments]
         return [str(NPM.folder / "node_modules" / ".bin" / name)]
 
 
 ADAPTERS: Mapping[str, Adapter] = {
-    "codex-acp": Adapter(configured_as="codex", model="gpt-5.2"),
-    "claude-code-acp": Adapter(configured_as="claude"),
+    "codex-acp": Adapter(configured_as="codex", model="gpt-5.2", tells="compact"),
+    "claude-code-acp": Adapter(configured_as="claude", tells="compact"),
+    "gemini": Adapter(configured_as="gemini", arguments=("--acp",), tells="init"),
+    "opencode": Adapter(configured_as="opencode", arguments=("acp",), tells="init"),
+    "kimi": Adapter(configured_as="kimi", arguments=("acp",), tells="compact"),
+    "qwen": Adapter(configured_as="qwen", arguments=("--acp",), tells="init"),
 }
+"""The last four have profiles, too, which count for nothing here: they are started by their command alone."""
 
 
 def missing() -> str | None:
     """Why the programs cannot be run, in a sentence, or None if they can."""
-    return NPM.missing()
+    return NPM.missing() or shipped.missing("kimi", "qwen")
 
 
 def install() -> Path:

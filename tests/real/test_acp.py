@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,55 @@ def test_the_sdk_decides_on_permissions(cli: str, start_agent: StartAgent, clien
     assert any(tool.startswith("execute ") for tool in allowed["tools"]), allowed
 
 
+def test_the_sdk_lists_loads_and_leaves_sessions(start_agent: StartAgent, clients: None) -> None:
+    agent = start_agent("codex")
+    word = nonce()
+    told = by_sdk(agent, [{"text": word}])
+    assert {"compact", "new"} <= set(told["commands"])
+    assert told["after"] == {
+        "listed": [told["session"]],
+        "loaded": {"asked": [word], "said": [f"Answer to {word}."]},
+        "resumed": [],
+        "closed": -32002,
+        "refused": dict.fromkeys(("fork", "mode", "option", "authenticate"), -32601),
+    }
+
+
+ZED = "move f from {a} (attached: a-L3-9.rs) to {b} (attached: b.rs), please. {word}"
+KOOG = "{word} see notes.txt (attached: notes.txt) and {a}:7"
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", "opencode"])
+def test_prompts_as_editors_build_them(cli: str, start_agent: StartAgent, clients: None) -> None:
+    """Zed embeds each mention where it stood, without a type; JetBrains' Koog calls what is attached by its name."""
+    agent = start_agent(cli)
+    cwd, words = agent.prepared.cwd, [nonce(), nonce()]
+
+    def embedded(uri: str, text: str) -> dict[str, Any]:
+        return {"type": "resource", "resource": {"uri": uri, "text": text}}
+
+    zed = [
+        {"type": "text", "text": "move f from "},
+        embedded(f"file://{cwd}/a.rs?symbol=f#L3:9", "fn f() {}"),
+        {"type": "text", "text": " to "},
+        embedded(f"file://{cwd}/b.rs", "mod a;"),
+        {"type": "text", "text": f", please. {words[0]}"},
+    ]
+    koog = [
+        {"type": "text", "text": f"{words[1]} see"},
+        embedded("notes.txt", "a note"),
+        {"type": "text", "text": "and"},
+        {"type": "resource_link", "name": "a.rs", "uri": f"file://{cwd}/a.rs#L7"},
+    ]
+    told = by_sdk(agent, [{"blocks": zed}, {"blocks": koog}])
+    assert [turn["stop"] for turn in told["turns"]] == ["end_turn"] * 2, told
+    (first,), (second,) = (agent.model.turns(word) for word in words)
+    assert ZED.format(a=f"{cwd}/a.rs:3-9 (f)", b=f"{cwd}/b.rs", word=words[0]) in first.user
+    assert KOOG.format(a=f"{cwd}/a.rs", word=words[1]) in second.user
+    for name, request in (("-a-L3-9.rs", first), ("-b.rs", first), ("-notes.txt", second)):
+        assert name in request.user, "where the program finds it"
+
+
 @pytest.mark.parametrize("cli", ["claude", "codex"])
 def test_acpx_gets_every_answer_exactly(cli: str, start_agent: StartAgent, clients: None, tmp_path: Path) -> None:
     agent = start_agent(cli)
@@ -106,6 +156,30 @@ def test_acpx_gets_every_answer_exactly(cli: str, start_agent: StartAgent, clien
         argv = [acpx, "--cwd", cwd, "--format", "quiet", "--agent", " ".join(command(agent.name)), "exec", text]
         done = subprocess.run(argv, capture_output=True, text=True, env=env, cwd=cwd, timeout=120, check=False)
         assert (done.returncode, done.stdout.rstrip("\n")) == (0, expected_answer(text)), (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", "opencode"])
+def test_two_who_answer_at_once_are_one_answer(cli: str, start_agent: StartAgent) -> None:
+    """An editor and a terminal, in any order: the tool runs once, and what comes next is as ever."""
+    agent = start_agent(cli)
+    with opened(agent) as one, ThreadPoolExecutor(2) as both:
+        one.new(agent.prepared.cwd)
+        for n in range(8):
+            made, word = agent.file(f"made-{n}"), nonce()
+            asked = len(one.requests())
+            prompt = one.prompting(f"{word} [[tool:shell-ask:echo once >> {made}]]")
+            request = one.see(lambda _, asked=asked: one.requests()[asked:], "the editor is asked")[0]
+            yes = next(o["optionId"] for o in request["params"]["options"] if o["kind"] == "allow_once")
+            answers = [
+                both.submit(one.select, request, yes),
+                both.submit(agent.daemon.ctl, "approve", agent.name),
+            ]
+            for answer in answers if n % 2 else reversed(answers):
+                answer.result()
+            assert one.answer(prompt)["stopReason"] == "end_turn"
+            assert made.read_text() == "once\n"
+            assert agent.model.submissions(word) == 1
+        assert one.prompt(last := nonce())[1] == f"Answer to {last}."
 
 
 @pytest.mark.parametrize("cli", ["claude", "codex"])

@@ -1,4 +1,4 @@
-"""Programs of the ACP registry that have no profile, started by their command alone: `start acp -- COMMAND`."""
+"""Programs of the ACP registry, started by their command alone (`start acp -- COMMAND`): no profile knows them."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from tests.real.agents import RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.script import expected_answer
+from tests.support.acp import editor
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -31,7 +32,7 @@ def started(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> RealA
         config.write_text(config.read_text().replace('model = "scripted"', f'model = "{adapter.model}"'))
     env = {**daemon.env, **prepared.env}
     env["IS_SANDBOX"] = ""  # where root has that, claude's adapter asks for a mode that claude refuses root
-    done = daemon.ctl("start", "acp", "--cwd", str(prepared.cwd), "--", *adapter.command(name), env=env)
+    done = daemon.ctl("start", "acp", "--cwd", str(prepared.cwd), "--", *adapter.command(name, prepared), env=env)
     assert done.code == 0, done.err
     agent = RealAgent("acp", daemon, model, prepared)
     daemon.ready("acp", patience=240)
@@ -70,3 +71,25 @@ def test_turns_permissions_a_kill_and_a_cancel(name: str, daemon: Daemon, model:
     agent.ask_exactly(nonce())
     assert daemon.ctl("stop", "acp").code == 0
     eventually(lambda: daemon.agent("acp")["state"] == "stopped", "it is stopped")
+
+
+@programs
+def test_an_editor_in_front_of_one(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    """It is told the program's commands, asked what the program asks, and has what it embeds named in the message."""
+    agent = started(name, daemon, model, cli_home)
+    with editor(daemon, "acp", cwd=agent.prepared.cwd) as one:
+        one.new(agent.prepared.cwd)
+        word, made = nonce(), agent.file("made")
+        assert one.prompt(f"{word} [[answer:fenced]]")[1] == expected_answer(f"{word} [[answer:fenced]]")
+        if ADAPTERS[name].tells is not None:
+            told = one.see(lambda _: one.updates("available_commands_update"), "its commands")
+            assert ADAPTERS[name].tells in [each["name"] for each in told[-1]["availableCommands"]]
+        one.choose = lambda request: next(o["optionId"] for o in request["options"] if o["kind"] == "allow_once")
+        assert one.prompt(f"{nonce()} [[tool:shell-ask:touch {made}]]")[0]["stopReason"] == "end_turn"
+        assert made.exists()
+        word = nonce()
+        note = {"type": "resource", "resource": {"uri": f"file://{agent.prepared.cwd}/n.py#L3:9", "text": "x = 1"}}
+        said = one.prompt("move it from ", note, f", {word}.")[1]
+        assert said == f"Answer to {word}."
+        (asked,) = model.turns(word)
+        assert f"move it from {agent.prepared.cwd}/n.py:3-9 (attached: n-L3-9.py), {word}." in asked.user

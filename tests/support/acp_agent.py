@@ -1,6 +1,7 @@
 """A program that speaks ACP on stdin and stdout, scripted: for tests of programs without a terminal.
 
-    python -S -E -I acp_agent.py RECEIPTS [OPTION…]     # ids: messages have ids; plain: none; no-load: forgets; mode
+    python -S -E -I acp_agent.py RECEIPTS [OPTION…]     # ids: messages have ids; plain: none; no-load: forgets; mode;
+    commands: has two
 
 Every line of a prompt is a directive: `say TEXT`, `slow TEXT` (word by word), `ask` (a permission; `ask silently`: and
 says nothing of it), `plan TEXT`, `then TEXT` (after a tool call), `notice TEXT` (without an id), `wait FILE` (until
@@ -171,6 +172,9 @@ def main():
                 update("user_message_chunk", content={"type": "text", "text": "earlier"})
                 update("agent_message_chunk", content={"type": "text", "text": "an answer of before"}, messageId="old")
             send({"id": id_, "result": result})
+            if "commands" in OPTIONS:
+                listed = [{"name": "web", "description": "Searches", "input": {"hint": "words"}}, {"name": "tidy"}]
+                update("available_commands_update", availableCommands=listed)
         elif method == "session/set_mode":
             note(method, params["modeId"])
             send({"id": id_, "result": {}})

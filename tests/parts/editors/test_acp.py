@@ -18,6 +18,8 @@ from tests.synapsectl.pty_tool import PtyTool
 
 pytestmark = pytest.mark.timeout(120)
 
+ACP_AGENT = Path(__file__).parents[2] / "support" / "acp_agent.py"
+
 
 @pytest.fixture
 def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
@@ -67,6 +69,15 @@ def test_any_version_is_answered_with_ours(daemon: Daemon, version: int) -> None
     assert set(told["agentCapabilities"]["sessionCapabilities"]) == {"list", "resume", "close"}
 
 
+def test_who_speaks_version_2_is_answered_with_ours(daemon: Daemon, agent: dict[str, Any], folder: Path) -> None:
+    """It asks in the form of version 2, hears 1, and goes on in that."""
+    with editor(daemon, "ann", greet=False) as opened:
+        told = opened.call("initialize", protocolVersion=2, info={"name": "x", "version": "1"}, capabilities={})
+        assert (told["protocolVersion"], "agentCapabilities" in told) == (1, True)
+        opened.session = opened.call("session/new", cwd=str(folder))["sessionId"]
+        assert opened.prompt("reverse abc")[1] == "cba"
+
+
 @pytest.mark.parametrize(
     ("able", "offered"),
     [
@@ -113,13 +124,17 @@ def test_what_is_wrong_is_answered_with_its_code_and_nothing_ends(daemon: Daemon
         assert code_of(b"not json") == -32700
         assert code_of(b"x" * (16 * 1024 * 1024)) == -32700
         assert code_of(b"[]") == -32600
+        assert code_of(b'[{"jsonrpc":"2.0","id":1,"method":"session/list"}]') == -32600  # a batch, which version 2 has
         assert code_of(b'{"jsonrpc":"2.0","id":"early","method":"session/list"}') == -32600  # initialize comes first
         for version in ("1", True, -1, None, 1.5):
             with pytest.raises(Refused) as refused:
                 opened.call("initialize", protocolVersion=version)
             assert (refused.value.code, refused.value.data) == (-32602, {"path": "protocolVersion"})
         opened.initialize()
-        for method in ("authenticate", "session/set_mode", "session/fork", "fs/read_text_file", "_mine/x"):
+        for method in (
+            *("authenticate", "logout", "session/set_mode", "session/set_config_option", "session/delete"),
+            *("session/fork", "auth/login", "fs/read_text_file", "_mine/x"),
+        ):
             with pytest.raises(Refused) as refused:
                 opened.call(method)
             assert (refused.value.code, refused.value.data) == (-32601, {"method": method})
@@ -240,11 +255,71 @@ def test_a_prompt_may_have_files_and_links(daemon: Daemon, one: Editor, folder: 
     image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"\x89PNG").decode()}
     note = {"type": "resource", "resource": {"uri": "file:///x/note.txt", "text": "words"}}
     _, text = one.prompt("see", {"type": "resource_link", "name": "n", "uri": "file:///x/y.py"}, image, note)
-    assert text.startswith("You said: see /x/y.py")
+    assert text.startswith("You said: see /x/y.py (attached: image-1.png) /x/note.txt (attached: note.txt)")
     for name, content in (("image-1.png", b"\x89PNG"), ("note.txt", b"words")):
         (kept,) = (daemon.home / "state" / "agents").glob(f"*/inbox/*{name}")
         assert kept.read_bytes() == content
         assert str(kept) in text.replace("\n", "")
+
+
+SPOKEN = """
+extends = "dummy"
+
+[[commands]]
+name = "tidy"
+description = "Tidies"
+
+[[commands]]
+name = "*"
+description = "One of this project"
+hint = "words"
+files = "{cwd}/.own/*.md"
+"""
+
+
+def profile(daemon: Daemon, name: str, words: str) -> None:
+    """A profile of the person's."""
+    folder = daemon.home / "config" / "profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.toml").write_text(words)
+    assert daemon.ctl("reload").code == 0
+
+
+def offered(one: Editor) -> list[str]:
+    """The commands that the editor was told of last."""
+    told = one.see(lambda _: one.updates("available_commands_update"), "its commands")
+    return [each["name"] for each in told[-1]["availableCommands"]]
+
+
+def test_an_editor_is_told_the_programs_commands(daemon: Daemon, folder: Path) -> None:
+    profile(daemon, "spoken", SPOKEN)
+    (folder / ".own").mkdir()
+    (folder / ".own" / "web.md").touch()
+    (folder / ".own" / "a b.md").touch()
+    with editor(daemon, "bob", "--start", "spoken") as one:
+        one.new(folder)
+        assert offered(one) == ["tidy", "web"]
+        answered = next(n for n, m in enumerate(one.messages) if m.get("id") == 2)
+        told = next(n for n, m in enumerate(one.messages) if "available_commands_update" in json.dumps(m))
+        assert answered < told, "an editor knows the session by its answer"
+        for said in ("/web two words", "/tidy", "/tidy now"):
+            one.prompt(said)
+        tasks = daemon.get("/control/tasks?agent=bob").json
+        commands = {task["message"]["parts"][0]["text"]: bool(task["metadata"].get("command")) for task in tasks}
+        assert commands == {"/web two words": True, "/tidy": True, "/tidy now": False}
+        one.new(folder)
+        one.see(lambda _: len(one.updates("available_commands_update")) == 2, "again, for the session that it opens")
+
+
+@real_one
+def test_an_editor_is_told_what_a_program_on_pipes_tells(daemon: Daemon, folder: Path) -> None:
+    script = [sys.executable, "-S", "-E", "-I", str(ACP_AGENT), str(folder / "receipts"), "commands"]
+    assert daemon.ctl("start", "acp", "--name", "p", "--cwd", str(folder), "--", *script).code == 0
+    with editor(daemon, "p") as one:
+        one.new(folder)
+        assert offered(one) == ["web", "tidy"]
+        assert one.prompt("/web two words")[1] == "You said: /web two words"
+        assert one.prompt("/tidy now")[1] == "You said: [message] /tidy now"
 
 
 @pytest.mark.parametrize("moment", ["at once", "it has the task", "it works"])
@@ -276,6 +351,32 @@ def test_a_program_that_ends_fails_the_prompt(one: Editor) -> None:
     with pytest.raises(Refused) as refused:
         one.prompt("exit 3")
     assert (refused.value.code, refused.value.data["code"]) == (-32603, "AGENT_EXITED")
+
+
+LIMITED = """
+extends = "dummy"
+
+[[limit]]
+pattern = 'out of usage(?: · resets (?P<until>.+))?'
+"""
+
+
+def test_a_prompt_at_a_usage_limit_is_told_until_when(daemon: Daemon, folder: Path) -> None:
+    """The one that meets it, and the one that waits behind."""
+    profile(daemon, "limited", LIMITED)
+    with editor(daemon, "bob", "--start", "limited") as one:
+        one.new(folder)
+        meets = one.prompting("fail out of usage · resets 3am")
+        one.see(lambda _: len(one.updates("tool_call")) == 1, "it goes on then")
+        cancel(one)
+        assert one.answer(meets)["stopReason"] == "cancelled"
+        waits = one.prompting("reverse abc")
+        one.see(lambda _: len(one.updates("tool_call")) == 2, "it waits")
+        assert daemon.ctl("cancel", "bob").code == 0
+        assert one.answer(waits)["stopReason"] == "end_turn"
+        titles = {each["title"].partition(" until ")[0] for each in one.updates("tool_call")}
+        assert titles == {"bob has reached its usage limit: waits"}
+        assert [each["status"] for each in one.updates("tool_call_update")] == ["completed"] * 2
 
 
 def test_an_editor_that_dies_leaves_its_turn_to_its_end(daemon: Daemon, one: Editor, folder: Path) -> None:

@@ -3,20 +3,25 @@
 import base64
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.errors import NoDaemon
-from synapsed.parts.editors.ctl import asking, wire
+from synapsed.parts.editors.ctl import asking, program_commands, wire
 from synapsed.parts.editors.ctl import session as core
 from synapsed.parts.editors.ctl.content import CHUNK_MAX, chunks, message_of
+from synapsed.parts.editors.ctl.limits import UsageLimit, until
 from synapsed.parts.editors.ctl.order import HELD_MAX
+from synapsed.parts.editors.ctl.program_commands import ProgramCommand
+from synapsed.parts.editors.ctl.references import refer
 from synapsed.parts.editors.ctl.session import EditorSession
 from synapsed.parts.editors.ctl.shapes import RequestRefused
 from synapsed.parts.editors.ctl.tools import EditorCalls
 from synapsed.parts.editors.ctl.turn import Turn
+from synapsed.tasks.prompt_text import safe_name
 
 
 def one(line: bytes) -> Any:
@@ -91,13 +96,66 @@ def link(uri: str) -> dict[str, Any]:
         ([text("/clear now")], "/clear now", False),
         ([text("/etc/hosts")], "/etc/hosts", False),
         ([text("one"), text("two")], "one\ntwo", False),
-        ([text("see"), link("file:///a/b%20c.py#L3"), text(", please")], "see /a/b c.py#L3, please", False),
+        ([text("see"), link("file:///a/b%20c.py#L3"), text(", please")], "see /a/b c.py:3, please", False),
         ([text("see "), link("https://x.example/y"), text("and tell")], "see https://x.example/y and tell", False),
         ([text("("), link("file:///a"), text(")")], "(/a)", False),
     ],
 )
 def test_texts_and_links_are_the_message(blocks: list[dict[str, Any]], said: str, command: bool) -> None:
     assert message_of(blocks) == ([{"type": "text", "text": said}], command)
+
+
+@pytest.mark.parametrize(
+    ("said", "command"),
+    [("/web", True), ("/web two words", True), ("/tidy now", False), ("/web a\nb", False), ("see /web a", False)],
+)
+def test_a_command_that_takes_words_is_one_with_words_behind_it(said: str, command: bool) -> None:
+    assert message_of([text(said)], {"web"})[1] is command
+    assert message_of([text(said), embedded("file:///x")], {"web"})[1] is False
+
+
+def test_the_newest_list_in_what_a_program_has_written_counts() -> None:
+    def line(*names: Any) -> bytes:
+        update = {"sessionUpdate": "available_commands_update", "availableCommands": list(names)}
+        return json.dumps({"method": "session/update", "params": {"update": update}}).encode() + b"\n"
+
+    old = line({"name": "old", "description": "x"})
+    new = line({"name": "web", "description": "Searches", "input": {"hint": "words"}}, {"name": 3}, "x", {})
+    found = program_commands.told_in(b"half a line\n" + old + b"junk\n" + new + b'{"available_commands_update": [}\n')
+    assert program_commands.bounded(found or []) == [("web", "Searches", "words")]
+    assert program_commands.told_in(b"") is None
+    assert program_commands.told_in(line()) == []
+
+
+@given(st.binary(max_size=100))
+def test_whatever_a_program_writes_is_a_list_or_none(junk: bytes) -> None:
+    line = b'{"params":{"update":{"sessionUpdate":"available_commands_update","availableCommands":' + junk
+    program_commands.bounded(program_commands.told_in(line + b"}}}\n" + junk) or [])
+
+
+def test_commands_are_bounded_and_shown_as_they_are() -> None:
+    many = [ProgramCommand(f"c{n}", "x" * 500, "") for n in range(500)]
+    found = program_commands.bounded([ProgramCommand("a b", "no name"), ProgramCommand("x", "a\nb\x1b"), *many])
+    assert len(found) == program_commands.COMMANDS_MAX
+    assert found[0] == ("x", "a b\\x1b", "")
+    assert len(found[1].description) == program_commands.WORDS_MAX
+
+
+def test_a_program_that_tells_its_commands_late_is_looked_at_again(session: EditorSession) -> None:
+    assert core.ReadCommands() in list(session.begin((), None, 1))
+    assert list(session.commands([])) == [], "there is nothing to tell"
+    looks = [list(session.event(happened("activity", None, activity="ready"))) for _ in range(5)]
+    assert looks == [[core.ReadCommands()]] * core.LOOKS_MAX + [[], []]
+    (told,) = session.commands([ProgramCommand("web", "Searches", "words"), ProgramCommand("tidy", "Tidies")])
+    assert isinstance(told, core.Update)
+    assert told.update["availableCommands"] == [
+        {"name": "web", "description": "Searches", "input": {"hint": "words"}},
+        {"name": "tidy", "description": "Tidies"},
+    ]
+    assert session.with_words == {"web"}
+    assert list(session.commands([ProgramCommand("web", "Searches", "words"), ProgramCommand("tidy", "Tidies")])) == []
+    assert list(session.opened_again()) == [core.ReadCommands()]
+    assert list(session.commands([ProgramCommand("web", "Searches", "words")])) != [], "told again where it is opened"
 
 
 def test_images_and_resources_are_files() -> None:
@@ -109,12 +167,81 @@ def test_images_and_resources_are_files() -> None:
         {"type": "resource", "resource": {"uri": "zed:///x/", "blob": data}},
     ]
     (said, *files), command = message_of(blocks)
-    assert (said["text"], command) == ("/look", False)
+    told = "/look (attached: image-1.png) /a/n.py (attached: n.py) zed:///x/ (attached: x)"
+    assert (said["text"], command) == (told, False)
     assert [file["file"] for file in files] == [
         {"name": "image-1.png", "bytes": data, "mimeType": "image/png"},
         {"name": "n.py", "bytes": base64.b64encode("é".encode()).decode(), "mimeType": "text/x-python"},
         {"name": "x", "bytes": data},
     ]
+
+
+def embedded(uri: str, words: str = "x") -> dict[str, Any]:
+    """A mention as Zed writes it: no type, the file's content or the lines that are meant."""
+    return {"type": "resource", "resource": {"uri": uri, "text": words}}
+
+
+def test_what_is_embedded_is_named_where_it_stood_with_its_lines() -> None:
+    blocks = [
+        text("move f from "),
+        embedded("file:///src/a/mod.rs?symbol=f#L3:9", "fn f() {}"),
+        text(" to "),
+        embedded("file:///src/b/mod.rs", "mod a;"),
+        text(", please."),
+    ]
+    (said, *files), _ = message_of(blocks)
+    assert said["text"] == (
+        "move f from /src/a/mod.rs:3-9 (f) (attached: mod-L3-9.rs) to /src/b/mod.rs (attached: mod.rs), please."
+    )
+    assert [base64.b64decode(each["file"]["bytes"]) for each in files] == [b"fn f() {}", b"mod a;"]
+    assert [each["file"]["name"] for each in files] == ["mod-L3-9.rs", "mod.rs"]
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    blocks = [embedded(f"file:///{folder}/mod.rs") for folder in "abc"]
+    (said, *files), _ = message_of(blocks)
+    assert said["text"] == (
+        "/a/mod.rs (attached: mod.rs) /b/mod.rs (attached: 2-mod.rs) /c/mod.rs (attached: 3-mod.rs)"
+    )
+    assert [each["file"]["name"] for each in files] == ["mod.rs", "2-mod.rs", "3-mod.rs"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "said", "name"),
+    [
+        ("file:///a/b%20c.py", "/a/b c.py", "b_c.py"),
+        ("file:///a/%E3%83%A1%E3%83%A2.md#L1:2", "/a/メモ.md:1-2", "メモ-L1-2.md"),
+        ("file:///a/lib/", "/a/lib/", "lib"),
+        ("file:///c#/a 100%?.cs", "/c#/a 100%?.cs", "a_100_.cs"),  # as Toad writes it
+        ("file:///a/x.py#L7", "/a/x.py:7", "x-L7.py"),
+        ("file:///a/x.py#L7-L12", "/a/x.py:7-12", "x-L7-12.py"),
+        ("file:///a/x.py#L7C2-L12C4", "/a/x.py:7-12", "x-L7-12.py"),
+        ("file:///a/x.py?column=5#L7:7", "/a/x.py:7:5", "x-L7.py"),
+        ("file:///a/x.md#usage", "/a/x.md#usage", "x.md"),
+        ("file:///a/x%0a/clear", "/a/x /clear", "clear"),
+        ("file:///a/Makefile#L2:3", "/a/Makefile:2-3", "Makefile-L2-3"),
+        ("zed:///agent/selection?path=/a/x.py#L1:2", "/a/x.py:1-2", "x-L1-2.py"),
+        ("zed:///agent/untitled-buffer#L1:2", "zed:///agent/untitled-buffer:1-2", "untitled-buffer-L1-2"),
+        ("zed:///agent/thread/5f?name=Old+work", "zed:///agent/thread/5f?name=Old+work", "Old_work"),
+        ("zed:///agent/diagnostics", "zed:///agent/diagnostics", "diagnostics"),
+        ("https://x.example/a/b.html?q=1#top", "https://x.example/a/b.html?q=1#top", "b.html"),
+        ("main.kt", "main.kt", "main.kt"),
+        ("C:\\a\\b.cs", "C:\\a\\b.cs", "C_a_b.cs"),
+    ],
+)
+def test_an_address_is_named_as_a_person_would(uri: str, said: str, name: str) -> None:
+    assert refer(uri) == (said, name)
+
+
+@given(st.text(max_size=200), st.lists(st.integers(0, 10**12), max_size=2))
+def test_the_daemon_keeps_the_names_of_files(uri: str, lines: list[int]) -> None:
+    """The text names the file by the end of its path in the inbox."""
+    at = f"file:///{quote(uri, errors='replace')}#L{':'.join(map(str, lines))}"
+    (said, file), _ = message_of([embedded(at)])
+    name = file["file"]["name"]
+    assert safe_name(name) == name
+    assert said["text"].endswith(f"(attached: {name})")
+    assert "\n" not in said["text"]
 
 
 @pytest.mark.parametrize(
@@ -563,6 +690,35 @@ def test_a_task_that_is_read_twice_is_told_once(session: EditorSession) -> None:
 def test_what_was_missed_is_read_again(session: EditorSession) -> None:
     started(session)
     assert list(session.resume()) == [core.ReadTask("t"), core.AskWhat()]
+
+
+def test_a_prompt_at_a_usage_limit_is_told_until_when(session: EditorSession) -> None:
+    limit = UsageLimit("limit reached", "2026-11-29T18:00:00Z")
+    assert list(session.asks(None, limit)) == [], "nobody waits"
+    started(session)
+    (begun,) = session.asks(None, limit)
+    assert isinstance(begun, core.Update)
+    assert until("2026-11-29T18:00:00Z") in begun.update["title"]
+    assert list(session.asks(None, limit)) == [], "once"
+    (over, *_) = session.asks(question(), None)
+    assert over == core.Update(
+        {"sessionUpdate": "tool_call_update", "toolCallId": begun.update["toolCallId"], "status": "completed"}
+    )
+
+
+def test_a_limit_that_a_prompt_did_not_live_to_see_the_end_of_is_told_over(session: EditorSession) -> None:
+    started(session)
+    list(session.asks(None, UsageLimit("limit reached", None)))
+    commands = list(session.read(task("t", "canceled")))
+    assert [each.update["status"] for each in commands if isinstance(each, core.Update)] == ["completed"]
+
+
+def test_a_failure_by_a_usage_limit_says_until_when(session: EditorSession) -> None:
+    started(session)
+    error = {"code": "RATE_LIMITED", "message": "limit reached", "details": {"until": "2026-11-29T18:00:00Z"}}
+    (failed,) = [each for each in session.read({**task("t", "failed"), "error": error}) if isinstance(each, core.Fail)]
+    assert failed.message == f"RATE_LIMITED: limit reached ({until('2026-11-29T18:00:00Z')})"
+    assert failed.data["until"] == "2026-11-29T18:00:00Z"
 
 
 def test_a_session_that_is_closed_cancels_what_it_has_asked_for(session: EditorSession) -> None:

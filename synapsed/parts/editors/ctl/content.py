@@ -4,9 +4,10 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from synapsed.parts.editors.ctl.references import Reference, refer, safe
 from synapsed.parts.editors.ctl.shapes import text, wrong
 from synapsed.parts.editors.ctl.wire import shown
 
@@ -16,18 +17,21 @@ CHUNK_MAX = 8000
 FILES_MAX = 64
 """Files of a message, as the daemon takes them."""
 
-_COMMAND = re.compile(r"/[A-Za-z][\w:.-]*")
-_FILE_URI = "file://"
+_COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w:.-]*)(?:[ \t](?P<behind>.*))?")
 _OPENS = "([{<\"'`@"
 
 
-def message_of(blocks: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
-    """Returns the parts of the daemon's message, and True if it is a command of the program: `/word` alone.
+def message_of(
+    blocks: Sequence[Mapping[str, Any]], commands: Collection[str] = ()
+) -> tuple[list[dict[str, Any]], bool]:
+    """Returns the parts of the daemon's message, and True if it is a command of the program: `/word` alone, or with
+    words behind it in its line if it is one of `commands`, which take some.
 
     Raises RequestRefused.
     """
     said = ""
     files: list[dict[str, Any]] = []
+    names: set[str] = set()
     before = ""
     for number, block in enumerate(blocks):
         place = f"prompt[{number}]."
@@ -37,11 +41,14 @@ def message_of(blocks: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]
             if not isinstance(words, str):
                 raise wrong(f"{place}text", "must be a text")
             said += _between(said, words, before, "text") + words
-        elif kind == "resource_link":
-            link = _link(text(block, "uri", place))
-            said += _between(said, link, before, "resource_link") + link
-        elif kind in ("image", "resource"):
-            files.append(_file(block, place, len(files) + 1))
+        elif kind in ("image", "resource", "resource_link"):
+            told, file = _referred(block, place, len(files) + 1)
+            if file is not None:
+                name = _unlike(file.name, names)
+                names.add(name)
+                files.append(file.part(name))
+                told = f"{told} (attached: {name})" if told else f"(attached: {name})"
+            said += _between(said, told, before, str(kind)) + told
         else:
             raise wrong(f"{place}type", f"must be text, image, resource_link or resource, not {shown(str(kind))!r}")
         before = str(kind)
@@ -50,7 +57,12 @@ def message_of(blocks: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]
     if not said.strip() and not files:
         raise wrong("prompt", "says nothing")
     parts: list[dict[str, Any]] = [{"type": "text", "text": said}] if said.strip() else []
-    return parts + files, not files and _COMMAND.fullmatch(said.strip()) is not None
+    return parts + files, not files and _is_command(said.strip(), commands)
+
+
+def _is_command(said: str, commands: Collection[str]) -> bool:
+    found = _COMMAND.fullmatch(said)
+    return found is not None and (found["behind"] is None or found["name"] in commands)
 
 
 def _between(said: str, more: str, before: str, kind: str) -> str:
@@ -62,43 +74,51 @@ def _between(said: str, more: str, before: str, kind: str) -> str:
     return " " if kind != "text" or more[:1].isalnum() else ""
 
 
-def _link(uri: str) -> str:
-    """Returns a file by its path, anything else by its address."""
-    if not uri.startswith(_FILE_URI + "/"):
-        return uri
-    from urllib.parse import unquote  # only where something is referred to
+class _File(NamedTuple):
+    """A file that goes along with the message; `encoded` is its content in base64."""
 
-    path, _, fragment = uri.removeprefix(_FILE_URI).partition("#")
-    return unquote(path) + (f"#{fragment}" if fragment else "")
+    name: str
+    mime: str | None
+    encoded: str
+
+    def part(self, name: str) -> dict[str, Any]:
+        kind = {"mimeType": self.mime} if self.mime else {}
+        return {"type": "file", "file": {"name": name, "bytes": self.encoded} | kind}
 
 
-def _file(block: Mapping[str, Any], place: str, number: int) -> dict[str, Any]:
-    """Returns an image, or an embedded resource, as a file of the message. Raises RequestRefused."""
+def _referred(block: Mapping[str, Any], place: str, number: int) -> tuple[str, _File | None]:
+    """Returns the words of the text for an image, a link or an embedded resource, and the file that goes along. Raises
+    RequestRefused."""
+    if block["type"] == "resource_link":
+        return refer(text(block, "uri", place)).said, None
     if block["type"] == "image":
         data, kind, uri = text(block, "data", place), text(block, "mimeType", place), block.get("uri")
-        name = _name(uri) or f"image-{number}.{kind.rpartition('/')[2].partition('+')[0]}"
-        return _part(name, kind, _checked(data, f"{place}data"))
+        at = refer(uri) if isinstance(uri, str) and uri else Reference("", "")
+        name = at.name or f"image-{number}"
+        ending = "" if "." in name else f".{safe(kind.rpartition('/')[2].partition('+')[0])}"
+        return at.said, _File(name + ending, kind, _checked(data, f"{place}data"))
     resource = block.get("resource")
     place = f"{place}resource."
     if not isinstance(resource, dict):
         raise wrong(place.removesuffix("."), "must be an object")
-    name = _name(text(resource, "uri", place)) or f"resource-{number}"
-    told = resource.get("mimeType")
+    at = refer(text(resource, "uri", place))
+    name, told = at.name or f"resource-{number}", resource.get("mimeType")
     mime = told if isinstance(told, str) and told else None
     if isinstance(resource.get("text"), str):
         encoded = base64.b64encode(resource["text"].encode("utf-8", "replace")).decode()
-        return _part(name, mime or "text/plain", encoded)
+        return at.said, _File(name, mime or "text/plain", encoded)
     if not isinstance(resource.get("blob"), str):
         raise wrong(f"{place}text", "there must be a text or a blob")
-    return _part(name, mime, _checked(resource["blob"], f"{place}blob"))
+    return at.said, _File(name, mime, _checked(resource["blob"], f"{place}blob"))
 
 
-def _part(name: str, mime: str | None, encoded: str) -> dict[str, Any]:
-    return {"type": "file", "file": {"name": name, "bytes": encoded} | ({"mimeType": mime} if mime else {})}
-
-
-def _name(uri: Any) -> str:
-    return uri.partition("#")[0].partition("?")[0].rstrip("/").rpartition("/")[2] if isinstance(uri, str) else ""
+def _unlike(name: str, names: Collection[str]) -> str:
+    """The name, or where another file of the message has it, that with a number before it."""
+    number, found = 1, name
+    while found in names:
+        number += 1
+        found = f"{number}-{name}"
+    return found
 
 
 def _checked(encoded: str, place: str) -> str:

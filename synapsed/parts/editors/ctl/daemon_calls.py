@@ -7,13 +7,15 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import ApiError, CtlError, MaybeAccepted, NoDaemon, TimedOut
+from synapsed.parts.editors.ctl.limits import UsageLimit, limit_of
+from synapsed.parts.editors.ctl.program_commands import ProgramCommand, commands_of
 from synapsed.parts.editors.ctl.wire import LINE_MAX
 
 AWAY_MAX: Final = 30.0
@@ -90,11 +92,17 @@ class Reach:
             else:
                 return
 
-    def asks(self) -> dict[str, Any] | None:
-        """Returns the agent's present question, with its task as `task`. Raises CtlError."""
+    def waits_for(self) -> tuple[dict[str, Any] | None, UsageLimit | None]:
+        """Returns the agent's present question, with its task as `task`, and the usage limit that it is at. Raises
+        CtlError."""
         agent = self.client.get(agent_path(self.address, "status"), {"detail": 1})
         prompt: dict[str, Any] | None = agent.get("prompt")
-        return None if prompt is None else {**prompt, "task": agent.get("task")}
+        asks = None if prompt is None else {**prompt, "task": agent.get("task")}
+        return asks, limit_of(agent)
+
+    def commands(self, agent: Mapping[str, Any], *, here: bool) -> list[ProgramCommand]:
+        """Those of the agent's program; see `program_commands`. Raises CtlError."""
+        return commands_of(self.client, agent, here=here)
 
     def answer(self, task: str | None, prompt_id: str, key: str) -> None:
         """Gives the program `key` if it still asks that. Raises ApiError."""

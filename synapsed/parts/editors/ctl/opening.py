@@ -41,7 +41,7 @@ class ServedAgents(NamedTuple):
 
 class Opened(NamedTuple):
     """An agent as a session: `session_id` is the editor's name for it, `cursor` the place in the log from which it is
-    followed, `replay` the updates of earlier tasks, which are `shown`."""
+    followed, `replay` the updates of earlier tasks, which are `shown`; `here`: the agent is one of this machine's."""
 
     session_id: str
     agent: dict[str, Any]
@@ -49,6 +49,7 @@ class Opened(NamedTuple):
     cursor: int
     replay: list[dict[str, Any]]
     shown: list[str]
+    here: bool
 
 
 def check_person(ctx: CommandContext) -> None:
@@ -136,7 +137,7 @@ def _opened(ctx: CommandContext, wanted: ServedAgents, address: str, *, replay: 
             raise RequestRefused(NOT_FOUND, str(error), {"code": error.code}) from None
         raise
     host = "" if there is ctx else "@" + address.rpartition("@")[2]
-    return Opened(agent["id"] + host, {**agent, "name": agent["name"] + host}, found, cursor, updates, shown)
+    return Opened(agent["id"] + host, {**agent, "name": agent["name"] + host}, found, cursor, updates, shown, not host)
 
 
 def _replayed(client: Client, agent: str) -> tuple[list[dict[str, Any]], list[str]]:

@@ -78,6 +78,7 @@ class _Live:
     def __init__(self, opened: Opened) -> None:
         self.session = EditorSession(opened.session_id, name=opened.agent["name"], cwd=opened.agent["cwd"])
         self.reach: Reach = opened.reach
+        self.agent, self.here = opened.agent, opened.here
         self.events: Stream | None = None
         self.watched: dict[str, Stream] = {}
         self.requests: dict[str, str] = {}
@@ -253,7 +254,7 @@ class AcpServer:
 
     def _prompt(self, id_: wire.Id, params: dict[str, Any]) -> None:
         live = self._known(params)
-        parts, command = message_of(shapes.blocks(params))
+        parts, command = message_of(shapes.blocks(params), live.session.with_words)
         if live.session.full:
             raise RequestRefused(wire.INVALID_REQUEST, f"{core.PROMPTS_MAX} prompts are under way: wait for one to end")
         message = os.urandom(16).hex()
@@ -275,7 +276,8 @@ class AcpServer:
 
     def _begin(self, opened: Opened) -> bool:
         """Follows the agent; returns False if there are too many. One that is followed already goes on as it is."""
-        if opened.session_id in self._live:
+        if (known := self._live.get(opened.session_id)) is not None:
+            self._perform(known, known.session.opened_again())
             return True
         if len(self._live) >= SESSIONS_MAX:
             return False
@@ -342,8 +344,11 @@ class AcpServer:
                 self._start(lambda: reach.cancel(task), after(lambda *_: ()))
             case core.ReadTask(task):
                 self._start(lambda: reach.task(task), after(partial(_read, session, task)))
+            case core.ReadCommands():
+                found = partial(reach.commands, live.agent, here=live.here)
+                self._start(found, after(lambda commands, error: () if error else session.commands(commands)))
             case core.AskWhat():
-                self._start(reach.asks, after(partial(self._asks, live)))
+                self._start(reach.waits_for, after(partial(self._asks, live)))
             case core.GiveAnswer(prompt_id, key):
                 asked_in = live.asks_in.get(prompt_id)
                 self._start(lambda: reach.answer(asked_in, prompt_id, key), after(lambda *_: session.answered()))
@@ -352,9 +357,10 @@ class AcpServer:
         """Handles the agent's question; if it is unknown, the former one stands."""
         if error is not None:
             return live.session.cannot_tell()
-        if found is not None:
-            live.asks_in = {found["prompt_id"]: found["task"]}
-        return live.session.asks(found)
+        asks, limit = found
+        if asks is not None:
+            live.asks_in = {asks["prompt_id"]: asks["task"]}
+        return live.session.asks(asks, limit)
 
     def _watch(self, live: _Live, task: str) -> None:
         if task in live.watched:

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from synapsectl.errors import ApiError, CtlError
-from synapsed.parts.editors.ctl import asking
+from synapsed.parts.editors.ctl import asking, limits, program_commands
 from synapsed.parts.editors.ctl.content import id_for
+from synapsed.parts.editors.ctl.limits import UsageLimit
 from synapsed.parts.editors.ctl.order import EndPart, Part, PiecePart, UpdatesPart
+from synapsed.parts.editors.ctl.program_commands import ProgramCommand
 from synapsed.parts.editors.ctl.tools import EditorCalls
 from synapsed.parts.editors.ctl.turn import Turn, is_shown, seen
 from synapsed.parts.editors.ctl.wire import AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, Id
@@ -28,6 +30,9 @@ TURNS_MAX: Final = 64
 
 ASKED_MAX: Final = 3
 """Times that the editor gets the same question: the program may not have taken an answer."""
+
+LOOKS_MAX: Final = 3
+"""Times that the program's commands are looked for, as long as it has told none."""
 
 TERMINAL: Final = frozenset({"completed", "failed", "canceled", "rejected"})
 _CODES: Final = {
@@ -91,6 +96,10 @@ class AskWhat(NamedTuple):
     """Reads the agent's question."""
 
 
+class ReadCommands(NamedTuple):
+    """Look which slash commands the agent's program has."""
+
+
 class AskEditor(NamedTuple):
     """Asks the editor for permission; the answer comes under `prompt_id`."""
 
@@ -121,6 +130,7 @@ type Command = (
     | FollowTask
     | LeaveTask
     | AskWhat
+    | ReadCommands
     | AskEditor
     | Withdraw
     | GiveAnswer
@@ -165,10 +175,15 @@ class EditorSession:
         self._done: str | None = None
         """The prompt that was answered last: it may stay a moment longer on the agent's screen, until a new event asks
         it again."""
+        self._limit: UsageLimit | None = None
+        """The usage limit that the editor has been told of."""
         self._looking = False
         self._look_again = False
         self._look_later = False
         """True if the editor is asked after it has got all parts before the question."""
+        self._commands: list[ProgramCommand] = []
+        self._told_commands: list[ProgramCommand] = []
+        self._looks_left = LOOKS_MAX
         self._newest = 0
         """Position in the agent's events."""
 
@@ -180,6 +195,27 @@ class EditorSession:
         if task is not None and task not in self._strange:
             self._strange.add(task)
             yield ReadTask(task)
+        yield ReadCommands()
+
+    # --- commands of the program --------------------------------------------------------------------------------------
+
+    @property
+    def with_words(self) -> frozenset[str]:
+        """Its commands that may have words behind them."""
+        return frozenset(each.name for each in self._commands if each.hint)
+
+    def commands(self, found: list[ProgramCommand]) -> Iterator[Command]:
+        """Those of the program are known: an editor may refuse what it was not told of."""
+        self._looks_left = 0 if found else self._looks_left
+        self._commands = found
+        if found != self._told_commands:
+            self._told_commands = found
+            yield Update(program_commands.update(found))
+
+    def opened_again(self) -> Iterator[Command]:
+        """The editor has opened the session once more, and may have forgotten what it was told."""
+        self._told_commands = []
+        yield ReadCommands()
 
     # --- what the editor asks -----------------------------------------------------------------------------------------
 
@@ -345,6 +381,9 @@ class EditorSession:
             self._done = event["data"]["prompt_id"]
         elif kind == "inputRequired":
             self._done = None
+        elif kind == "activity" and event["data"].get("activity") == "ready" and self._looks_left:
+            self._looks_left -= 1  # a program may tell them when it has come up
+            yield ReadCommands()
         if kind in _ASKS and self._prompts:
             yield from self._ask_what()
 
@@ -384,12 +423,14 @@ class EditorSession:
 
     # --- what the agent asks ------------------------------------------------------------------------------------------
 
-    def asks(self, prompt: Mapping[str, Any] | None) -> Iterator[Command]:
-        """Takes the agent's present question; the editor gets it only while one of its prompts waits for it."""
+    def asks(self, prompt: Mapping[str, Any] | None, limit: UsageLimit | None = None) -> Iterator[Command]:
+        """Takes the agent's present question and usage limit; the editor gets the question only while one of its
+        prompts waits for it."""
         self._looking = False
         if self._look_again:
             yield from self._ask_what()  # something has happened since: what was seen may be over
             return
+        yield from self._limited(limit if self._prompts else None)
         self._look_later = self._behind and prompt is not None
         if self._answering is not None or self._look_later:
             return
@@ -411,6 +452,14 @@ class EditorSession:
             yield AskEditor(now["prompt_id"], asking.request(now, self.session_id, call))
         else:
             yield Update(asking.waits(now, self.name))
+
+    def _limited(self, limit: UsageLimit | None) -> Iterator[Command]:
+        """The editor is told of a limit once, and of its end."""
+        before, self._limit = self._limit, limit
+        if before is not None and before != limit:
+            yield Update(limits.over(before))
+        if limit is not None and before != limit:
+            yield Update(limits.begins(limit, self.name))
 
     def _no_more(self, prompt: Mapping[str, Any]) -> Iterator[Command]:
         yield Withdraw(prompt["prompt_id"]) if asking.can_be_asked(prompt) else Update(asking.over(prompt))
@@ -459,6 +508,7 @@ class EditorSession:
         if self._asked is not None:
             asked, self._asked = self._asked, None
             yield from self._no_more(asked)
+        yield from self._limited(None)
         self._times.clear()
         while self._later:
             yield Update(self._later.popleft())
@@ -489,7 +539,11 @@ def _end_of(prompt: OpenPrompt, document: Mapping[str, Any]) -> Command:
     if status == "canceled" or prompt.canceled:
         return Reply(prompt.id, {"stopReason": "cancelled", "_meta": {"synapsed": {"task": task}}})
     error = document.get("error") or {"code": status.upper(), "message": f"the message was {status}"}
-    return Fail(prompt.id, *_failure(str(error["code"]), str(error["message"])), {"code": error["code"], "task": task})
+    told = {"code": error["code"], "task": task}
+    code, message = _failure(str(error["code"]), str(error["message"]))
+    if isinstance(end := (error.get("details") or {}).get("until"), str):
+        told["until"], message = end, f"{message} ({limits.until(end)})"
+    return Fail(prompt.id, code, message, told)
 
 
 def failure_of(error: CtlError) -> tuple[int, str, dict[str, Any]]:
