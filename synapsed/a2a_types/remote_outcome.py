@@ -65,4 +65,5 @@ def _prompt(there: Snapshot) -> Prompt:
     kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
     text = there.said or "The agent waits for input."
     mark = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Prompt.model_validate({"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text})
+    told = {"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text, "own_words": True}
+    return Prompt.model_validate(told)

@@ -17,6 +17,7 @@ from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
+from synapsed.model.sender import Sender
 from synapsed.model.task import Artifact, Message, Task
 
 type Bringing = Literal["connection", "missing", "all"]
@@ -97,6 +98,13 @@ class SendRequest:
     """The message's id is its sender's own: the same message again is the same task."""
     where: Where | None = None
     """Where it came from."""
+
+    @property
+    def origin(self) -> Origin:
+        """Who sends it, and from where."""
+        sender = Sender.of(self.metadata)
+        agent = self.of_agent or sender is not None
+        return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=self.where)
 
 
 class Directory(Protocol):
@@ -364,6 +372,6 @@ class Carrier(Protocol):
 
     async def cancel(self, task: Task) -> Task: ...
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
-        """Answer what the task waits for over there."""
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
+        """Answer what the task waits for over there; `origin` is who does."""
         ...

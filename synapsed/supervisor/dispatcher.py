@@ -88,7 +88,7 @@ class Dispatcher:
                 return task
             worker = self._worker(task)
             text = transitions.text_of(request.message)
-            return await worker.provide_input(task.id, request.message, text, request.prompt_id, _origin(request))
+            return await worker.provide_input(task.id, request.message, text, request.prompt_id, request.origin)
         if (named := request.metadata.get(IN_REPLY_TO)) is not None:
             return await self._complete(agent_id, named, request)
         async with self._idempotency.once(request, agent_id) as (task_id, known):
@@ -296,7 +296,7 @@ class Dispatcher:
         """See `Tasks.provide_input`."""
         task = await self._find(task_id)
         if alias_of(task) is not None:
-            return await self._carriers.answer(task, Message.of(text), prompt_id)
+            return await self._carriers.answer(task, Message.of(text), prompt_id, origin)
         return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
@@ -318,12 +318,6 @@ class Dispatcher:
 
     async def _find(self, task_id: str, agent_id: str | None = None) -> Task:
         return await find_task(self._store, task_id, agent_id)
-
-
-def _origin(request: SendRequest) -> Origin:
-    sender = Sender.of(request.metadata)
-    agent = request.of_agent or sender is not None
-    return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=request.where)
 
 
 def _sender_and_scope(request: SendRequest) -> tuple[Sender | None, str | None]:

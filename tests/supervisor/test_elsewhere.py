@@ -6,7 +6,8 @@ import pytest
 
 from synapsed.api.problems import problem
 from synapsed.errors import NotKnownYet, TaskNotCancelable, UnknownAgent
-from synapsed.interfaces import OutboundQuestion, SendRequest
+from synapsed.interfaces import PERSON, OutboundQuestion, SendRequest
+from synapsed.model.events import Origin
 from synapsed.model.external import external_id
 from synapsed.model.sender import KEY
 from synapsed.model.task import Message, Task, TaskState
@@ -44,7 +45,7 @@ class Far:
         self.calls.append(("cancel", task.id))
         return task
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         self.calls.append(("answer", task.id, message.text, prompt_id))
         return task
 

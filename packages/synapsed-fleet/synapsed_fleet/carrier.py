@@ -20,7 +20,8 @@ from synapsed.errors import (
     TaskNotCancelable,
     UnknownAgent,
 )
-from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, ReplyRecord, SendRequest, Store
+from synapsed.interfaces import ADDRESS_MAX, PERSON, OutboundQuestion, ReplyRecord, SendRequest, Store
+from synapsed.model.events import Origin
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import host_of, is_any
 from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id, open_metadata
@@ -245,7 +246,7 @@ class FleetCarrier:
             now = await self._fresh(task)
             return now if now.terminal else await self._canceled(now, await self._table.row(now.id), None)
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         """Raises NotWaiting, PromptChanged; RemoteRefused where the host has refused it by now."""
         async with self._incoming.lock(task.id):
             now = await self._fresh(task)

@@ -28,7 +28,8 @@ import structlog
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
-from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, Sampling, SendRequest, Store, validate_name
+from synapsed.interfaces import ADDRESS_MAX, PERSON, OutboundQuestion, Sampling, SendRequest, Store, validate_name
+from synapsed.model.events import Origin
 from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of_task
 from synapsed.model.task import Message, Task, new_id, open_metadata
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
@@ -265,7 +266,7 @@ class Externals:
         agent = self.view(alias)
         if request.task_id is not None:
             task = await self.task(agent.alias, request.task_id)
-            return await self.answer(task, request.message)
+            return await self.answer(task, request.message, request.prompt_id, request.origin)
         if request.command:
             raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
         host = host_of(agent.alias)
@@ -314,9 +315,9 @@ class Externals:
         """Raises TaskNotCancelable, Unreachable, RemoteRefused."""
         return await (await self._courier(task)).cancel()
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         """Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
-        return await (await self._courier(task)).answer(message, prompt_id)
+        return await (await self._courier(task)).answer(message, prompt_id, origin)
 
     async def remote(self, alias: str) -> "AgentConnection":
         """The connection to the agent."""
