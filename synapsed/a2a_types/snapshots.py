@@ -6,7 +6,8 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 from google.protobuf.json_format import ParseError
 
-import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
+import synapsed.a2a_types.free_json
+import synapsed.a2a_types.timestamps  # noqa: F401 - for what both do to protobuf
 from synapsed.a2a_types.a2a_errors import A2aError
 from synapsed.a2a_types.convert import STATES, parts_from, struct_dict
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot

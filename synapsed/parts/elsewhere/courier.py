@@ -389,6 +389,7 @@ def _code(error: SynapsedError, *, delivered: bool) -> str:
             return "AGENT_EXITED"
     if not isinstance(error, ExternalError):
         return error.code
-    if not delivered:
+    answered = isinstance(error, RemoteRefused) and error.details.get("remote") == "INVALID"
+    if not (delivered or answered):
         return "UNDELIVERED"
     return "TIMEOUT" if isinstance(error, Unreachable) else "MODEL_ERROR"

@@ -197,7 +197,13 @@ def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool) -> Found
         tenant=chosen.tenant,
         streaming=card.capabilities.streaming,
         skills=[skill.name[:100] for skill in card.skills[:50]],
+        output_modes=_output_modes(card),
     )
+
+
+def _output_modes(card: pb.AgentCard) -> list[str]:
+    modes = [*card.default_output_modes, *(mode for skill in card.skills for mode in skill.output_modes)]
+    return [mode[:100] for mode in dict.fromkeys(modes)][:50]
 
 
 def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:

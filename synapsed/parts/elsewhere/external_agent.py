@@ -23,6 +23,8 @@ class ExternalAgent(BaseModel):
     tenant: str = ""
     streaming: bool
     skills: list[str]
+    output_modes: list[str] = []
+    """Media types that it answers with, as its card says."""
     authenticated: bool
     other_host: bool = False
     """Whether a person has agreed to its listening on another host than its card's."""

@@ -7,7 +7,7 @@ names the error over there).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -50,6 +50,7 @@ class Found:
     tenant: str
     streaming: bool
     skills: list[str]
+    output_modes: list[str] = field(default_factory=list)
 
     def same_as(self, agent: ExternalAgent) -> bool:
         """Whether it is the agent that was added."""
