@@ -11,6 +11,7 @@ import synapsed.a2a_types.timestamps  # noqa: F401 - for what both do to protobu
 from synapsed.a2a_types.a2a_errors import A2aError
 from synapsed.a2a_types.convert import STATES, parts_from, struct_dict
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.spoken import spoken
 from synapsed.errors import RemoteRefused
 from synapsed.model.task import Artifact, Part, TaskState
 
@@ -35,14 +36,15 @@ def snapshot_of(task: pb.Task) -> Snapshot:
 
 
 def _at(task_id: str, told: pb.Task | pb.TaskStatusUpdateEvent, *, artifacts: list[Artifact] | None) -> Snapshot:
-    own = struct_dict(told.metadata).get("synapsed")
+    told_own = struct_dict(told.metadata).get("synapsed")
+    own = told_own if isinstance(told_own, dict) else {}
     return Snapshot(
         id=task_id,
         context_id=told.context_id,
         state=_STATES.get(told.status.state, TaskState.WORKING),
         artifacts=artifacts,
-        said="\n".join(part.text for part in told.status.message.parts if part.text),
-        own=own if isinstance(own, dict) else {},
+        said=spoken(parts_from(told.status.message.parts), data="prompt" not in own),
+        own=own,
     )
 
 

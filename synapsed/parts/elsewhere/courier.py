@@ -127,7 +127,8 @@ class Courier:
         tries, began = CONNECT_TRIES, self._clock.monotonic()
         while await self._may_send():
             try:
-                answer = await self._send(remote, self.task.message, self._metadata())
+                key = self.task.id if remote.names_tasks else ""
+                answer = await self._send(remote, self.task.message, self._metadata(), key=key)
             except Unreachable as error:
                 if error.details["sent"] and (found := await self._look_for_it(remote)) is not None:
                     return await self._apply(found)
@@ -180,7 +181,7 @@ class Courier:
         nobody can tell."""
         while True:
             try:
-                return await remote.find(self.task.message.message_id)
+                return await remote.find(self.task.message.message_id, self.task.id)
             except Unreachable:
                 await self._rest()
             except RemoteRefused as error:

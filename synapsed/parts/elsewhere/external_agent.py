@@ -5,6 +5,9 @@ from pydantic import BaseModel, ConfigDict
 SEEDS = "SYNAPSE"
 """`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
 
+FIRST = "0.1"
+"""`protocol_version` of an agent that speaks A2A as it was first (`tasks/send`), before it had versions."""
+
 
 class ExternalAgent(BaseModel):
     """What is known and shown of one. `url` is what the person gave, `endpoint` where its card says it listens; times

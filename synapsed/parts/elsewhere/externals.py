@@ -34,7 +34,7 @@ from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of
 from synapsed.model.task import Message, Task, new_id, open_metadata
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.parts.elsewhere.addressbook import AddressBook
-from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.face import FACE
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.hosts import Hosts
@@ -330,6 +330,8 @@ class Externals:
                 made: AgentConnection = (await _load("synapsed.parts.elsewhere.synapse_a2a")).SeedsRemote(
                     agent, headers, self._outgoing
                 )
+            elif agent.protocol_version == FIRST:
+                made = (await _load("synapsed.parts.elsewhere.first_a2a")).FirstRemote(agent, headers, self._outgoing)
             else:
                 made = (await _load("synapsed.parts.elsewhere.remote")).Remote(agent, headers, self._outgoing, tunnel)
             known = self._remotes.setdefault(alias, made)

@@ -41,6 +41,7 @@ class Remote:
     there again under the same key is not done again."""
 
     longest_pause_s = LONGEST_PAUSE_S
+    names_tasks = False
 
     def __init__(
         self, agent: ExternalAgent, headers: dict[str, str], ways: OutgoingConfig, tunnel: Tunnel | None = None
@@ -143,7 +144,7 @@ class Remote:
         with _told(self._agent.endpoint):
             return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
-    async def find(self, message_id: str) -> Snapshot | None:
+    async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """The task that was made of the message, None if no task was made. Raises RemoteRefused where it is not to be
         found out: 0.3 has no list."""
         request = pb.ListTasksRequest(page_size=LISTED, include_artifacts=True)

@@ -17,6 +17,8 @@ HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
 LOOK_TIMEOUT = 60.0
 """Seconds for the daemon to look at a card."""
 SECRET_MAX = 8192
+FIRST = "0.1"
+"""`protocol_version` of what spoke A2A before it had versions."""
 
 EXAMPLES = (
     ("synapsectl external add https://agents.example/a2a --as far", "its card is read, and it is far from here on"),
@@ -109,6 +111,8 @@ def _row(agent: Any) -> tuple[Any, ...]:
 
 def _spoken(agent: Any) -> str:
     version = agent["protocol_version"]
+    if version == FIRST:
+        return "A2A as it was first: tasks/send"
     return f"A2A {version}" if version else "no A2A: as synapse-a2a speaks"
 
 
