@@ -200,6 +200,12 @@ class Tasks(Protocol):
 
     async def send(self, agent_id: str, request: SendRequest) -> Task: ...
 
+    async def sent_before(self, address: str, request: SendRequest) -> Task | None:
+        """The task that the message has become which was sent to `address` under the request's key, while nobody knows
+        (any more, or yet) whom that means; None where there is none. Raises InvalidRequest where the key stands for
+        another message."""
+        ...
+
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
         """A task of the agent's own that a reply will complete, within `limit` seconds of the question."""
         ...

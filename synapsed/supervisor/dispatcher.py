@@ -24,10 +24,10 @@ from synapsed.errors import (
     TaskNotCancelable,
     UnknownAgent,
 )
-from synapsed.interfaces import PERSON, NewEvent, SendRequest, Store, TaskFilter
+from synapsed.interfaces import ADDRESS_MAX, PERSON, NewEvent, SendRequest, Store, TaskFilter
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
-from synapsed.model.external import alias_of, host_of, is_any
+from synapsed.model.external import alias_of, external_id, host_of, is_any
 from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, WaitsBehind, new_id, open_metadata
@@ -93,6 +93,11 @@ class Dispatcher:
             return await self._complete(agent_id, named, request)
         async with self._idempotency.once(request, agent_id) as (task_id, known):
             return known or await self._send_new(agent, request, task_id)
+
+    async def sent_before(self, address: str, request: SendRequest) -> Task | None:
+        """See `Tasks.sent_before`."""
+        address = address.removeprefix("@")[:ADDRESS_MAX]
+        return await self._idempotency.sent(request, {address, external_id(address)})
 
     def _name_of(self, sender: Sender | None) -> str | None:
         """What the sender is called here; None for a person, and what was sent for him."""

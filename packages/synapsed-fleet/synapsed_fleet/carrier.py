@@ -139,14 +139,15 @@ class FleetCarrier:
             raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
         there = host_of(alias)
         dst = work_class(alias, request.priority) if there is None else there[1]
-        if await self._under_way(dst) >= OPEN_MAX:
-            raise QueueFull(f"{OPEN_MAX} messages are under way to {dst}, which has not said to have them", host=dst)
-        if there is None:
-            await self._check_class(alias.removeprefix(ANY))
-            self._classes(dst.removeprefix(ANY))
         async with self._idempotency.once(request, alias) as (task_id, known):
             if known is not None:
                 return known
+            if await self._under_way(dst) >= OPEN_MAX:
+                waiting = f"{OPEN_MAX} messages are under way to {dst}, which has not said to have them"
+                raise QueueFull(waiting, host=dst)
+            if there is None:
+                await self._check_class(alias.removeprefix(ANY))
+                self._classes(dst.removeprefix(ANY))
             task = self._task_of(alias, request, task_id, None if there is None else there[1], sender)
             self._files(task.message.parts)
             await self._check_size(task)

@@ -269,14 +269,20 @@ class Externals:
             return await self.answer(task, request.message, request.prompt_id, request.origin)
         if request.command:
             raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
-        host = host_of(agent.alias)
-        if len(self._open(agent.alias) if host is None else self.open_to_host(host[1])) >= OPEN_MAX:
-            where = agent.alias if host is None else host[1]
+        async with self._idempotency.once(request, external_id(agent.alias)) as (task_id, known):
+            if known is not None:
+                return known
+            await self._check_way(agent.alias)
+            return await self._send_new(agent, request, asking, task_id, sender)
+
+    async def _check_way(self, alias: str) -> None:
+        """Raises QueueFull, Unreachable, CardChanged, CardInvalid."""
+        host = host_of(alias)
+        if len(self._open(alias) if host is None else self.open_to_host(host[1])) >= OPEN_MAX:
+            where = alias if host is None else host[1]
             raise QueueFull(f"{OPEN_MAX} tasks are under way to {where}", limit=OPEN_MAX)
         if host is None:
-            await self._check(agent.alias)
-        async with self._idempotency.once(request, external_id(agent.alias)) as (task_id, known):
-            return known or await self._send_new(agent, request, asking, task_id, sender)
+            await self._check(alias)
 
     async def _send_new(
         self, agent: ExternalAgent, request: SendRequest, asking: OutboundQuestion, task_id: str, sender: str | None
