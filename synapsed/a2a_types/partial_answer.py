@@ -79,7 +79,13 @@ def answer_of(there: Snapshot) -> tuple[str, list[Artifact]]:
     blocks = [artifact for artifact in artifacts if artifact is not exact and artifact.parts]
     if plain and exact is None:
         return text, []
+    if exact is None and any(not isinstance(part, TextPart) for artifact in blocks for part in artifact.parts):
+        blocks = [one for artifact in blocks if (one := _without_text(artifact)).parts]  # it is in the answer
     return text, [
         Artifact.block(number, type=artifact.type, name=artifact.name, parts=artifact.parts, metadata=artifact.metadata)
         for number, artifact in enumerate(blocks, 1)
     ]
+
+
+def _without_text(artifact: Artifact) -> Artifact:
+    return artifact.model_copy(update={"parts": [part for part in artifact.parts if not isinstance(part, TextPart)]})
