@@ -23,6 +23,7 @@ from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.needs import needs_of
 from synapsed.parts.elsewhere.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
 
 CARD_BYTES = 1 << 20
@@ -60,12 +61,12 @@ async def look_up(
         card_url, raw, status = await _find_card(http, base)
         card = _parsed(raw)
         if any(card.get(member) for member in _A2A):
-            return _read(raw, card_url, secret=secret, other_host=other_host)
+            return _read(raw, card_url, secret=secret, other_host=other_host, credentials=bool(headers))
         for place in _places(base, card_url, card, secret=secret, other_host=other_host):
             if await answers(http, place):
                 return _of_seeds(place, card_url, card)
         if raw:
-            found = _read(raw, card_url, secret=secret, other_host=other_host)
+            found = _read(raw, card_url, secret=secret, other_host=other_host, credentials=bool(headers))
             return replace(found, protocol_version=version or await spoken_version(http, found))
     raise CardInvalid(
         f"{card_url}: there is no agent card (HTTP {status}), and no agent that speaks as synapse-a2a does",
@@ -93,7 +94,7 @@ async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: Ou
         raise CardInvalid(error.message, url=agent.card_url) from error
     card = _parsed(raw)
     if any(card.get(member) for member in _A2A):
-        return _read(raw, card_url, secret=secret, other_host=agent.other_host)
+        return _read(raw, card_url, secret=secret, other_host=agent.other_host, credentials=bool(headers))
     return _of_seeds(agent.endpoint, card_url, card)
 
 
@@ -189,7 +190,7 @@ def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
 # --- who speaks A2A --------------------------------------------------------------------------------------------------
 
 
-def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool) -> Found:
+def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool, credentials: bool) -> Found:
     try:
         card = parse_agent_card(json.loads(raw))
     except (ValueError, ParseError, RecursionError, AttributeError) as error:
@@ -207,6 +208,7 @@ def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool) -> Found
         streaming=card.capabilities.streaming,
         skills=[skill.name[:100] for skill in card.skills[:50]],
         output_modes=_output_modes(card),
+        needs=needs_of(card, credentials=credentials),
     )
 
 

@@ -28,6 +28,8 @@ class ExternalAgent(BaseModel):
     skills: list[str]
     output_modes: list[str] = []
     """Media types that it answers with, as its card says."""
+    needs: list[str] = []
+    """What its card says that it needs, and was not given or is not done here, in words."""
     authenticated: bool
     other_host: bool = False
     """Whether a person has agreed to its listening on another host than its card's."""

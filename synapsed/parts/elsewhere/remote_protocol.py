@@ -51,6 +51,7 @@ class Found:
     streaming: bool
     skills: list[str]
     output_modes: list[str] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
 
     def same_as(self, agent: ExternalAgent) -> bool:
         """Whether it is the agent that was added."""

@@ -78,6 +78,8 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
         agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
     words = f"{agent['alias']} is {agent['name']} at {agent['endpoint']} ({_spoken(agent)})"
     ctx.out.either(agent, as_json=args.json, line=words)
+    for need in agent["needs"]:
+        ctx.out.note(f"{agent['alias']} needs {need}")
     return DONE
 
 
