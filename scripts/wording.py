@@ -57,12 +57,11 @@ FIRST = frozenset(
 
 LEFT = {
     "packages/synapsed-fleet": 233,
-    "synapsed/a2a_types": 9,
     "synapsed/agents": 134,
     "synapsed/parts/a2a": 48,
     "synapsed/parts/app_server": 17,
     "synapsed/parts/attention": 57,
-    "synapsed/parts/elsewhere": 58,
+    "synapsed/parts/elsewhere": 90,
     "synapsed/parts/session_server": 8,
     "synapsed/pipes": 33,
     "synapsed/profiles": 113,

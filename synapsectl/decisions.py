@@ -22,7 +22,7 @@ from synapsectl.prompts import (
     tell_hands,
     who_answers,
 )
-from synapsectl.reach import elsewhere
+from synapsectl.reach import asks_at
 
 DECIDED = frozenset({"permission", "question", "plan"})
 """Kinds of items that a yes or a no can answer."""
@@ -76,7 +76,7 @@ def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | Non
     answered. `because` is then the agent's next message. Returns the asker and the answer.
 
     Raises ApiError, NoSuchChoice; NoReason before anything is answered."""
-    ctx, there, host = elsewhere(ctx, target)
+    ctx, there, host = asks_at(ctx, target)
     who = asked(ctx.client, there)
     if who.prompt is None:
         raise ApiError("NOT_WAITING", f"{who.name} asks nothing")
@@ -88,13 +88,13 @@ def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | Non
     except NoSuchChoice:
         show_prompt(ctx.out, who.prompt)
         if who.prompt.get("type") == SCREEN:
-            tell_hands(ctx, who.agent + host)
+            tell_hands(ctx, who, host)
         raise
     try:
         answer(ctx.client, who, key, who.prompt["prompt_id"])
     except ApiError as error:
         if error.code == NOT_TAKEN:
-            tell_hands(ctx, who.agent + host)
+            tell_hands(ctx, who, host)
         raise
     label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
     ctx.out.note(f"{_called(who.name, agent)}{host} was answered: {label}")

@@ -19,6 +19,10 @@ _ENDING = re.compile(
 """Words of a question or an option whose answer may end the program."""
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
 
+ALIASED = "external:"
+"""Ids of agents elsewhere begin so that were given an alias: they have no terminal."""
+ASKING_MAX = 20
+"""Tasks that are named where an agent asks in several."""
 QUESTION_MAX = 160
 """Characters of a question in a line about something else."""
 NOT_TAKEN = "NOT_TAKEN"
@@ -42,12 +46,13 @@ class NoSuchChoice(CtlError):
 
 class WhoAsks(NamedTuple):
     """The asker. `task` is the task's id, None outside any task; `prompt` is None without a question; `agent` is an
-    address of the agent."""
+    address of the agent; `here`: it is one of the daemon's own, and has a terminal."""
 
     name: str
     agent: str
     task: str | None
     prompt: dict[str, Any] | None
+    here: bool = True
 
 
 def looks_like_task(target: str) -> bool:
@@ -64,7 +69,8 @@ def asked(client: Client, target: str) -> WhoAsks:
             if error.code != "TASK_NOT_FOUND":
                 raise
             return _asked_by_agent(client, target, error)
-        return WhoAsks(short_id(task["id"]), task["agent_id"], task["id"], task.get("prompt"))
+        here = not is_elsewhere(task["agent_id"])
+        return WhoAsks(short_id(task["id"]), task["agent_id"], task["id"], task.get("prompt"), here)
     return _asked_by_agent(client, target, None)
 
 
@@ -72,6 +78,8 @@ def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> Wh
     try:
         agent = client.get(agent_path(target, "status"), {"detail": 1})
     except ApiError as error:
+        if (alias := error.details.get("alias")) is not None:
+            return _asked_elsewhere(client, str(alias))
         # Neither is known: what looks like a task's id was meant as one.
         raise (no_task if no_task and error.code == "UNKNOWN_AGENT" else error) from None
     prompt = agent.get("prompt")
@@ -81,6 +89,23 @@ def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> Wh
         if running["status"] not in ("input_required", "auth_required"):
             task = None
     return WhoAsks(agent["name"], agent["name"], task, prompt)
+
+
+def _asked_elsewhere(client: Client, address: str) -> WhoAsks:
+    """What an agent elsewhere asks in one of the tasks that were sent to it from here. Raises ApiError where it asks in
+    several."""
+    asking = client.get(agent_path(address, "tasks"), {"status": "input_required,auth_required", "limit": ASKING_MAX})
+    if len(asking) > 1:
+        ids = ", ".join(short_id(task["id"]) for task in asking)
+        raise ApiError("AMBIGUOUS", f"{address} asks something in several tasks: name one of {ids}")
+    if not asking:
+        return WhoAsks(address, address, None, None, here=False)
+    return WhoAsks(address, address, asking[0]["id"], asking[0].get("prompt"), here=False)
+
+
+def is_elsewhere(agent_id: str) -> bool:
+    """Whether it is the id of an agent elsewhere that only messages reach."""
+    return agent_id.startswith(ALIASED)
 
 
 def who_answers(client: Client, address: str) -> dict[str, Any]:
@@ -100,6 +125,8 @@ def answer(client: Client, target: WhoAsks, text: str, prompt_id: str | None) ->
     body = {"input": text} | ({"prompt_id": prompt_id} if prompt_id else {})
     if target.task:
         return client.post(task_path(target.task, "input"), body)
+    if not target.here:
+        raise ApiError("NOT_WAITING", f"{target.name} asks nothing")
     return client.post(agent_path(target.name, "input", control=True), body)
 
 
@@ -144,7 +171,7 @@ def show_prompt(out: CommandOutput, prompt: dict[str, Any] | None) -> None:
     for option in prompt.get("options") or []:
         mark = " (default)" if option["key"] == prompt.get("default") else ""
         out.remark(f"    {option['key']}  {option['label']}{mark}")
-    if prompt.get("own_words"):
+    if prompt.get("own_words") and prompt.get("options"):
         out.remark("    or words of your own")
 
 
@@ -171,9 +198,10 @@ def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
     return f"waits behind {what}, which asks: {question}; 'synapsectl {verb} {target}{more}' answers it"
 
 
-def tell_hands(ctx: CommandContext, agent: str) -> None:
-    """Says how a person goes on if nothing can be answered from here."""
-    ctx.out.remark(hands(agent))
+def tell_hands(ctx: CommandContext, who: WhoAsks, host: str = "") -> None:
+    """Says how a person goes on if nothing can be answered from here; says nothing for an agent without a terminal."""
+    if who.here:
+        ctx.out.remark(hands(who.agent + host))
 
 
 def only_there(task: dict[str, Any]) -> str | None:
@@ -195,14 +223,16 @@ def tell_waiting(ctx: CommandContext, name: str, target: str, task: dict[str, An
     why = ": what stands on its screen is not understood:" if unread else ":" if prompt else ""
     ctx.out.note(f"{name} waits for a person{why}")
     show_prompt(ctx.out, prompt)
-    if (there := only_there(task)) is not None:
-        ctx.out.remark(there)
+    if (only := only_there(task)) is not None:
+        ctx.out.remark(only)
         return
-    if unread:
-        tell_hands(ctx, name)
+    there = is_elsewhere(str(task.get("agent_id", "")))
+    if unread and not there:
+        ctx.out.remark(hands(name))
         ctx.out.remark(LEARNED)
     if task["status"] == "auth_required":
-        ctx.out.remark(f"log in there: synapsectl attach {name}")
+        done = f"sign in as it says; if it does not go on then: synapsectl input {target} done"
+        ctx.out.remark(done if there else f"log in there: synapsectl attach {name}")
         return
     prompt = prompt or {}
     if unread and not prompt.get("own_words"):

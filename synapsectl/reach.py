@@ -4,6 +4,7 @@ here."""
 from synapsectl.client import Client, host_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, NotInstalled
+from synapsectl.prompts import asked, looks_like_task
 from synapsectl.verbs import is_installed
 
 
@@ -21,6 +22,26 @@ def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
     there = CommandContext(ctx.environ, ctx.out, as_json=ctx.as_json)
     there.client = Client(found["local"])
     return there, name
+
+
+def asks_at(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:
+    """As `elsewhere`, for who is to be answered: where the host's socket is not here (a host of a fleet, or one that is
+    away), what its agent asks in tasks that were sent from here is answered here."""
+    try:
+        return elsewhere(ctx, address)
+    except (ApiError, NotInstalled) as error:
+        name = address.removeprefix("@")
+        if error.code not in ("UNKNOWN_AGENT", "NOT_INSTALLED") or looks_like_task(name.partition("@")[0]):
+            raise
+        try:
+            asks = asked(ctx.client, name).prompt is not None
+        except ApiError as none:
+            if none.code == "AMBIGUOUS":
+                raise
+            asks = False
+        if not asks:
+            raise
+        return ctx, name, ""
 
 
 def elsewhere(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:

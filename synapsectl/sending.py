@@ -18,6 +18,7 @@ from synapsectl.errors import (
     NoDaemon,
     TimedOut,
 )
+from synapsectl.handed_over import save, tell
 from synapsectl.output import short_id
 from synapsectl.waiting import RECONNECT, RETRY, FirstOf, answer_of, outcome, tell_inexact
 
@@ -38,6 +39,8 @@ class Wanted(NamedTuple):
     key: str | None = None
     first: bool = False
     """True if only the first answer is awaited."""
+    save: str | None = None
+    """The folder in which the files of an answer are saved."""
 
 
 class Sent(NamedTuple):
@@ -176,6 +179,7 @@ class Sending:
             self._out.document({"task": task})
         else:
             self._out.text(answer_of(task) or "")
+        self._files(task)
         return DONE
 
     # --- sending ---
@@ -226,7 +230,16 @@ class Sending:
             self._out.text(answer_of(task) or "")
         if sent.awaited is not sent.task and task["id"] == sent.awaited["id"]:
             self._collect(task)
+        if code == DONE:
+            self._files(task)
         return code, task
+
+    def _files(self, task: dict[str, Any]) -> None:
+        """Save what came with the answer, or name it."""
+        if self._wanted.save is not None:
+            save(self._out, task, self._wanted.save)
+        elif not self._wanted.json:
+            tell(self._out, task)
 
     def _collect(self, task: dict[str, Any]) -> None:
         """Confirms that the reply is here, so that the agent does not get it once more."""

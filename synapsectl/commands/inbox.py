@@ -3,11 +3,14 @@
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from synapsectl.client import task_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, UsageError
+from synapsectl.errors import DONE, WAITS, UsageError
 
 if TYPE_CHECKING:
     import argparse
+
+    from synapsectl.inbox.items import Item
 
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
@@ -63,6 +66,7 @@ class NextVerb:
     @staticmethod
     def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
         from synapsectl.inbox.everywhere import look, missing
+        from synapsectl.inbox.items import has_terminal
 
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("next needs a terminal on stdin and stdout; 'synapsectl inbox --json' does not")
@@ -74,7 +78,23 @@ class NextVerb:
             return DONE
         item = items[0]
         ctx.out.note(f"{item['agent']} ({item['kind'].replace('_', ' ')}); {len(items) - 1} more")
-        return attach_to(ctx, item["agent"])
+        return attach_to(ctx, item["agent"]) if has_terminal(item) else _ask(ctx, item)
+
+
+def _ask(ctx: CommandContext, item: "Item") -> int:
+    """Ask here what is asked by an agent that has no terminal."""
+    from synapsectl.output import short_id
+    from synapsectl.prompts import tell_waiting
+    from synapsectl.questions import ask
+    from synapsectl.reach import reach
+
+    there, name = reach(ctx, item["agent"])
+    task = there.client.get(task_path(item["task"]))["task"]
+    if not ask(there, name, task):
+        host = f"@{item['host']}" if item["host"] else ""
+        tell_waiting(there, item["agent"], short_id(task["id"]) + host, task)
+        return WAITS
+    return DONE
 
 
 def _show(items: list[dict[str, Any]], ctx: CommandContext) -> None:

@@ -6,7 +6,7 @@ import sys
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
-from synapsectl.reach import elsewhere
+from synapsectl.reach import asks_at
 from synapsectl.signals import typed_line
 
 EXAMPLES = (
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
-    ctx, name, host = elsewhere(ctx, words.pop(0))
+    ctx, name, host = asks_at(ctx, words.pop(0))
     target = asked(ctx.client, name)
     text = " ".join(words)
     if not words or text == "-":
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         given = answer(ctx.client, target, text, args.prompt_id)
     except ApiError as error:
         if error.code == NOT_TAKEN:
-            tell_hands(ctx, target.agent + host)
+            tell_hands(ctx, target, host)
         raise
     ctx.out.either(given, as_json=args.json, note=f"{target.name}{host} was answered")
     return DONE

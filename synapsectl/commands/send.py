@@ -10,6 +10,7 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
+from synapsectl.handed_over import prepare
 from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, divided, give, read_text
 from synapsectl.parsing import seconds
@@ -90,6 +91,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="what is sent again under the same key is the same task: for repeating a send that ended with code 8",
     )
+    parser.add_argument(
+        "--save", metavar="DIR", help="with --wait: save the files and data that come with the answer in this folder"
+    )
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
@@ -165,6 +169,10 @@ def _check_options(args: argparse.Namespace, addresses: list[str] | None) -> Non
         raise UsageError(f"--idempotency-key must be 1 to {KEY_MAX} printable ASCII characters")
     if args.reply_to and (args.response or addresses is None or len(addresses) != 1):
         raise UsageError("--reply-to goes to the one agent that asked, and wants no response itself")
+    if args.save is not None:
+        if not (args.wait or args.any or args.follow):
+            raise UsageError("--save waits for what comes with the answer: with --wait, --any or --follow")
+        prepare(args.save)
     if args.any and (args.follow or args.response):
         raise UsageError("--any waits for the first answer: without --follow and --response")
 
@@ -186,6 +194,7 @@ def _wanted(args: argparse.Namespace, ctx: CommandContext) -> Wanted:
         json=args.json,
         key=args.idempotency_key,
         first=args.any,
+        save=args.save,
     )
 
 

@@ -10,6 +10,7 @@ from synapsectl.colours import DIM
 from synapsectl.commands.tasks import STYLES
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
+from synapsectl.handed_over import prepare, save, tell
 from synapsectl.messages import part_text
 from synapsectl.parsing import seconds
 from synapsectl.prompts import behind, show_prompt
@@ -18,6 +19,7 @@ from synapsectl.waiting import answer_of, outcome, tell_inexact
 EXAMPLES = (
     ("synapsectl task 1f0c9a2b", "one message and its answer"),
     ("synapsectl task 1f0c9a2b --wait", "wait for the answer, and print it"),
+    ("synapsectl task 1f0c9a2b --save out", "its files, in the folder out"),
 )
 
 
@@ -27,10 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=seconds, metavar="S", help="seconds after which the waiting ends (exit code 5)"
     )
+    parser.add_argument("--save", metavar="DIR", help="save the files and data that it handed over in this folder")
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    if args.save is not None:
+        prepare(args.save)
     task = ctx.client.get(task_path(args.task))["task"]
     code = DONE
     if args.wait:
@@ -42,10 +47,15 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         tell_inexact(ctx, {name: task})
         if code == DONE and not args.json:
             ctx.out.text(answer_of(task) or "")
-    elif not args.json:
+    elif not args.json and args.save is None:
         _show(task, ctx)
+    saved = {} if args.save is None else {"saved": save(ctx.out, task, args.save)}
     if args.json:
-        ctx.out.document({"task": task})
+        ctx.out.document({"task": task} | saved)
+    elif args.save is None:
+        tell(ctx.out, task)
+    elif not saved["saved"]:
+        ctx.out.note("there is nothing to save")
     return code
 
 

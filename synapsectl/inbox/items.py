@@ -79,7 +79,9 @@ def yes_or_no(item: Item, *, accept: bool) -> Chosen:
         key = choice({"type": item.get("prompt_type"), "options": item.get("options") or []}, accept=accept)
     except ValueError:
         what = "yes" if accept else "no"
-        raise NoAnswer(f"no option says {what} for sure: press the digit of one, or Enter to attach") from None
+        options = "press the digit of one" if item.get("options") else "press a for words"
+        more = ", or Enter to attach" if has_terminal(item) else ""
+        raise NoAnswer(f"no option says {what} for sure: {options}{more}") from None
     labels = {str(option["key"]): str(option["label"]) for option in item.get("options") or []}
     return Chosen(key, labels.get(key, "yes" if accept else "no"))
 
@@ -116,6 +118,11 @@ def takes_words(item: Item) -> bool:
     return is_asked(item) and (bool(item.get("own_words")) or not item.get("options"))
 
 
+def has_terminal(item: Item) -> bool:
+    """Whether a person can attach to its agent: those elsewhere that speak A2A have no terminal."""
+    return bool(item.get("terminal", True))
+
+
 def is_hidden(item: Item) -> bool:
     """Returns True if the typed text must stay hidden."""
     return item.get("prompt_type") == HIDDEN
@@ -131,9 +138,10 @@ def who_answered(closed: Mapping[str, Any]) -> str:
 
 
 def _no_question(item: Item) -> str:
+    attaches = has_terminal(item)
     if item["kind"] == "unreadable":
-        return "what stands on its screen is not understood: Enter attaches"
-    return "nothing is asked there: Enter attaches, x puts it away"
+        return "what stands on its screen is not understood" + (": Enter attaches" if attaches else "")
+    return f"nothing is asked there: {'Enter attaches, ' if attaches else ''}x puts it away"
 
 
 def _is_digit(key: str) -> bool:

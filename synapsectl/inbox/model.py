@@ -17,6 +17,7 @@ from synapsectl.inbox.items import (
     Item,
     NoAnswer,
     by_digit,
+    has_terminal,
     in_words,
     is_asked,
     is_finished,
@@ -322,7 +323,8 @@ class InboxModel:
         if item is not None and takes_words(item):
             self.typing = Typing(item)
         elif item is not None:
-            self._refuse("it takes no words: press the digit of an option, or Enter to attach", now)
+            more = ", or Enter to attach" if has_terminal(item) else ""
+            self._refuse(f"it takes no words: press the digit of an option{more}", now)
         return []
 
     def _because(self, now: float) -> list[Command]:
@@ -372,6 +374,9 @@ class InboxModel:
         item = self._chosen(now)
         if item is None:
             return []
+        if not has_terminal(item):
+            self._refuse(f"{item['agent']} has no terminal to attach to: answer it from here", now)
+            return []
         self._held.pop(item["id"], None)
         return [*self.give_all(), Attach(item)]
 
@@ -380,7 +385,8 @@ class InboxModel:
         if item is None:
             return []
         if item.get("prompt_id"):
-            self._say("it asks something: answer it, or press Enter to attach", now)
+            more = ", or press Enter to attach" if has_terminal(item) else ""
+            self._say(f"it asks something: answer it{more}", now)
             return []
         if not self._is_read(item, self._pressed):
             return self._unread(now)

@@ -9,7 +9,17 @@ from math import ceil
 
 from synapsectl.ages import age, clock_time
 from synapsectl.colours import BOLD, CYAN, DIM, GREEN, MAGENTA, RED, REVERSE, YELLOW, painted
-from synapsectl.inbox.items import KINDS, Item, NoAnswer, digits, is_asked, is_hidden, takes_words, yes_or_no
+from synapsectl.inbox.items import (
+    KINDS,
+    Item,
+    NoAnswer,
+    digits,
+    has_terminal,
+    is_asked,
+    is_hidden,
+    takes_words,
+    yes_or_no,
+)
 from synapsectl.inbox.model import InboxModel, Row, Typing
 from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
 from synapsed.shared.choices import telling
@@ -203,19 +213,20 @@ def _marked(lines: Sequence[str]) -> list[tuple[bool, str]]:
 def keys_of(row: Row) -> str:
     """Returns the present keys of a row."""
     item = row.item
+    attaches = ["Enter attaches"] if has_terminal(item) else []
     if row.told:
         return "j k move"
     if row.held is not None:
-        return "u takes the answer back  Enter attaches"
+        return "  ".join(["u takes the answer back", *attaches])
     if row.fresh:
-        return "…  Enter attaches"
+        return "  ".join(["…", *attaches])
     if not is_asked(item):
-        return "Enter attaches" + ("" if item.get("prompt_id") else "  x puts it away")
+        return "  ".join([*attaches, *([] if item.get("prompt_id") else ["x puts it away"])])
     chosen = list(digits(item))
     told = [word for word, accept in (("y yes", True), ("n no  b no, because", False)) if _says(item, accept=accept)]
     told += [f"{min(chosen)}-{max(chosen)} choose" if len(chosen) > 1 else f"{chosen[0]} chooses"] if chosen else []
     told += ["a words"] if takes_words(item) else []
-    return "  ".join([*told, "Enter attaches"])
+    return "  ".join([*told, *attaches])
 
 
 def _says(item: Item, *, accept: bool) -> bool:

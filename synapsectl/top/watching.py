@@ -101,7 +101,8 @@ class Watching:
         self._merged.here(items)
         if there.told is not None:
             everywhere, told = there.told
-            agents = [*agents, *(agent for agent in everywhere if agent.get("host"))]
+            names = {agent["name"] for agent in agents}
+            agents = [*agents, *(agent for agent in everywhere if agent["name"] not in names)]
             self._merged.there(told)
         desk.inbox.silent = missing(self._merged.hosts)
         every = self._merged.items

@@ -37,7 +37,7 @@ SERVER_ERROR: Final = -32000
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What stands for a JSON-RPC code in ErrorInfo, in HTTP and in google.rpc.Status."""
+    """Words for a JSON-RPC code in ErrorInfo, in HTTP and in google.rpc.Status."""
 
     reason: str
     http: int

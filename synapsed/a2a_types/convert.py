@@ -173,7 +173,7 @@ def _file(file: FileContent) -> dict[str, Any]:
 
 
 def _bytes(text: str) -> dict[str, Any]:
-    """What is no base64 is shown as it came."""
+    """Returns base64 as bytes of a part; text that is no base64 is shown as it came."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -112,7 +112,7 @@ def _check_items(value: Any, path: str) -> None:
 
 
 def unpacked(struct: Struct) -> Any | None:
-    """What `packed` has put there; None where it is protobuf's own."""
+    """Returns the JSON that `packed` has put there; None if it is protobuf's own."""
     if _MARK not in struct.fields:
         return None
     return pydantic_core.from_json(struct.fields[_MARK].string_value, cache_strings="keys")
@@ -127,7 +127,7 @@ class _Nothing:
 
     @staticmethod
     def search(text: str) -> None:
-        """Whatever `text` is."""
+        """Takes any `text`."""
 
 
 setattr(json_format, SEARCH, _Nothing)

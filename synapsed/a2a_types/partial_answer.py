@@ -1,4 +1,4 @@
-"""What was heard of a task elsewhere, piece by piece and as a whole, put together. Pure, and without A2A's types."""
+"""The known state of a task elsewhere, put together from pieces and whole states. Pure, and without A2A's types."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,7 +79,13 @@ def answer_of(there: Snapshot) -> tuple[str, list[Artifact]]:
     blocks = [artifact for artifact in artifacts if artifact is not exact and artifact.parts]
     if plain and exact is None:
         return text, []
+    if exact is None and any(not isinstance(part, TextPart) for artifact in blocks for part in artifact.parts):
+        blocks = [one for artifact in blocks if (one := _without_text(artifact)).parts]  # it is in the answer
     return text, [
         Artifact.block(number, type=artifact.type, name=artifact.name, parts=artifact.parts, metadata=artifact.metadata)
         for number, artifact in enumerate(blocks, 1)
     ]
+
+
+def _without_text(artifact: Artifact) -> Artifact:
+    return artifact.model_copy(update={"parts": [part for part in artifact.parts if not isinstance(part, TextPart)]})

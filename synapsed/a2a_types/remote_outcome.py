@@ -1,4 +1,4 @@
-"""What becomes of a task here when it is told how it stands over there. Pure."""
+"""Outcome of a task here, from its state over there. Pure."""
 
 import hashlib
 
@@ -55,7 +55,7 @@ def _refusal(task: Task, there: Snapshot, by: str, now: float) -> transitions.Co
 
 
 def _prompt(there: Snapshot) -> Prompt:
-    """As another synapsed tells it, else what the agent says as a question of its own."""
+    """Returns the question of another synapsed, else the agent's words as a question of its own."""
     told = there.own.get("prompt")
     if isinstance(told, dict):
         try:
@@ -65,4 +65,5 @@ def _prompt(there: Snapshot) -> Prompt:
     kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
     text = there.said or "The agent waits for input."
     mark = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Prompt.model_validate({"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text})
+    told = {"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text, "own_words": True}
+    return Prompt.model_validate(told)

@@ -6,17 +6,19 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 from google.protobuf.json_format import ParseError
 
-import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
+import synapsed.a2a_types.free_json
+import synapsed.a2a_types.timestamps  # noqa: F401 - for what both do to protobuf
 from synapsed.a2a_types.a2a_errors import A2aError
 from synapsed.a2a_types.convert import STATES, parts_from, struct_dict
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.spoken import spoken
 from synapsed.errors import RemoteRefused
 from synapsed.model.task import Artifact, Part, TaskState
 
 TEXT_SHOWN: Final = 500
 """Characters of what another server says that are told."""
 UNREADABLE: Final = (A2aError, ParseError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
-"""What the SDK raises for an answer of another shape than it expects."""
+"""Errors of the SDK for an answer of another shape than it expects."""
 _STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 
 
@@ -34,19 +36,20 @@ def snapshot_of(task: pb.Task) -> Snapshot:
 
 
 def _at(task_id: str, told: pb.Task | pb.TaskStatusUpdateEvent, *, artifacts: list[Artifact] | None) -> Snapshot:
-    own = struct_dict(told.metadata).get("synapsed")
+    told_own = struct_dict(told.metadata).get("synapsed")
+    own = told_own if isinstance(told_own, dict) else {}
     return Snapshot(
         id=task_id,
         context_id=told.context_id,
         state=_STATES.get(told.status.state, TaskState.WORKING),
         artifacts=artifacts,
-        said="\n".join(part.text for part in told.status.message.parts if part.text),
-        own=own if isinstance(own, dict) else {},
+        said=spoken(parts_from(told.status.message.parts), data="prompt" not in own),
+        own=own,
     )
 
 
 def update_of(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:
-    """What a stream tells. Of a status only, `artifacts` is None: it says nothing of them."""
+    """An item of a stream. `artifacts` is None for a mere status, which says nothing about them."""
     if update.HasField("task"):
         return snapshot_of(update.task)
     if update.HasField("message"):

@@ -32,7 +32,7 @@ from synapsed.api.response_models import InputProvided, ShownTask
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.routes import tasks as task_routes
 from synapsed.api.security import JSON_TYPES, on_unix
-from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of, send
+from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of, send, sent_before
 from synapsed.api.slow_readers import respond
 from synapsed.api.sse import SseFrame, serve
 from synapsed.api.task_stream import frames_until_end, frames_until_settled
@@ -84,6 +84,7 @@ __all__ = [
     "respond",
     "rights_of",
     "send",
+    "sent_before",
     "serve",
     "some_of",
     "task_routes",

@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from synapsed.api.context import CONTEXT, origin_of, rights_of, to_the_end
+from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, to_the_end
 from synapsed.api.memory_reservation import others_first, release_body, with_room
 from synapsed.api.response_models import TaskAnswer
 from synapsed.api.rights import Rights
@@ -28,6 +28,7 @@ from synapsed.errors import (
     QueueFull,
     SynapsedError,
     TaskNotFound,
+    UnknownAgent,
     WouldDeadlock,
 )
 from synapsed.interfaces import Control, Directory, SendRequest, Tasks
@@ -122,6 +123,38 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     wanted = await traced(request, control.directory, control.tasks, wanted)
     # A client that leaves in the middle must not leave a message half accepted.
     return await _taken(request, control.tasks.send(agent_id, wanted))
+
+
+def addressed(request: web.Request) -> object:
+    """Raises UnknownAgent for an address that means no agent, but where the message may have come before: a key is
+    looked up first (`send_to`)."""
+    try:
+        return agent_id_of(request)
+    except UnknownAgent:
+        if KEY_HEADER not in request.headers:
+            raise
+        return None
+
+
+async def send_to(request: web.Request, control: Control, wanted: SendRequest) -> Task:
+    """Does the same as `send` for the agent of the path. A message that was taken under its key is answered with its
+    task, too, while the address leads nowhere: the host is not known yet, or the agent was removed."""
+    try:
+        agent_id = agent_id_of(request)
+    except UnknownAgent:
+        if (known := await sent_before(request, control, request.match_info.get("agent", ""), wanted)) is None:
+            raise
+        return known
+    return await send(request, control, agent_id, wanted)
+
+
+async def sent_before(request: web.Request, control: Control, address: str, wanted: SendRequest) -> Task | None:
+    """The task that the message has become which came under this key to `address`. Raises InvalidRequest where the key
+    stands for another message."""
+    rights = rights_of(request)
+    rights.require_send()
+    wanted = signed(replace(wanted, key=key_of(request)), rights, control.directory)
+    return await control.tasks.sent_before(address, wanted)
 
 
 def _require_interruption(rights: Rights, agent_id: str) -> None:

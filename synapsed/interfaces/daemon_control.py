@@ -17,6 +17,7 @@ from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
+from synapsed.model.sender import Sender
 from synapsed.model.task import Artifact, Message, Task
 
 type Bringing = Literal["connection", "missing", "all"]
@@ -98,6 +99,13 @@ class SendRequest:
     """The message's id is its sender's own: the same message again is the same task."""
     where: Where | None = None
     """Origin of the request."""
+
+    @property
+    def origin(self) -> Origin:
+        """The sender, and the place it sends from."""
+        sender = Sender.of(self.metadata)
+        agent = self.of_agent or sender is not None
+        return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=self.where)
 
 
 class Directory(Protocol):
@@ -195,6 +203,12 @@ class Tasks(Protocol):
     """Messages for agents, and the tasks that they become."""
 
     async def send(self, agent_id: str, request: SendRequest) -> Task: ...
+
+    async def sent_before(self, address: str, request: SendRequest) -> Task | None:
+        """Returns the task of a message that was sent to `address` under the request's key, while the address leads
+        nowhere (any more, or yet); None if there is no such task. Raises InvalidRequest if the key stands for another
+        message."""
+        ...
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
         """Makes a task of the agent's own that a reply will complete, within `limit` seconds of the question."""
@@ -370,6 +384,6 @@ class Carrier(Protocol):
 
     async def cancel(self, task: Task) -> Task: ...
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
-        """Answers the question of the task there."""
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
+        """Answers the question of the task there; `origin` names who answers."""
         ...

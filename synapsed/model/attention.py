@@ -63,6 +63,7 @@ class AttentionItem(BaseModel):
     prompt_type: str | None = Field(default=None, description="Of a `password` nothing is shown while it is typed")
     own_words: bool = Field(default=False, description="Besides the options, an answer in one's own words is taken")
     until: str | None = Field(default=None, description="When a limit ends, or is tried out (RFC 3339, UTC)")
+    terminal: bool = Field(default=True, description="Its agent has a terminal that can be attached to")
     looked_at: bool = Field(default=False, description="Somebody sits at a terminal that is attached to the agent")
 
 

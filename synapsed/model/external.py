@@ -14,6 +14,7 @@ __all__ = [
     "alias_of",
     "external_id",
     "host_of",
+    "is_aliased",
     "is_any",
     "part_of",
     "part_of_task",
@@ -46,6 +47,12 @@ def unknown(agent_id: str) -> UnknownAgent:
     if (alias := alias_of(agent_id)) is not None:
         return UnknownAgent(f"{alias} is an agent elsewhere: messages can be sent to it, no more", alias=alias)
     return UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
+
+
+def is_aliased(agent_id: str) -> bool:
+    """Returns True for the id of an agent elsewhere that a person has added under an alias, and that is on no host of
+    theirs."""
+    return agent_id.startswith(ALIASED)
 
 
 def is_any(address: str) -> bool:

@@ -9,7 +9,7 @@ text. Agents are those of now: one that was removed has other keys than the next
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID, uuid5
@@ -65,6 +65,18 @@ class Idempotency:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sending: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def sent(self, request: SendRequest, addresses: Collection[str]) -> Task | None:
+        """The task that the message under its key has become, where it was for one of these ids of agents. Raises
+        InvalidRequest where the key stands for another message to it."""
+        if request.key is None:
+            return None
+        known = await self._store.task(task_id_of(request, "", "", born=self._store.events.born))
+        if known is None or known.agent_id not in addresses:
+            return None
+        if (refusal := _refusal(known, request, known.agent_id)) is not None:
+            raise refusal
+        return known
 
     @asynccontextmanager
     async def once(self, request: SendRequest, to: str) -> AsyncGenerator[tuple[str, Task | None]]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from synapsed.clock import Clock
 from synapsed.errors import NotKnownYet, TaskNotCancelable, UnknownAgent
-from synapsed.interfaces import Carrier, OutboundQuestion, SendRequest, Store
+from synapsed.interfaces import PERSON, Carrier, OutboundQuestion, SendRequest, Store
+from synapsed.model.events import Origin
 from synapsed.model.external import alias_of, part_of, part_of_task
 from synapsed.model.released_names import missing
 from synapsed.model.task import Message, Task
@@ -71,9 +72,9 @@ class Carriers:
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
         return commit.task
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         """Answers the question of the task there. Raises UnknownAgent if its part is missing."""
-        return await self._of(task).answer(task, message, prompt_id)
+        return await self._of(task).answer(task, message, prompt_id, origin)
 
     def held(self, task: Task) -> str | None:
         """Returns the reason why the task, which is under way elsewhere, stands still; None if it is carried."""

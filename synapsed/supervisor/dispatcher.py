@@ -24,10 +24,10 @@ from synapsed.errors import (
     TaskNotCancelable,
     UnknownAgent,
 )
-from synapsed.interfaces import PERSON, NewEvent, SendRequest, Store, TaskFilter
+from synapsed.interfaces import ADDRESS_MAX, PERSON, NewEvent, SendRequest, Store, TaskFilter
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
-from synapsed.model.external import alias_of, host_of, is_any
+from synapsed.model.external import alias_of, external_id, host_of, is_any
 from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, WaitsBehind, new_id, open_metadata
@@ -88,11 +88,16 @@ class Dispatcher:
                 return task
             worker = self._worker(task)
             text = transitions.text_of(request.message)
-            return await worker.provide_input(task.id, request.message, text, request.prompt_id, _origin(request))
+            return await worker.provide_input(task.id, request.message, text, request.prompt_id, request.origin)
         if (named := request.metadata.get(IN_REPLY_TO)) is not None:
             return await self._complete(agent_id, named, request)
         async with self._idempotency.once(request, agent_id) as (task_id, known):
             return known or await self._send_new(agent, request, task_id)
+
+    async def sent_before(self, address: str, request: SendRequest) -> Task | None:
+        """See `Tasks.sent_before`."""
+        address = address.removeprefix("@")[:ADDRESS_MAX]
+        return await self._idempotency.sent(request, {address, external_id(address)})
 
     def _name_of(self, sender: Sender | None) -> str | None:
         """Returns the sender's name here; None for a person, and for a part that sends for a person."""
@@ -297,7 +302,7 @@ class Dispatcher:
         """Implements `Tasks.provide_input`."""
         task = await self._find(task_id)
         if alias_of(task) is not None:
-            return await self._carriers.answer(task, Message.of(text), prompt_id)
+            return await self._carriers.answer(task, Message.of(text), prompt_id, origin)
         return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
@@ -319,12 +324,6 @@ class Dispatcher:
 
     async def _find(self, task_id: str, agent_id: str | None = None) -> Task:
         return await find_task(self._store, task_id, agent_id)
-
-
-def _origin(request: SendRequest) -> Origin:
-    sender = Sender.of(request.metadata)
-    agent = request.of_agent or sender is not None
-    return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=request.where)
 
 
 def _sender_and_scope(request: SendRequest) -> tuple[Sender | None, str | None]:

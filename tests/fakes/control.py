@@ -398,6 +398,9 @@ class FakeTasks:
     def __init__(self, fake: "FakeControl") -> None:
         self._fake = fake
 
+    async def sent_before(self, address: str, request: SendRequest) -> Task | None:
+        return None
+
     async def send(self, agent_id_: str, request: SendRequest) -> Task:
         if self._fake.elsewhere is not None and (alias := alias_of(agent_id_)) is not None:
             return await self._fake.elsewhere.send(alias, request, self.asking)

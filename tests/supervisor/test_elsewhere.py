@@ -1,15 +1,18 @@
 """Agents elsewhere: found after our own, and their messages and tasks handed on."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from synapsed.api.problems import problem
-from synapsed.errors import NotKnownYet, TaskNotCancelable, UnknownAgent
-from synapsed.interfaces import OutboundQuestion, SendRequest
+from synapsed.errors import InvalidRequest, NotKnownYet, TaskNotCancelable, UnknownAgent
+from synapsed.interfaces import PERSON, OutboundQuestion, SendRequest
+from synapsed.model.events import Origin
 from synapsed.model.external import external_id
 from synapsed.model.sender import KEY
 from synapsed.model.task import Message, Task, TaskState
+from synapsed.store.idempotency import task_id_of
 from tests.support.world import World
 
 AGENT = "synapse-fake-8190"
@@ -44,7 +47,7 @@ class Far:
         self.calls.append(("cancel", task.id))
         return task
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         self.calls.append(("answer", task.id, message.text, prompt_id))
         return task
 
@@ -180,6 +183,27 @@ async def test_a_host_that_one_of_them_may_know_soon_is_asked_for_again(world: W
         world.manager.directory.resolve("bob@nowhere")
     answer = problem(refused.value)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+
+
+async def test_what_was_taken_under_a_key_is_known_before_its_host_is(world: World) -> None:
+    """It is asked for by whoever did not hear the answer, while the daemon is coming up."""
+    world.carriers = {"last": Beginning(world, "last", "two")}
+    await world.daemon()
+    tasks, request = world.manager.tasks, SendRequest(message=Message.of("hi"), key="k")
+    task_id = task_id_of(request, "")
+    taken = Task(id=task_id, agent_id="bob@later", message=request.message, created_at="", updated_at="")
+    await world.store.commit(tasks=[taken])
+    for address in ("bob@later", "@bob@later"):
+        found = await tasks.sent_before(address, request)
+        assert found is not None
+        assert found.id == task_id
+    assert await tasks.sent_before("bob@other", request) is None
+    assert await tasks.sent_before("bob@later", replace(request, key="another")) is None
+    assert await tasks.sent_before("bob@later", replace(request, key=None)) is None
+    somebody = {KEY: {"sender_id": "synapse-x-8100", "tier": "agent"}}
+    assert await tasks.sent_before("bob@later", replace(request, metadata=somebody)) is None, "keys are their senders'"
+    with pytest.raises(InvalidRequest, match="another message"):
+        await tasks.sent_before("bob@later", replace(request, message=Message.of("ho")))
 
 
 async def test_a_task_stays_with_the_carrier_that_it_began_with(world: World) -> None:

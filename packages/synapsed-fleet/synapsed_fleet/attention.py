@@ -104,4 +104,5 @@ def _item(one: WaitRecord, host: str, own: str) -> AttentionItem:
         since=one.since,
         task=mine,
         prompt_type=one.prompt_type,
+        terminal=False,
     )

@@ -20,7 +20,8 @@ from synapsed.errors import (
     TaskNotCancelable,
     UnknownAgent,
 )
-from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, ReplyRecord, SendRequest, Store
+from synapsed.interfaces import ADDRESS_MAX, PERSON, OutboundQuestion, ReplyRecord, SendRequest, Store
+from synapsed.model.events import Origin
 from synapsed.model.external import KEY as EXTERNAL
 from synapsed.model.external import host_of, is_any
 from synapsed.model.task import INTERRUPTED_STATES, Message, Part, Task, new_id, open_metadata
@@ -138,14 +139,15 @@ class FleetCarrier:
             raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
         there = host_of(alias)
         dst = work_class(alias, request.priority) if there is None else there[1]
-        if await self._under_way(dst) >= OPEN_MAX:
-            raise QueueFull(f"{OPEN_MAX} messages are under way to {dst}, which has not said to have them", host=dst)
-        if there is None:
-            await self._check_class(alias.removeprefix(ANY))
-            self._classes(dst.removeprefix(ANY))
         async with self._idempotency.once(request, alias) as (task_id, known):
             if known is not None:
                 return known
+            if await self._under_way(dst) >= OPEN_MAX:
+                waiting = f"{OPEN_MAX} messages are under way to {dst}, which has not said to have them"
+                raise QueueFull(waiting, host=dst)
+            if there is None:
+                await self._check_class(alias.removeprefix(ANY))
+                self._classes(dst.removeprefix(ANY))
             task = self._task_of(alias, request, task_id, None if there is None else there[1], sender)
             self._files(task.message.parts)
             await self._check_size(task)
@@ -245,7 +247,7 @@ class FleetCarrier:
             now = await self._fresh(task)
             return now if now.terminal else await self._canceled(now, await self._table.row(now.id), None)
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         """Raises NotWaiting, PromptChanged; RemoteRefused where the host has refused it by now."""
         async with self._incoming.lock(task.id):
             now = await self._fresh(task)

@@ -2,7 +2,8 @@
 
 from synapsed.clock import Clock
 from synapsed.errors import TaskNotCancelable, UnknownAgent
-from synapsed.interfaces import OutboundQuestion, SendRequest, Store
+from synapsed.interfaces import PERSON, OutboundQuestion, SendRequest, Store
+from synapsed.model.events import Origin
 from synapsed.model.external import is_any
 from synapsed.model.task import Message, Task
 from synapsed.tasks import transitions
@@ -53,7 +54,7 @@ class NoMember:
         await self._table.commit(commit.task, change, events=commit.events, turn_ended=commit.turn_ended)
         return commit.task
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         """Raises UnknownAgent."""
         raise self._away(task.agent_id)
 

@@ -2,11 +2,10 @@
 
 from aiohttp import web
 
-from synapsed.api.context import agent_id_of
 from synapsed.api.operation import operation
 from synapsed.api.request_models import MessageBody
 from synapsed.api.response_models import MessageSent
-from synapsed.api.sending import SEND_ERRORS, send
+from synapsed.api.sending import SEND_ERRORS, addressed, send_to
 from synapsed.interfaces import Control, SendRequest
 from synapsed.model.task import Message
 
@@ -15,8 +14,8 @@ def routes(prefix: str) -> list[web.RouteDef]:
     return [web.post(f"{prefix}/message", message)]
 
 
-@operation("Send a text", "it is in the mailbox", allowed=agent_id_of, errors=SEND_ERRORS)
+@operation("Send a text", "it is in the mailbox", allowed=addressed, errors=SEND_ERRORS)
 async def message(request: web.Request, body: MessageBody, control: Control) -> MessageSent:
     wanted = SendRequest(message=Message.of(body.content), priority=body.priority)
-    task = await send(request, control, agent_id_of(request), wanted)
+    task = await send_to(request, control, wanted)
     return MessageSent(status="sent", priority=body.priority, task_id=task.id)

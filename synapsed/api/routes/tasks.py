@@ -15,7 +15,7 @@ from synapsed.api.operation import WithHeaders, operation
 from synapsed.api.query import Query, Resumed, Text, between, some_of, text_like
 from synapsed.api.request_models import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.response_models import InputProvided, ShownTask, TaskAnswer
-from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, answered, expect_reply, reply, send
+from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, addressed, answered, expect_reply, reply, send_to
 from synapsed.api.sse import serve
 from synapsed.api.task_stream import frames_until_end, has_frames
 from synapsed.errors import (
@@ -72,9 +72,9 @@ def routes(prefix: str) -> list[web.RouteDef]:
     ]
 
 
-@operation("Send a message", "the task", allowed=agent_id_of, errors=SEND_ERRORS)
+@operation("Send a message", "the task", allowed=addressed, errors=SEND_ERRORS)
 async def send_task(request: web.Request, body: SendBody, control: Control) -> TaskAnswer:
-    sending = send(request, control, agent_id_of(request), body.request())
+    sending = send_to(request, control, body.request())
     del body  # it may be large, and the reader of the answer slow
     return await answered(request, control, sending)
 
@@ -97,20 +97,20 @@ async def reply_task(request: web.Request, body: ReplyBody, control: Control) ->
     return await answered(request, control, replying)
 
 
-@operation("Send a message with a priority", "the task", allowed=agent_id_of, errors=SEND_ERRORS)
+@operation("Send a message with a priority", "the task", allowed=addressed, errors=SEND_ERRORS)
 async def send_priority(request: web.Request, body: SendBody, query: PriorityQuery, control: Control) -> TaskAnswer:
     """Sends with `?priority=`, which overrides the body's."""
     wanted = body.request()
     wanted = wanted if query.priority is None else replace(wanted, priority=query.priority)
-    sending = send(request, control, agent_id_of(request), wanted)
+    sending = send_to(request, control, wanted)
     del body, wanted
     return await answered(request, control, sending)
 
 
-@operation("Send a message and follow its task", STREAM, allowed=agent_id_of, errors=SEND_ERRORS)
+@operation("Send a message and follow its task", STREAM, allowed=addressed, errors=SEND_ERRORS)
 async def send_subscribe(request: web.Request, body: SendBody, control: Control) -> web.StreamResponse:
     before = control.events.last_id
-    task = await send(request, control, agent_id_of(request), body.request())
+    task = await send_to(request, control, body.request())
     frames = frames_until_end(control.events, task, before)
     del task, body  # they may be large, and the stream long
     return await serve(request, frames)

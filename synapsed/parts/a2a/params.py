@@ -23,6 +23,8 @@ _FREE: Final = frozenset({"google.protobuf.Value"})
 """Well-known types whose JSON may be anything."""
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _INTEGERS: Final = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64})
+_FILTERS: Final = frozenset({"lf.a2a.v1.ListTasksRequest.status"})
+"""Enums by which is filtered: the value that stands for none filters nothing."""
 _TIME: Final = "google.protobuf.Timestamp"
 MAX_TOLD: Final = 10
 """Faults of one request that are listed."""
@@ -119,7 +121,9 @@ def _names(field: FieldDescriptor) -> tuple[str, ...]:
 def _wrong(value: Any, field: FieldDescriptor, where: str) -> Iterable[tuple[str, str]]:
     message = field.message_type
     if field.enum_type is not None:
-        if not _is_value(value, field.enum_type):
+        if not _is_value(value, field.enum_type) and not (
+            field.full_name in _FILTERS and _is_none(value, field.enum_type)
+        ):
             yield where, f"must be one of {', '.join(list(field.enum_type.values_by_name)[1:])}"
     elif message is None or message.full_name == _TIME:
         fault = _wrong_time(value) if message is not None else _wrong_scalar(value, field)
@@ -164,6 +168,10 @@ def _is_value(value: Any, enum: EnumDescriptor) -> bool:
         found = enum.values_by_name.get(value)
         return found is not None and found.number != 0
     return isinstance(value, int) and not isinstance(value, bool) and value != 0 and value in enum.values_by_number
+
+
+def _is_none(value: Any, enum: EnumDescriptor) -> bool:
+    return value in (0, enum.values_by_number[0].name) and not isinstance(value, bool)
 
 
 def from_query[T: ProtoMessage](pairs: Iterable[tuple[str, str]], path: dict[str, str], kind: type[T]) -> T:

@@ -19,7 +19,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 from pydantic import BaseModel, ValidationError
 
-from synapsed.a2a_types.a2a_errors import METHOD_NOT_FOUND, A2aError, invalid_params
+from synapsed.a2a_types.a2a_errors import METHOD_NOT_FOUND, UNSUPPORTED_OPERATION, A2aError, invalid_params
 from synapsed.a2a_types.free_json import check_arrays, packed
 from synapsed.parts.a2a.convert03 import push_config03, stream_event03, task03
 from synapsed.parts.a2a.methods import Method
@@ -124,10 +124,27 @@ class Dialect03:
         if isinstance(request, pb.GetTaskPushNotificationConfigRequest) and request.id in _ANY_CONFIG:
             request.id = await self._first_config(agent_id, caller, request.task_id) or request.id
         method = self._methods[row.method]
+        if isinstance(request, pb.SubscribeToTaskRequest):
+            return _results(await self._resubscribed(agent_id, caller, request), row)
         if method.stream is not None:
             return _results(await method.stream(agent_id, caller, request), row)
         assert method.call is not None
         return row.result(await method.call(agent_id, caller, request))
+
+    async def _resubscribed(
+        self, agent_id: str, caller: RequestScope, request: pb.SubscribeToTaskRequest
+    ) -> AsyncGenerator[Json]:
+        """The task's events; of one that is over, which 1.0 refuses, the task as it is: whoever lost a stream just
+        before its end comes back for that."""
+        stream, get = self._methods["SubscribeToTask"].stream, self._methods["GetTask"].call
+        assert stream is not None
+        assert get is not None
+        try:
+            return await stream(agent_id, caller, request)
+        except A2aError as error:
+            if error.code != UNSUPPORTED_OPERATION:
+                raise
+        return _once({"task": await get(agent_id, caller, pb.GetTaskRequest(id=request.id))})
 
     async def _first_config(self, agent_id: str, caller: RequestScope, task_id: str) -> str:
         """The id of the task's first push notification configuration, empty where it has none."""
@@ -140,6 +157,10 @@ class Dialect03:
         shown = name[:60]
         hint = "; it is one of 1.0: send 'A2A-Version: 1.0' (none means 0.3)" if name in self._methods else ""
         return A2aError(METHOD_NOT_FOUND, f"A2A 0.3 has no method {shown!r}{hint}", metadata={"method": shown})
+
+
+async def _once(response: Json) -> AsyncGenerator[Json]:
+    yield response
 
 
 async def _results(responses: AsyncGenerator[Json], row: _Row) -> AsyncGenerator[Json]:

@@ -16,7 +16,6 @@ from synapsed.aio import Timers, cancel_all, pause
 from synapsed.clock import Ages, Clock, iso
 from synapsed.errors import NotInInbox, NotWaiting, StoreError, SynapsedError
 from synapsed.interfaces import (
-    AgentView,
     Directory,
     EventFilter,
     ProcessState,
@@ -25,6 +24,8 @@ from synapsed.interfaces import (
     WaitingHere,
 )
 from synapsed.model.events import AttentionChanged, AttentionItem, Event, Origin
+from synapsed.model.external import alias_of
+from synapsed.model.task import INTERRUPTED_STATES
 from synapsed.parts.attention import board as boards
 from synapsed.parts.attention import consequences
 from synapsed.parts.attention.board import Board, OpenItem
@@ -93,8 +94,8 @@ class PersonInbox(WaitingHere):
         """The same, as it is shown. Only what has changed since the last call is made."""
         looked = functools.cache(self._looked_at)
         made: dict[str, _Made] = {}
-        for item, view in self._counted():
-            about = _About(view.name, view.cwd, looked(item.agent_id))
+        for item, whose in self._counted():
+            about = _About(*whose[:2], terminal=whose.state is not None, looked_at=looked(item.agent_id))
             known = self._made.get(item.id)
             if known is None or known.item is not item or known.about != about:
                 known = _Made(item, about, _as_shown(item, about))
@@ -102,19 +103,19 @@ class PersonInbox(WaitingHere):
         self._made = made
         return [one.shown for one in made.values()]
 
-    def _counted(self) -> Iterator[tuple[OpenItem, AgentView]]:
+    def _counted(self) -> Iterator[tuple[OpenItem, "_Whose"]]:
         """Each with its agent, which is looked at once however many items it has."""
-        seen = functools.cache(self._view)
+        seen = functools.cache(self._whose)
         for item in self._board.items:
-            view = seen(item.agent_id)
-            if view is not None and _counts(item, view):
-                yield item, view
+            whose = seen(item.agent_id)
+            if whose is not None and _counts(item, whose):
+                yield item, whose
 
     def get(self, item_id: str) -> OpenItem | None:
         """The item, if it still needs a person."""
         item = self._board.get(item_id)
-        view = self._view(item.agent_id) if item is not None else None
-        return item if item is not None and view is not None and _counts(item, view) else None
+        whose = self._whose(item.agent_id) if item is not None else None
+        return item if item is not None and whose is not None and _counts(item, whose) else None
 
     def outcome(self, item_id: str) -> dict[str, str | None]:
         """What became of an item that is not open any more."""
@@ -174,14 +175,18 @@ class PersonInbox(WaitingHere):
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    def _view(self, agent_id: str) -> AgentView | None:
+    def _whose(self, agent_id: str) -> "_Whose | None":
+        """Returns None for an agent that was removed."""
+        if (alias := alias_of(agent_id)) is not None:
+            return _Whose(alias, "", None)
         try:
-            return self._directory.view(agent_id)
+            view = self._directory.view(agent_id)
         except SynapsedError:
             return None
+        return _Whose(view.name, view.cwd, view.state)
 
     def _looked_at(self, agent_id: str) -> bool:
-        return self._terminals.looked_at(agent_id)
+        return alias_of(agent_id) is None and self._terminals.looked_at(agent_id)
 
 
 class BoardKeeper(Follower):
@@ -203,10 +208,12 @@ class BoardKeeper(Follower):
         if self.cursor >= 0:
             return
         self.cursor = self._events.last_id
-        for view in self._directory.agents():
-            opened = await self._events.open_attention(view.id)
+        elsewhere = [task.agent_id for task in await self._store.open_tasks() if task.status in INTERRUPTED_STATES]
+        here = [view.id for view in self._directory.agents()]
+        for agent_id in dict.fromkeys([*here, *(one for one in elsewhere if alias_of(one) is not None)]):
+            opened = await self._events.open_attention(agent_id)
             if opened:
-                self.board.restore(opened, await self._around(view.id, opened))
+                self.board.restore(opened, await self._around(agent_id, opened))
 
     async def handle(self, event: Event) -> None:
         self.board.take(event)
@@ -290,11 +297,21 @@ class Conclusions(DurableFollower):
             return None
 
 
-class _About(NamedTuple):
-    """What an item shows besides itself: its agent's name and folder, and whether somebody looks at it."""
+class _Whose(NamedTuple):
+    """An agent: its name, its folder, and its state; None of one elsewhere, of which only what it asks is known."""
 
     name: str
     cwd: str
+    state: ProcessState | None
+
+
+class _About(NamedTuple):
+    """What an item shows besides itself: its agent's name and folder, whether it has a terminal, and whether somebody
+    looks at that."""
+
+    name: str
+    cwd: str
+    terminal: bool
     looked_at: bool
 
 
@@ -324,9 +341,10 @@ def _as_shown(item: OpenItem, about: _About) -> AttentionItem:
         prompt_type=prompt.type if prompt is not None else None,
         own_words=prompt.own_words if prompt is not None else False,
         until=item.until,
+        terminal=about.terminal,
         looked_at=about.looked_at,
     )
 
 
-def _counts(item: OpenItem, view: AgentView) -> bool:
-    return item.kind != "limit" or view.state is not ProcessState.STOPPED
+def _counts(item: OpenItem, whose: _Whose) -> bool:
+    return item.kind != "limit" or whose.state is not ProcessState.STOPPED

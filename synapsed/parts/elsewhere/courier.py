@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import structlog
@@ -20,13 +21,15 @@ from synapsed.errors import (
     TaskNotCancelable,
     Unreachable,
 )
-from synapsed.interfaces import Sampling, Store, context_of
+from synapsed.interfaces import NewEvent, Sampling, Store, context_of
+from synapsed.model.events import InputAnswered, Origin
 from synapsed.model.external import KEY, alias_of
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.task import (
     INTERRUPTED_STATES,
     TERMINAL_STATES,
     Message,
+    Prompt,
     Task,
     TaskState,
 )
@@ -42,6 +45,8 @@ FOLLOWED_FOR_S: Final = 24 * 3600.0
 """Without a word from the agent: then the task has failed."""
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
+_SECRET: Final = frozenset({"password", "login"})
+"""Types of prompts whose answer is told nobody."""
 
 
 class Contacts(Protocol):
@@ -122,7 +127,8 @@ class Courier:
         tries, began = CONNECT_TRIES, self._clock.monotonic()
         while await self._may_send():
             try:
-                answer = await self._send(remote, self.task.message, self._metadata())
+                key = self.task.id if remote.names_tasks else ""
+                answer = await self._send(remote, self.task.message, self._metadata(), key=key)
             except Unreachable as error:
                 if error.details["sent"] and (found := await self._look_for_it(remote)) is not None:
                     return await self._apply(found)
@@ -175,7 +181,7 @@ class Courier:
         nobody can tell."""
         while True:
             try:
-                return await remote.find(self.task.message.message_id)
+                return await remote.find(self.task.message.message_id, self.task.id)
             except Unreachable:
                 await self._rest()
             except RemoteRefused as error:
@@ -305,7 +311,7 @@ class Courier:
         self._wake.set()
         return self.task
 
-    async def answer(self, message: Message, prompt_id: str | None) -> Task:
+    async def answer(self, message: Message, prompt_id: str | None, origin: Origin) -> Task:
         task, there = self.task, self._there
         if task.status not in INTERRUPTED_STATES or not there.get("task_id"):
             raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
@@ -317,13 +323,15 @@ class Courier:
         # Over there it may have been answered by now. Nobody there would know an id that we made.
         known = asked is not None and not asked.startswith(f"{ids['task_id']}:")
         metadata = {"synapsed": {"prompt_id": asked}} if known else {}
-        await self._apply(await self._send(remote, message, metadata, **ids), answered=True)
+        given = None if task.prompt is None else _given(task.prompt, message, origin)
+        await self._apply(await self._send(remote, message, metadata, **ids), answered=True, given=given)
         self._wake.set()
         return self.task
 
     # --- what is learned ---
 
-    async def _apply(self, there: Snapshot, *, answered: bool = False) -> None:
+    async def _apply(self, there: Snapshot, *, answered: bool = False, given: InputAnswered | None = None) -> None:
+        """`answered`: its question has just been, with what is `given`."""
         async with self._turn:
             if self.task.terminal:
                 return
@@ -334,6 +342,8 @@ class Courier:
             told = (await self._told()).text if there.state is TaskState.COMPLETED else ""
             now = self._clock.wall()
             commit = outcome(self.task, there, by=self._alias, now=now, answered=answered, told=told)
+            if commit is not None and given is not None:
+                commit = replace(commit, events=(NewEvent.of(self.task, given), *commit.events))
             if commit is not None:
                 await self._commit(commit)
 
@@ -364,6 +374,12 @@ class Courier:
         self.task = commit.task
 
 
+def _given(prompt: Prompt, message: Message, origin: Origin) -> InputAnswered:
+    """The event that tells of the answer; a password, and what lets somebody in, are not in it."""
+    answer = None if prompt.type in _SECRET else message.text
+    return InputAnswered(prompt_id=prompt.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
+
+
 def _code(error: SynapsedError, *, delivered: bool) -> str:
     """A failed task's code. What the agent has is not undelivered, whatever has become of the way to it."""
     if isinstance(error, RemoteRefused):
@@ -374,6 +390,7 @@ def _code(error: SynapsedError, *, delivered: bool) -> str:
             return "AGENT_EXITED"
     if not isinstance(error, ExternalError):
         return error.code
-    if not delivered:
+    answered = isinstance(error, RemoteRefused) and error.details.get("remote") == "INVALID"
+    if not (delivered or answered):
         return "UNDELIVERED"
     return "TIMEOUT" if isinstance(error, Unreachable) else "MODEL_ERROR"

@@ -1,7 +1,7 @@
 """What is at an address: an A2A agent, as its card says, or one that speaks as synapse-a2a does and no A2A.
 
-A card that names an interface, or a version of A2A, is believed. One that names neither (synapse-a2a's), and no card at
-all, are no evidence: then the agent is asked. A card that nothing contradicts is one of
+A card that names an interface, or a version of A2A, is believed. One that names neither (synapse-a2a's, and those of
+the first A2A), and no card at all, are no evidence: then the agent is asked. A card that nothing contradicts is one of
 A2A 0.3, whose members are optional in older servers.
 
 Whether somebody speaks as synapse-a2a does: asked where there is no card that says what else.
@@ -9,6 +9,7 @@ Whether somebody speaks as synapse-a2a does: asked where there is no card that s
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -21,7 +22,8 @@ from google.protobuf.json_format import ParseError
 from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.outgoing import OutgoingConfig
-from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.needs import needs_of
 from synapsed.parts.elsewhere.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
 
 CARD_BYTES = 1 << 20
@@ -47,8 +49,10 @@ async def look_up(
     *,
     other_host: bool = False,
     in_the_clear: bool = False,
+    version: str = "",
 ) -> Found:
-    """The agent at `url`: its base, or its card's own address. With `other_host` the card may name an endpoint on
+    """The agent at `url`: its base, or its card's own address. A card without a version has `version`, and where that
+    is not given the agent is asked for it. With `other_host` the card may name an endpoint on
     another host than its own; with `in_the_clear` credentials may go there by http. Raises InvalidRequest, Unreachable,
     CardInvalid."""
     secret = bool(headers) and not in_the_clear
@@ -57,12 +61,13 @@ async def look_up(
         card_url, raw, status = await _find_card(http, base)
         card = _parsed(raw)
         if any(card.get(member) for member in _A2A):
-            return _read(raw, card_url, secret=secret, other_host=other_host)
+            return _read(raw, card_url, secret=secret, other_host=other_host, credentials=bool(headers))
         for place in _places(base, card_url, card, secret=secret, other_host=other_host):
             if await answers(http, place):
                 return _of_seeds(place, card_url, card)
-    if raw:
-        return _read(raw, card_url, secret=secret, other_host=other_host)
+        if raw:
+            found = _read(raw, card_url, secret=secret, other_host=other_host, credentials=bool(headers))
+            return replace(found, protocol_version=version or await spoken_version(http, found))
     raise CardInvalid(
         f"{card_url}: there is no agent card (HTTP {status}), and no agent that speaks as synapse-a2a does",
         url=card_url,
@@ -75,7 +80,12 @@ async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: Ou
     try:
         if agent.binding != SEEDS:
             return await look_up(
-                agent.card_url, headers, outgoing, other_host=agent.other_host, in_the_clear=agent.in_the_clear
+                agent.card_url,
+                headers,
+                outgoing,
+                other_host=agent.other_host,
+                in_the_clear=agent.in_the_clear,
+                version=agent.protocol_version,
             )
         secret = bool(headers) and not agent.in_the_clear
         async with http_client(headers, outgoing) as http:
@@ -84,7 +94,7 @@ async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: Ou
         raise CardInvalid(error.message, url=agent.card_url) from error
     card = _parsed(raw)
     if any(card.get(member) for member in _A2A):
-        return _read(raw, card_url, secret=secret, other_host=agent.other_host)
+        return _read(raw, card_url, secret=secret, other_host=agent.other_host, credentials=bool(headers))
     return _of_seeds(agent.endpoint, card_url, card)
 
 
@@ -180,7 +190,7 @@ def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
 # --- who speaks A2A --------------------------------------------------------------------------------------------------
 
 
-def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool) -> Found:
+def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool, credentials: bool) -> Found:
     try:
         card = parse_agent_card(json.loads(raw))
     except (ValueError, ParseError, RecursionError, AttributeError) as error:
@@ -197,7 +207,35 @@ def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool) -> Found
         tenant=chosen.tenant,
         streaming=card.capabilities.streaming,
         skills=[skill.name[:100] for skill in card.skills[:50]],
+        output_modes=_output_modes(card),
+        needs=needs_of(card, credentials=credentials),
     )
+
+
+async def spoken_version(http: httpx.AsyncClient, found: Found) -> str:
+    """The version of the agent that is `found`, which its card does not say: that of the first A2A where it knows
+    `tasks/send` and no `message/send`. What it does not know is told from how it refuses a method that there is not;
+    the parameters are empty, so that nothing is done."""
+    unknown = await _refusal(http, found.endpoint, f"tasks/{uuid4()}")
+    if unknown is None or await _refusal(http, found.endpoint, "message/send") != unknown:
+        return found.protocol_version
+    first = await _refusal(http, found.endpoint, "tasks/send")
+    return FIRST if first not in (None, unknown) else found.protocol_version
+
+
+async def _refusal(http: httpx.AsyncClient, url: str, method: str) -> tuple[int, str] | None:
+    """How a request with this method is refused, without the method's name; None where it is not refused."""
+    request = {"jsonrpc": "2.0", "id": "1", "method": method, "params": {}}
+    response = await _try(http, "POST", url, json=request)
+    told = _json(response)
+    if response is None or not isinstance(told, dict) or not isinstance(error := told.get("error"), dict):
+        return None
+    return response.status_code, json.dumps(error, sort_keys=True).replace(method, "")
+
+
+def _output_modes(card: pb.AgentCard) -> list[str]:
+    modes = [*card.default_output_modes, *(mode for skill in card.skills for mode in skill.output_modes)]
+    return [mode[:100] for mode in dict.fromkeys(modes)][:50]
 
 
 def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:

@@ -5,6 +5,9 @@ from pydantic import BaseModel, ConfigDict
 SEEDS = "SYNAPSE"
 """`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
 
+FIRST = "0.1"
+"""`protocol_version` of an agent that speaks A2A as it was first (`tasks/send`), before it had versions."""
+
 
 class ExternalAgent(BaseModel):
     """What is known and shown of one. `url` is what the person gave, `endpoint` where its card says it listens; times
@@ -23,6 +26,10 @@ class ExternalAgent(BaseModel):
     tenant: str = ""
     streaming: bool
     skills: list[str]
+    output_modes: list[str] = []
+    """Media types that it answers with, as its card says."""
+    needs: list[str] = []
+    """What its card says that it needs, and was not given or is not done here, in words."""
     authenticated: bool
     other_host: bool = False
     """Whether a person has agreed to its listening on another host than its card's."""

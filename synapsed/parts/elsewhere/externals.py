@@ -28,12 +28,13 @@ import structlog
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
-from synapsed.interfaces import ADDRESS_MAX, OutboundQuestion, Sampling, SendRequest, Store, validate_name
+from synapsed.interfaces import ADDRESS_MAX, PERSON, OutboundQuestion, Sampling, SendRequest, Store, validate_name
+from synapsed.model.events import Origin
 from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of_task
 from synapsed.model.task import Message, Task, new_id, open_metadata
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.parts.elsewhere.addressbook import AddressBook
-from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.face import FACE
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.hosts import Hosts
@@ -265,17 +266,23 @@ class Externals:
         agent = self.view(alias)
         if request.task_id is not None:
             task = await self.task(agent.alias, request.task_id)
-            return await self.answer(task, request.message)
+            return await self.answer(task, request.message, request.prompt_id, request.origin)
         if request.command:
             raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
-        host = host_of(agent.alias)
-        if len(self._open(agent.alias) if host is None else self.open_to_host(host[1])) >= OPEN_MAX:
-            where = agent.alias if host is None else host[1]
+        async with self._idempotency.once(request, external_id(agent.alias)) as (task_id, known):
+            if known is not None:
+                return known
+            await self._check_way(agent.alias)
+            return await self._send_new(agent, request, asking, task_id, sender)
+
+    async def _check_way(self, alias: str) -> None:
+        """Raises QueueFull, Unreachable, CardChanged, CardInvalid."""
+        host = host_of(alias)
+        if len(self._open(alias) if host is None else self.open_to_host(host[1])) >= OPEN_MAX:
+            where = alias if host is None else host[1]
             raise QueueFull(f"{OPEN_MAX} tasks are under way to {where}", limit=OPEN_MAX)
         if host is None:
-            await self._check(agent.alias)
-        async with self._idempotency.once(request, external_id(agent.alias)) as (task_id, known):
-            return known or await self._send_new(agent, request, asking, task_id, sender)
+            await self._check(alias)
 
     async def _send_new(
         self, agent: ExternalAgent, request: SendRequest, asking: OutboundQuestion, task_id: str, sender: str | None
@@ -314,9 +321,9 @@ class Externals:
         """Raises TaskNotCancelable, Unreachable, RemoteRefused."""
         return await (await self._courier(task)).cancel()
 
-    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
         """Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
-        return await (await self._courier(task)).answer(message, prompt_id)
+        return await (await self._courier(task)).answer(message, prompt_id, origin)
 
     async def remote(self, alias: str) -> "AgentConnection":
         """The connection to the agent."""
@@ -329,6 +336,8 @@ class Externals:
                 made: AgentConnection = (await _load("synapsed.parts.elsewhere.synapse_a2a")).SeedsRemote(
                     agent, headers, self._outgoing
                 )
+            elif agent.protocol_version == FIRST:
+                made = (await _load("synapsed.parts.elsewhere.first_a2a")).FirstRemote(agent, headers, self._outgoing)
             else:
                 made = (await _load("synapsed.parts.elsewhere.remote")).Remote(agent, headers, self._outgoing, tunnel)
             known = self._remotes.setdefault(alias, made)

@@ -1,8 +1,8 @@
 """Agents elsewhere: those that speak A2A, under an alias, and those of other hosts of one's own, which ssh reaches.
 
 `running` puts it together. `externals` has both as the API and the supervisor see them, and a `courier` for each task
-that is under way; `addressbook` and `discovery` say who there is. `remote` and `synapse_a2a` speak to them, by
-`remote_protocol`. `hosts` brings the control sockets of other hosts here.
+that is under way; `questions` tells what they ask a person; `addressbook` and `discovery` say who there is.
+`remote` and `synapse_a2a` speak to them, by `remote_protocol`. `hosts` brings the control sockets of other hosts here.
 """
 
 import re

@@ -41,6 +41,7 @@ class Remote:
     there again under the same key is not done again."""
 
     longest_pause_s = LONGEST_PAUSE_S
+    names_tasks = False
 
     def __init__(
         self, agent: ExternalAgent, headers: dict[str, str], ways: OutgoingConfig, tunnel: Tunnel | None = None
@@ -100,9 +101,7 @@ class Remote:
         """`key` tells synapsed over there that it is the same message if it comes again."""
         headers = headers_of(metadata) | ({KEY_HEADER: key} if key else {})
         context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
-        request = pb.SendMessageRequest(
-            message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
-        )
+        request = self._request(message, metadata, task_id, context_id)
         request.configuration.return_immediately = True
         with _told(self._agent.endpoint, asked=True):
             async for answer in self._calls.send_message(request, context=context):
@@ -116,9 +115,7 @@ class Remote:
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Send, and follow what becomes of it."""
-        request = pb.SendMessageRequest(
-            message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
-        )
+        request = self._request(message, metadata, task_id, context_id)
         with _told(self._agent.endpoint, asked=True):
             context = ClientCallContext(timeout=SILENCE_S, service_parameters=headers_of(metadata) or None)
             stream = self._streams.send_message(request, context=context)
@@ -129,6 +126,16 @@ class Remote:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
 
+    def _request(
+        self, message: Message, metadata: dict[str, Any], task_id: str, context_id: str
+    ) -> pb.SendMessageRequest:
+        """Servers of 0.3 may want to be told what is accepted (fasta2a of pydantic-ai 1): all that they have."""
+        sent = outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
+        request = pb.SendMessageRequest(message=sent)
+        if self._agent.protocol_version.startswith("0."):
+            request.configuration.accepted_output_modes.extend(self._agent.output_modes)
+        return request
+
     async def get(self, task_id: str) -> Snapshot:
         with _told(self._agent.endpoint):
             return snapshot_of(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
@@ -137,7 +144,7 @@ class Remote:
         with _told(self._agent.endpoint):
             return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
-    async def find(self, message_id: str) -> Snapshot | None:
+    async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """The task that was made of the message, None if no task was made. Raises RemoteRefused where it is not to be
         found out: 0.3 has no list."""
         request = pb.ListTasksRequest(page_size=LISTED, include_artifacts=True)
@@ -184,7 +191,10 @@ def _told(url: str, *, asked: bool = False) -> Iterator[None]:
         name = "TASK_NOT_FOUND" if isinstance(error, TaskNotFoundError) else type(error).__name__
         raise RemoteRefused(f"{url} says: {str(error)[:TEXT_SHOWN]}", remote=name) from error
     except UNREADABLE as error:
-        raise RemoteRefused(f"{url} answers what is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID") from error
+        took = "was given the message, and " if asked else ""
+        raise RemoteRefused(
+            f"{url} {took}answers what is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID"
+        ) from error
 
 
 def _of_client(url: str, error: A2AClientError, *, asked: bool) -> ExternalError:

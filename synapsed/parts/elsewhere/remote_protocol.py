@@ -7,7 +7,7 @@ names the error over there).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -50,6 +50,8 @@ class Found:
     tenant: str
     streaming: bool
     skills: list[str]
+    output_modes: list[str] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
 
     def same_as(self, agent: ExternalAgent) -> bool:
         """Whether it is the agent that was added."""
@@ -83,6 +85,11 @@ class AgentConnection(Protocol):
         """Whether it is on a host of the user's own: it may be away for as long as it likes, sends are idempotent."""
         ...
 
+    @property
+    def names_tasks(self) -> bool:
+        """Whether a task there has the id that it is sent under (`key`), by which it is found again."""
+        ...
+
     async def wait_up(self) -> None:
         """Wait until there is a way to it."""
         ...
@@ -107,9 +114,9 @@ class AgentConnection(Protocol):
 
     async def cancel(self, task_id: str) -> Snapshot: ...
 
-    async def find(self, message_id: str) -> Snapshot | None:
-        """The task that was made of the message; None if it is certain that no task was. Raises RemoteRefused if
-        that cannot be found out."""
+    async def find(self, message_id: str, key: str = "") -> Snapshot | None:
+        """The task that was made of the message, which was sent under `key`; None if it is certain that no task was.
+        Raises RemoteRefused if that cannot be found out."""
         ...
 
     def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:

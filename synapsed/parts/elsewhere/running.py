@@ -6,27 +6,39 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from synapsed.aio import TaskSet
-from synapsed.interfaces import AgentSource, WaitingSource
+from synapsed.interfaces import AgentSource, AgentView, WaitingSource
 from synapsed.kernel import Kernel, Running
 from synapsed.parts.elsewhere.addressbook import AddressBook
 from synapsed.parts.elsewhere.externals import Externals
 from synapsed.parts.elsewhere.hosts.hosts import HostBook, Hosts
 from synapsed.parts.elsewhere.hosts.tunnel import TunnelDeps
+from synapsed.parts.elsewhere.questions import ElsewhereAsking
 
 
 class ElsewherePart(Running):
     """Both are restored."""
 
-    def __init__(self, externals: Externals, hosts: Hosts) -> None:
+    def __init__(self, externals: Externals, hosts: Hosts, questions: ElsewhereAsking) -> None:
         self._externals = externals
+        self._questions = questions
         self._hosts = hosts
         self._work = TaskSet()
         self.carrier = externals
-        self.provides = {Externals: externals, Hosts: hosts, WaitingSource: hosts, AgentSource: hosts}
+        self.provides = {Externals: externals, Hosts: hosts, WaitingSource: hosts, AgentSource: self}
+
+    async def agents(self) -> list[AgentView]:
+        """Those of other hosts, and under their aliases those that wait for a person."""
+        return [*await self._hosts.agents(), *self._questions.agents()]
+
+    async def teams(self) -> dict[str, list[str]]:
+        """See `AgentSource`."""
+        return await self._hosts.teams()
 
     def started(self) -> None:
         """What comes back finds its agents, so that it goes on with what was under way."""
         self._work.spawn(self._go_on(), name="agents elsewhere")
+
+        self._questions.start()
 
     async def _go_on(self) -> None:
         await self._externals.resume()
@@ -34,6 +46,7 @@ class ElsewherePart(Running):
 
     async def stopping(self) -> None:
         await self._work.cancel()
+        await self._questions.close()
 
 
 @asynccontextmanager
@@ -59,7 +72,9 @@ async def opened(kernel: Kernel) -> AsyncIterator[ElsewherePart]:
     )
     await hosts.restore()
     await externals.restore()
-    part = ElsewherePart(externals, hosts)
+    questions = ElsewhereAsking(kernel.store)
+    await questions.restore()
+    part = ElsewherePart(externals, hosts, questions)
     try:
         yield part
     finally:

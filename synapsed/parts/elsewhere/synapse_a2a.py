@@ -60,6 +60,7 @@ class SeedsRemote:
     """A `Connection`."""
 
     own = False
+    names_tasks = False
 
     def __init__(self, agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> None:
         self._agent = agent
@@ -148,7 +149,7 @@ class SeedsRemote:
         await self._json_of("POST", f"{self._task(task_id)}/cancel", json={})
         return await self.get(task_id)
 
-    async def find(self, message_id: str) -> Snapshot | None:
+    async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """Never None: see above."""
         for pause in LATE_S:
             await asyncio.sleep(pause)

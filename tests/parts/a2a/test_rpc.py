@@ -344,6 +344,8 @@ async def test_list_tasks(api: Api):
         ({"contextId": "c1"}, 1),
         ({"status": "TASK_STATE_COMPLETED"}, 5),
         ({"status": "TASK_STATE_FAILED"}, 0),
+        ({"status": "TASK_STATE_UNSPECIFIED"}, 6),
+        ({"status": 0}, 6),
         ({"statusTimestampAfter": waiting.updated_at}, 1),
         ({"historyLength": 0}, 6),
     ):
@@ -359,6 +361,7 @@ async def test_list_tasks(api: Api):
         {"pageToken": "junk"},
         {"status": "TASK_STATE_DONE"},
         {"status": 99},
+        {"status": False},
         {"historyLength": -1},
         {"statusTimestampAfter": "yesterday"},
     ],

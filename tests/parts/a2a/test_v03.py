@@ -157,7 +157,12 @@ async def test_refusals(api: Api, method, params, code, field):
 async def test_a_task_that_is_over(api: Api):
     task = (await call(api, "message/send", message=MESSAGE))["result"]
     assert (await call(api, "tasks/cancel", id=task["id"]))["error"]["code"] == -32002
-    assert (await call(api, "tasks/resubscribe", id=task["id"]))["error"]["code"] == -32004
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": {"id": task["id"]}}
+    async with api.agent.post("/a2a", json=body) as response:
+        (only,) = await sse_events(response)
+    told = json.loads(only["data"])["result"]
+    assert (told["kind"], told["id"], told["status"]["state"]) == ("task", task["id"], "completed")
+    assert told["artifacts"] == task["artifacts"], "whoever lost the stream just before its end has the answer"
 
 
 async def test_what_only_json_rpc_forbids_is_looked_over(api: Api):

@@ -422,3 +422,14 @@ async def test_what_is_more_than_text_goes_there(far, here: Here, api: Api):
     task = await here.over(await here.externals.send("far", SendRequest(message=message)))
     theirs = await api.control.tasks.find(task.metadata[KEY]["task_id"])
     assert theirs.message.parts == [DataPart(data={"a": [1, None]})]
+
+
+async def test_what_was_taken_under_a_key_is_answered_although_its_agent_is_away(here: Here, api: Api) -> None:
+    async with elsewhere(card_10(f"http://127.0.0.1:{api.agent_port}/a2a")) as place:
+        await here.externals.discover(place.url, "far", headers=None)
+        task = await here.over(await here.send("hi", key="k"))
+    await here.restarted()  # and looks at the card before it sends
+    again = await here.send("hi", key="k")
+    assert (again.id, again.status) == (task.id, TaskState.COMPLETED)
+    with pytest.raises(Unreachable):
+        await here.send("hi", key="another")

@@ -48,6 +48,25 @@ def test_a_message_there_and_back(here: Daemon, there: Daemon):
     assert "far" in gone.err
 
 
+def test_what_was_taken_under_a_key_is_answered_while_nobody_is_there(here: Daemon, there: Daemon):
+    body = {"message": {"role": "user", "parts": [{"type": "text", "text": "hello"}]}}
+    key = {"Idempotency-Key": "once"}
+    ways = ("/agents/far/tasks/send", "/external/agents/far/send")
+    taken = here.request("POST", ways[0], body, key)
+    assert taken.status == 200, taken.json
+    task_id = taken.json["task"]["id"]
+    here.ended(task_id)
+    assert here.ctl("external", "remove", "far").code == 0
+    for way in ways:
+        again = here.request("POST", way, body, key)
+        assert (again.status, again.json["task"]["id"]) == (200, task_id)
+        assert here.request("POST", way, body, {"Idempotency-Key": "other"}).status == 404
+        assert here.request("POST", way, body).status == 404
+    other = {"message": {"role": "user", "parts": [{"type": "text", "text": "another"}]}}
+    assert here.request("POST", ways[0], other, key).status == 400
+    assert len(here.get("/control/tasks").json) == 1
+
+
 def test_one_of_several_addresses(here: Daemon, there: Daemon):
     here.start_agent(name="near")
     sent = here.ctl("send", "near,far", "--wait", "--json", "hello")

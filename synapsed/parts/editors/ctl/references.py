@@ -1,4 +1,4 @@
-"""Names, in a message, of what a block of a prompt refers to: a file by its path and lines, anything else by its address.
+"""Names, in a message, for the references of a prompt: a file by its path and lines, anything else by its address.
 
 Editors write the lines behind `#` (`L3:9`, `L3-L9`, `L3C1-L9C4`), and in the query which of its symbols is meant
 (`symbol`), where the cursor stands (`column`), and for addresses of their own the file (`path`) or a title (`name`).

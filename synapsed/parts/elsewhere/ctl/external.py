@@ -17,6 +17,8 @@ HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
 LOOK_TIMEOUT = 60.0
 """Seconds for the daemon to look at a card."""
 SECRET_MAX = 8192
+FIRST = "0.1"
+"""`protocol_version` of what spoke A2A before it had versions."""
 
 EXAMPLES = (
     ("synapsectl external add https://agents.example/a2a --as far", "its card is read, and it is far from here on"),
@@ -76,6 +78,8 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
         agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
     words = f"{agent['alias']} is {agent['name']} at {agent['endpoint']} ({_spoken(agent)})"
     ctx.out.either(agent, as_json=args.json, line=words)
+    for need in agent["needs"]:
+        ctx.out.note(f"{agent['alias']} needs {need}")
     return DONE
 
 
@@ -109,6 +113,8 @@ def _row(agent: Any) -> tuple[Any, ...]:
 
 def _spoken(agent: Any) -> str:
     version = agent["protocol_version"]
+    if version == FIRST:
+        return "A2A as it was first: tasks/send"
     return f"A2A {version}" if version else "no A2A: as synapse-a2a speaks"
 
 

@@ -29,6 +29,7 @@ from synapsed.api import (
     release,
     rights_of,
     send,
+    sent_before,
     serve,
     to_the_end,
     with_room,
@@ -168,10 +169,15 @@ async def remove(request: web.Request, externals: Externals) -> ExternalRemoved:
 async def send_task(
     request: web.Request, body: ExternalSendBody, query: WaitQuery, context: ApiContext, externals: Externals
 ) -> ExternalTaskAnswer:
-    patience = query.wait or body.patience
-    agent = externals.view(request.match_info["alias"])
-    before = context.control.events.last_id
-    act = send(request, context.control, external_id(agent.alias), body.request())
+    patience, control, alias = query.wait or body.patience, context.control, request.match_info["alias"]
+    before = control.events.last_id
+    act: Awaitable[Task]
+    try:
+        act = send(request, control, external_id(externals.view(alias).alias), body.request())
+    except UnknownAgent:
+        if (known := await sent_before(request, control, alias, body.request())) is None:
+            raise
+        act = control.tasks.find(known.id)
     if patience:
         act = _settled(context, act, before, patience)
     return ExternalTaskAnswer.of(await with_room(request, context.control, act))

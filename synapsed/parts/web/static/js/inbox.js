@@ -186,7 +186,7 @@ export function Card({ item, given, clock, chosen }) {
   const titled = `${item.agent}: ${KINDS[item.kind] ?? item.kind}`;
   return h("li", { class: `card ${busy ? given.state : ""} ${chosen ? "chosen" : ""}`, "data-kind": item.kind, ref: box, "aria-label": titled, "data-item": item.id, onKeyDown: onHeldKey },
     h("header", null,
-      item.host ? h("b", { class: "who", tabIndex: -1 }, item.agent) : h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
+      item.host || item.terminal === false ? h("b", { class: "who", tabIndex: -1 }, item.agent) : h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
       h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
       h("span", { class: "where", title: item.cwd, dir: "ltr" }, visible(folder(item.cwd))),
       h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
@@ -209,7 +209,7 @@ function Choices({ item, fresh }) {
   if (!isAsked(item)) {
     // A host of a fleet tells no folder, and takes nothing but messages.
     const closed = item.host && (item.prompt_type || item.kind === "unreadable" || !item.cwd);
-    const open = item.host ? closed && h("p", { class: "noright" }, `This is seen to on ${item.host}.`) : h("a", { class: "button", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.kind === "unreadable" ? "Look at its screen" : "Open");
+    const open = item.host ? closed && h("p", { class: "noright" }, `This is seen to on ${item.host}.`) : item.terminal === false ? null : h("a", { class: "button", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.kind === "unreadable" ? "Look at its screen" : "Open");
     return h("div", { class: "choices" }, open, closed || item.kind === "unreadable" || !may("answer") ? null : h("button", { type: "button", "aria-disabled": fresh || null, onClick: (/** @type {MouseEvent} */ event) => counts(event) && putAway(item) }, "Put away"));
   }
   if (!may("answer")) return h("p", { class: "noright" }, "This device may look, not answer.");

@@ -20,6 +20,7 @@
  * @property {string|null} prompt_type
  * @property {boolean} own_words
  * @property {string|null} until
+ * @property {boolean} [terminal]  Its agent has a terminal here, and a page
  */
 
 /** @type {Record<string, string>} */

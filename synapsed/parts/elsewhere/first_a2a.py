@@ -1,0 +1,182 @@
+"""One agent elsewhere that speaks A2A as it was first: JSON-RPC with `tasks/send`, `tasks/get`, `tasks/cancel`, and
+`tasks/sendSubscribe` if its card says that it streams. There is no version in its card: `discovery` asks.
+
+The id of a task is given by whoever sends it, and is the key of ours. So a message whose answer was lost is looked for
+by it. That it is not known there proves nothing, since such servers keep their tasks in memory: it is not sent again.
+Nothing is subscribed to again either, which hardly one of them can: a task whose stream broke is asked for.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from itertools import count
+from typing import Any, Final
+
+import httpx
+
+from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
+from synapsed.a2a_types.snapshots import TEXT_SHOWN
+from synapsed.documents.reading import read
+from synapsed.errors import RemoteRefused, Unreachable
+from synapsed.interfaces import headers_of
+from synapsed.model.task import Message
+from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.discovery import look_again
+from synapsed.parts.elsewhere.external_agent import ExternalAgent
+from synapsed.parts.elsewhere.first_a2a_json import event_of, params_of, task_of
+from synapsed.parts.elsewhere.remote_protocol import (
+    CALL_S,
+    CONNECT_S,
+    EVENT_STREAM,
+    LONGEST_PAUSE_S,
+    SEND_S,
+    SILENCE_S,
+    Found,
+    http_client,
+    of_status,
+    unreachable,
+)
+from synapsed.shared.sse_parser import SseParser, SseTooLarge
+
+NAMES: Final = {-32001: "TASK_NOT_FOUND", -32002: "TaskNotCancelableError", -32004: "UnsupportedOperationError"}
+"""What is refused over there, by JSON-RPC's code, as A2A's later versions are told."""
+
+
+class FirstRemote:
+    """See `AgentConnection`."""
+
+    own = False
+    names_tasks = True
+    streaming = False
+    longest_pause_s = LONGEST_PAUSE_S
+
+    def __init__(self, agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> None:
+        self._agent = agent
+        self._headers = headers
+        self._outgoing = outgoing
+        self._url = agent.endpoint
+        self._http = http_client(headers, outgoing)
+        self._ids = count(1)
+
+    @property
+    def streams_sends(self) -> bool:
+        return self._agent.streaming
+
+    async def wait_up(self) -> None:
+        """Whatever is called is there or is not."""
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def look(self) -> Found:
+        return await look_again(self._agent, self._headers, self._outgoing)
+
+    async def send(
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
+    ) -> Snapshot:
+        params = params_of(message, metadata, task_id or key, context_id)
+        told = await self._call("tasks/send", params, asked=True, timeout=SEND_S, headers=headers_of(metadata))
+        try:
+            return await asyncio.to_thread(task_of, told)
+        except ValueError as error:
+            raise self._invalid(error, asked=True) from error
+
+    async def stream(
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        params = params_of(message, metadata, task_id or key, context_id)
+        async with aclosing(self._events("tasks/sendSubscribe", params, headers_of(metadata))) as heard:
+            async for told in heard:
+                yield told
+
+    async def get(self, task_id: str) -> Snapshot:
+        try:
+            return await asyncio.to_thread(task_of, await self._call("tasks/get", {"id": task_id}))
+        except ValueError as error:
+            raise self._invalid(error, asked=False) from error
+
+    async def cancel(self, task_id: str) -> Snapshot:
+        try:
+            return await asyncio.to_thread(task_of, await self._call("tasks/cancel", {"id": task_id}))
+        except ValueError as error:
+            raise self._invalid(error, asked=False) from error
+
+    async def find(self, message_id: str, key: str = "") -> Snapshot | None:
+        """Never None: see above."""
+        return await self.get(key)
+
+    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        """The task as it is now, and no more."""
+        yield await self.get(task_id)
+
+    # --- requests ---
+
+    def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+
+    async def _call(
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        asked: bool = False,
+        timeout: float = CALL_S,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """`asked`: see `unreachable`. Raises RemoteRefused, Unreachable."""
+        limits = httpx.Timeout(timeout, connect=CONNECT_S)
+        request = self._request(method, params)
+        try:
+            async with self._http.stream("POST", self._url, json=request, headers=headers, timeout=limits) as response:
+                return await self._result(response, await response.aread(), asked=asked)
+        except httpx.HTTPError as error:
+            raise unreachable(self._url, error, asked=asked) from error
+
+    async def _result(self, response: httpx.Response, raw: bytes, *, asked: bool) -> Any:
+        """The answer's result. Refusals come with a status of their own, too."""
+        try:
+            told = await read(raw)
+        except ValueError as error:
+            if not response.is_success:
+                said = raw[:TEXT_SHOWN].decode("utf-8", "replace").strip()
+                raise of_status(self._url, response.status_code, asked=asked, said=said) from error
+            raise self._invalid(error, asked=asked) from error
+        self._check(told)
+        if not response.is_success or not isinstance(told, dict) or "result" not in told:
+            raise of_status(self._url, response.status_code, asked=asked)
+        return told["result"]
+
+    def _check(self, told: Any) -> None:
+        """Raises RemoteRefused where it is an error of JSON-RPC."""
+        error = told.get("error") if isinstance(told, dict) else None
+        if isinstance(error, dict):
+            code = error.get("code")
+            raise RemoteRefused(
+                f"{self._url} says: {str(error.get('message') or code)[:TEXT_SHOWN]}",
+                remote=NAMES.get(code, f"RPC_{code}") if isinstance(code, int) else "INVALID",
+            )
+
+    async def _events(
+        self, method: str, params: dict[str, Any], headers: dict[str, str]
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
+        """What a stream tells of the task; where one task is the whole answer, that."""
+        limits, parser = httpx.Timeout(SILENCE_S, connect=CONNECT_S), SseParser()
+        body, accept = self._request(method, params), {**headers, "Accept": EVENT_STREAM}
+        try:
+            async with self._http.stream("POST", self._url, json=body, headers=accept, timeout=limits) as response:
+                if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
+                    yield task_of(await self._result(response, await response.aread(), asked=True))
+                    return
+                async for piece in response.aiter_bytes():
+                    for event in parser.feed(piece):
+                        told = await read(event.data.encode())
+                        self._check(told)
+                        yield event_of(told.get("result") if isinstance(told, dict) else None, str(params["id"]))
+        except httpx.HTTPError as error:
+            raise unreachable(self._url, error, asked=True) from error
+        except (ValueError, SseTooLarge) as error:
+            raise self._invalid(error, asked=True) from error
+
+    def _invalid(self, error: Exception, *, asked: bool) -> Unreachable | RemoteRefused:
+        why = f"{self._url} answers what cannot be read: {str(error)[:TEXT_SHOWN]}"
+        return Unreachable(why, sent=True) if asked else RemoteRefused(why, remote="INVALID")

@@ -1,0 +1,163 @@
+"""What agents elsewhere ask a person, told as it is told of agents here: so it stands in the inbox, and calls a person
+wherever they are.
+
+It follows the states of their tasks, whoever changes these. What is open is kept with the place in the log, in one
+commit with the events that tell of it: nothing is opened twice, and what is over is closed, whatever is killed. Agents
+of other hosts of the user's own are not among them: what those ask stands in the inbox of their host.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import BaseModel, TypeAdapter
+
+from synapsed.clock import iso
+from synapsed.interfaces import Activity, AgentView, EventFilter, FollowerState, NewEvent, ProcessState, Store
+from synapsed.model.events import (
+    AttentionChanged,
+    Event,
+    InputAnswered,
+    InputRequired,
+    Origin,
+    TaskStatusChanged,
+    kind_of,
+)
+from synapsed.model.external import alias_of, is_aliased
+from synapsed.model.task import INTERRUPTED_STATES, Prompt
+from synapsed.store.follower import Changes, DurableFollower
+
+QUESTION_MAX: Final = 500
+"""Characters of a question that are told where a person is called; the prompt has all of it."""
+
+
+class AskedElsewhere(BaseModel):
+    """What one task waits for, as it was told."""
+
+    agent_id: str
+    context_id: str | None = None
+    told: AttentionChanged
+    since: str
+    """RFC 3339, UTC."""
+
+
+Open = Mapping[str, AskedElsewhere]
+"""What is open, by task."""
+_OPEN: Final = TypeAdapter(dict[str, AskedElsewhere])
+
+
+def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:
+    """Returns what to tell because of `event`, and what is open then; None where it changes nothing. Pure."""
+    if event.task_id is None or not is_aliased(event.agent_id):
+        return None
+    asked = known.get(event.task_id)
+    match event.data:
+        case InputAnswered() as given if asked is not None and given.prompt_id == asked.told.prompt_id:
+            origin = Origin(given.by, who=given.who, where=given.where) if given.by is not None else None
+            return _closed(event.task_id, known, origin)
+        case TaskStatusChanged(state=state, prompt=Prompt() as prompt) if state in INTERRUPTED_STATES:
+            if asked is not None and asked.told.prompt_id == prompt.prompt_id:
+                return None
+            over, rest = _closed(event.task_id, known, None)
+            begun = opened(event.agent_id, event.context_id, prompt, mark=str(event.id), since=iso(event.at))
+            return [*over, *events_of(event.task_id, begun, prompt)], {**rest, event.task_id: begun}
+        case TaskStatusChanged() if asked is not None:
+            return _closed(event.task_id, known, None)
+    return None
+
+
+def opened(agent_id: str, context_id: str | None, prompt: Prompt, *, mark: str, since: str) -> AskedElsewhere:
+    """The question that stands from now on. Its id is made of `mark`: the same, however often this is looked at."""
+    told = AttentionChanged(
+        id=f"asked-{mark}",
+        state="opened",
+        kind=kind_of(prompt.type),
+        question=prompt.prompt[:QUESTION_MAX],
+        prompt_id=prompt.prompt_id,
+    )
+    return AskedElsewhere(agent_id=agent_id, context_id=context_id, told=told, since=since)
+
+
+def events_of(task_id: str, begun: AskedElsewhere, prompt: Prompt) -> list[NewEvent]:
+    """The events with which it begins."""
+    data = (InputRequired(prompt=prompt), begun.told)
+    return [NewEvent(begun.agent_id, one, task_id, begun.context_id) for one in data]
+
+
+def _closed(task_id: str, known: Open, by: Origin | None) -> tuple[list[NewEvent], Open]:
+    if (asked := known.get(task_id)) is None:
+        return [], known
+    rest = {key: one for key, one in known.items() if key != task_id}
+    who = {} if by is None else {"by": by.by, "who": by.who, "where": by.where}
+    told = asked.told.model_copy(update={"state": "gone" if by is None else "answered", **who})
+    return [NewEvent(asked.agent_id, told, task_id, asked.context_id)], rest
+
+
+class ElsewhereAsking(DurableFollower):
+    """Tells what agents elsewhere ask."""
+
+    name = "asked_elsewhere"
+    wants = EventFilter(types=frozenset({"taskStatus", "inputAnswered"}))
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._open: Open = {}
+
+    async def restore(self) -> None:
+        if await self._store.follower(self.name) is None:
+            await self._begin()
+        await super().restore()
+        self._open = _OPEN.validate_json(self.state.secret or "{}")
+
+    async def handle(self, event: Event) -> Changes | None:
+        if (told := follows(event, self._open)) is None:
+            return None
+        events, self._open = told
+        return Changes(events)
+
+    def agents(self) -> list[AgentView]:
+        """Those that wait for a person, as a list of agents shows them: with what they asked first."""
+        asking: dict[str, AgentView] = {}
+        for task_id, one in sorted(self._open.items(), key=lambda pair: pair[1].since):
+            asking.setdefault(one.agent_id, _shown(task_id, one))
+        return list(asking.values())
+
+    async def keep(self, event_id: int, changes: Changes) -> None:
+        state = FollowerState(cursor=event_id, secret=_written(self._open))
+        await self.keep_state(state, events=changes.events)
+
+    async def _begin(self) -> None:
+        """Tells what is asked by then, where no daemon before this one has done so."""
+        cursor, begun, events = self._events.last_id, dict[str, AskedElsewhere](), list[NewEvent]()
+        for task in await self._store.open_tasks():
+            if task.status in INTERRUPTED_STATES and task.prompt is not None and is_aliased(task.agent_id):
+                begun[task.id] = opened(
+                    task.agent_id, task.context_id, task.prompt, mark=task.id, since=task.updated_at
+                )
+                events += events_of(task.id, begun[task.id], task.prompt)
+        await self.keep_state(FollowerState(cursor=cursor, secret=_written(begun)), events=events)
+
+
+def _shown(task_id: str, one: AskedElsewhere) -> AgentView:
+    return AgentView(
+        name=alias_of(one.agent_id) or one.agent_id,
+        id=one.agent_id,
+        type="external",
+        port=None,
+        pid=None,
+        state=ProcessState.RUNNING,
+        activity=Activity.WAITING,
+        since=one.since,
+        evidence="its task waits for a person",
+        held=None,
+        queue=0,
+        task=task_id,
+        restarts=0,
+        cwd="",
+        endpoint="",
+        asks=" ".join(one.told.question.split()),
+    )
+
+
+def _written(known: Open) -> str:
+    return json.dumps({task_id: one.model_dump(mode="json", exclude_none=True) for task_id, one in known.items()})
