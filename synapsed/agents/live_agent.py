@@ -22,6 +22,7 @@ from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
 from synapsed.agents.parking import Parking
+from synapsed.agents.part_doors import PartDoors
 from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.stop_requests import StopRequests, Unanswered
@@ -75,6 +76,7 @@ class Agent:
         settings: Settings,
         accounts: Accounts,
         ends: TaskEnds,
+        doors: PartDoors,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -108,6 +110,7 @@ class Agent:
             usage=self.usage,
             attention=self.attention,
             ends=ends,
+            doors=doors,
         )
         self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
         self.stops = StopRequests(

@@ -35,6 +35,8 @@ from synapsed.interfaces.daemon_control import (
 )
 from synapsed.interfaces.provided import (
     AgentSource,
+    AnswerReader,
+    AnswerReading,
     Drawn,
     DrawnForm,
     LineRouting,
@@ -91,6 +93,8 @@ __all__ = [
     "AgentLink",
     "AgentSource",
     "AgentView",
+    "AnswerReader",
+    "AnswerReading",
     "Attachment",
     "AttentionItem",
     "Bringing",

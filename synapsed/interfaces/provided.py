@@ -1,10 +1,10 @@
 """Protocols of what parts provide, for the kernel and for each other: what waits for the person, here and on other
-hosts; the agents of these; browsers that are told of it, which one part keeps and another one tells; and screens as
-documents.
+hosts; the agents of these; browsers that are told of it, which one part keeps and another one tells; screens as
+documents; and what stands in answers.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,6 +14,7 @@ from synapsed.interfaces.agent_link import Attachment, TypedLine
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.picture import Picture
+from synapsed.model.task import Artifact, BlockKinds
 
 type DrawnForm = Literal["html", "svg", "png"]
 type Drawn = tuple[str, str | bytes]
@@ -23,6 +24,21 @@ type Drawn = tuple[str, str | bytes]
 class ScreenDrawing(Protocol):
     def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
         """Blocks: call it in a thread. Raises NotReady where a library is missing."""
+        ...
+
+
+class AnswerReader(Protocol):
+    """Reads one answer of an agent after the other."""
+
+    async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
+        """Returns the artifacts in `text`, the beginning of an answer, that stay the same whatever follows it; `whole`:
+        all of them, as it is known to its end."""
+        ...
+
+
+class AnswerReading(Protocol):
+    def reader(self, kinds: BlockKinds) -> AnswerReader:
+        """Returns one for an agent."""
         ...
 
 

@@ -3,6 +3,7 @@
 NAMES = (
     "moods",
     "pictures",
+    "answer_blocks",
     "history",
     "telemetry",
     "schedules",

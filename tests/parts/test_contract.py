@@ -28,6 +28,7 @@ WORDS = {
     "elsewhere": r"External(Agent|Error)|\bexternals\b|external agent|(?<!\.)external:|\bssh\b|courier|\[hosts\]",
     "moods": r"mood|emotion",
     "fleet": r"fleet|\bnats\b",
+    "answer_blocks": r"AnswerBlocks|StreamParser|FenceReader|PlainReader|markdown_it",
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
     "telemetry": r"telemetry|\bmetrics\b|otlp",
@@ -80,6 +81,7 @@ WORD_LINES = {
     "elsewhere": {"errors.py": 6, "model/masking.py": 4, "tasks/prompt_text.py": 1},
     # A code by which the tool knows its exit code; where files stand that messages name; the API's words; migrations.
     "fleet": {"api/routes/agents.py": 1, "config/paths.py": 1, "errors.py": 4, "store/schema.py": 12},
+    "answer_blocks": {},
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},

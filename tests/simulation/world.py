@@ -27,6 +27,7 @@ from synapsed.config.paths import Paths
 from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState
+from synapsed.parts.answer_blocks.reading import Reading
 from synapsed.parts.history.service import FILE, SqliteHistory
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.link_factory import PtyLinkFactory
@@ -48,6 +49,9 @@ from tests.simulation.plan import Fault, Plan
 from tests.simulation.programs import PROFILES, Lines, Program, Tui
 
 __all__ = ["World"]
+
+PARTS = (Reading(),)
+"""What stands at the doors of agents."""
 
 PATIENCE_S = 700.0
 """Virtual seconds after the last act and fault within which every task ends."""
@@ -299,6 +303,7 @@ class World(Clients):
             on_shutdown=lambda _keep: None,
             memory=lambda: Memory(total=100, available=100),
         )
+        manager.doors.become(lambda kind: [each.provides[kind] for each in PARTS if kind in each.provides])
         while True:
             try:
                 await manager.restore()

@@ -95,6 +95,8 @@ class World:
         self.shutdowns: list[bool] = []
         self.carriers: dict[str, Carrier] = {}
         """To agents elsewhere, by their parts' names."""
+        self.provides: dict[type, object] = {}
+        """What parts provide to agents, by its type."""
         self.attributes = ProcessAttributes()
         """What the daemon is started with."""
         self.managers: list[Manager] = []
@@ -130,6 +132,7 @@ class World:
             memory=lambda: self.memory,
             carriers=carriers,
         )
+        self.manager.doors.become(lambda kind: [self.provides[kind]] if kind in self.provides else [])
         self.managers.append(self.manager)
         await self.manager.restore()
         await self.manager.end_lost()
