@@ -3,9 +3,9 @@
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`, `shared`), kernel modules that parts use: `aio`, `api` (what the room
-exports), `api.operation`, `channels` (what the room exports), `clock`, `config.api_section`, `config.config` (for
-sections), `errors`, `interfaces`, `model` (all of it), `store.database`, `store.follower`,
-`store.idempotency`, `store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
+exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for sections), `errors`,
+`interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks`
+(what the room exports), `tasks.live_answer`, `tasks.transitions`.
 """
 
 import asyncio

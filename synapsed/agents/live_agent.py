@@ -22,13 +22,12 @@ from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
 from synapsed.agents.parking import Parking
-from synapsed.agents.part_doors import PartDoors
+from synapsed.agents.part_doors import PartDoors, WorkDoor
 from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.stop_requests import StopRequests, Unanswered
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Accounts, Usage
-from synapsed.agents.work_events import ToolEvents
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
 from synapsed.config.config import AgentConfig
@@ -119,7 +118,14 @@ class Agent:
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
         self._held = HeldMessages()
         self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
-        self.tools = ToolEvents(record.id, store=store, clock=clock, actor=self._actor, turns=self.turns)
+        self.work = WorkDoor(
+            record.id,
+            doors,
+            store=store,
+            actor=self._actor,
+            since=clock.monotonic(),
+            current=lambda: self.turns.current,
+        )
         self.approvals = Approvals(self, store=store)
         self.prompts = AgentPrompts(
             self.process,
@@ -362,7 +368,8 @@ class Agent:
 
     def denied(self, call: ToolCall, reason: str) -> None:
         """The approval policy refuses the program that call."""
-        self._actor.post(self.tools.denied, call, reason)
+        texts = (call.command,) if call.command is not None else call.subjects
+        self._actor.post(self.work.do, lambda work: work.denied(call.tool, texts, reason))
 
     # --- its terminal and side channels ---
 
@@ -419,7 +426,7 @@ class Agent:
             self.alerts.clear()
             if self.state is not ProcessState.STOPPING:
                 how = describe_exit(self.exit) if self.exit is not None else self.state.value
-                self._actor.post(self.tools.program_over, how)
+                self._actor.post(self.work.do, lambda work: work.program_over(how))
             self.attention.believe(self.attention.over())
             self.turns.interruption.program_gone()
         self.parking.sweep()
@@ -446,7 +453,7 @@ class Agent:
 
     async def _adopt(self) -> None:
         self.attention.restore(await self._store.events.open_attention(self.id))
-        await self.tools.restore()
+        await self.work.restore()
         await (await self._actor.report(self.process.adopt))
         if self.usage.trouble is not None:
             self.usage.watch()  # also of an agent that does not run: others of its account may wait
@@ -467,7 +474,7 @@ class Agent:
             case LinkTold(told):
                 await self._told(told, fact.link)
             case LinkRefused(asked):
-                await self.tools.refused(asked)
+                await self.work.do(lambda work: work.refused(asked))
             case LinkAlert() as alert:
                 await self._alert(alert)
             case LinkExited() as exited:
@@ -478,7 +485,7 @@ class Agent:
             case event:
                 if isinstance(event, LinkTurnAccepted):
                     await self._saw(Activity.BUSY)
-                await self.tools.turn(event)
+                await self.work.do(lambda work: work.turn(event))
                 await self.turns.handle(event, fact.link)
 
     async def _told(self, told: ChannelFact, link: AgentLink) -> None:
@@ -486,7 +493,7 @@ class Agent:
             self._actor.spawn(self._reply(link, told))
         if isinstance(told, PromptAccepted):
             await self.process.prompted(told.session, context_id=self._context_id)
-        await self.tools.told(told)
+        await self.work.do(lambda work: work.told(told))
         link.taken(told)
         if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
             await self.observe_again()  # what is asked may be about that call
@@ -518,7 +525,7 @@ class Agent:
 
     async def _observed(self, seen: LinkObserved) -> None:
         if not seen.whole:
-            seen = replace(seen, prompt=self.tools.about(seen.prompt))
+            seen = replace(seen, prompt=self.work.about(seen.prompt))
         if self.prompts.sees_to(seen.prompt):
             return
         before, self._seen = self._seen, seen
@@ -559,7 +566,7 @@ class Agent:
 
     async def _saw(self, activity: Activity) -> None:
         if activity is Activity.BUSY:
-            self.tools.works()
+            await self.work.do(lambda work: work.works())
         await self.process.saw(activity, context_id=self._context_id)
         await self._tell_of_conversation()
 

@@ -46,6 +46,9 @@ from synapsed.interfaces.provided import (
     Subscriptions,
     WaitingHere,
     WaitingSource,
+    WorkOwner,
+    WorkTeller,
+    WorkTelling,
 )
 from synapsed.interfaces.storage import (
     EVERY_EVENT,
@@ -158,6 +161,9 @@ __all__ = [
     "TypedLine",
     "WaitingHere",
     "WaitingSource",
+    "WorkOwner",
+    "WorkTeller",
+    "WorkTelling",
     "context_of",
     "given_here",
     "headers_of",

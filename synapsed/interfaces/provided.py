@@ -1,6 +1,6 @@
 """Protocols of what parts provide, for the kernel and for each other: what waits for the person, here and on other
 hosts; the agents of these; browsers that are told of it, which one part keeps and another one tells; screens as
-documents; and what stands in answers.
+documents; what stands in answers; and what is told of agents' work.
 """
 
 import asyncio
@@ -13,8 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from synapsed.interfaces.agent_link import Attachment, TypedLine
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.model.events import NewEvent
+from synapsed.model.facts import ChannelFact
+from synapsed.model.link import LinkEvent
 from synapsed.model.picture import Picture
-from synapsed.model.task import Artifact, BlockKinds
+from synapsed.model.task import Artifact, BlockKinds, Prompt, Task
 
 type DrawnForm = Literal["html", "svg", "png"]
 type Drawn = tuple[str, str | bytes]
@@ -38,6 +41,70 @@ class AnswerReader(Protocol):
 
 class AnswerReading(Protocol):
     def reader(self, kinds: BlockKinds) -> AnswerReader:
+        """Returns one for an agent."""
+        ...
+
+
+class WorkOwner(Protocol):
+    """An agent, as who tells of its work knows it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def since(self) -> float:
+        """Monotonic time since when this daemon has it."""
+        ...
+
+    @property
+    def current(self) -> Task | None:
+        """The task being worked on."""
+        ...
+
+    async def tell(self, events: Sequence[NewEvent]) -> None:
+        """Returns once they are durable, however long that takes, or the agent's actor ends."""
+        ...
+
+
+class WorkTeller(Protocol):
+    """Tells of one agent's work. All is called in the agent's actor, and the next thing waits for it: a report is
+    settled once what it told is durable."""
+
+    async def restore(self) -> None:
+        """Takes up what an earlier daemon told, before anything else. Raises StoreError."""
+        ...
+
+    async def told(self, fact: ChannelFact) -> None:
+        """A channel reported something."""
+        ...
+
+    async def turn(self, event: LinkEvent) -> None:
+        """The link says what became of a task's turn."""
+        ...
+
+    async def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
+        """A rule denied the call of `tool` that has `texts` in its input."""
+        ...
+
+    async def refused(self, shown: str) -> None:
+        """The dialog that has `shown` was answered with a refusal."""
+        ...
+
+    async def program_over(self, how: str) -> None:
+        """The program is gone, and its calls with it."""
+        ...
+
+    async def works(self) -> None:
+        """The program was seen at work: what it asked about was allowed."""
+        ...
+
+    def about(self, prompt: Prompt | None) -> Prompt | None:
+        """Returns the prompt, with the command or the edit that its dialog is about, where that is known."""
+        ...
+
+
+class WorkTelling(Protocol):
+    def teller(self, owner: WorkOwner) -> WorkTeller:
         """Returns one for an agent."""
         ...
 

@@ -4,6 +4,7 @@ NAMES = (
     "moods",
     "pictures",
     "answer_blocks",
+    "work_events",
     "history",
     "telemetry",
     "schedules",

@@ -5,6 +5,7 @@ import contextlib
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked, ToolBegan
 from synapsed.model.link import LinkTold
 from synapsed.model.task import Prompt, TaskState
+from synapsed.parts.work_events.telling import Work
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.hook_socket import answering
 from tests.fakes.clock import until
@@ -42,6 +44,15 @@ dialog = "yes"
 """
 
 RULES = ApprovalConfig(allow=["Bash(git status*)", "Read"], deny=["Bash(rm *)"])
+
+
+@pytest.fixture
+async def quiet_world(tmp_path: Path) -> AsyncIterator[World]:
+    """A world without a daemon yet, in which what dialogs are about is known."""
+    world = World(tmp_path)
+    world.provides |= Work(world.store, world.clock).provides
+    yield world
+    await world.close()
 
 
 async def asker(world: World, approval: ApprovalConfig = RULES) -> AgentView:

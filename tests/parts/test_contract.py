@@ -29,6 +29,7 @@ WORDS = {
     "moods": r"mood|emotion",
     "fleet": r"fleet|\bnats\b",
     "answer_blocks": r"AnswerBlocks|StreamParser|FenceReader|PlainReader|markdown_it",
+    "work_events": r"ToolEvents|ToolCalls\b|ShownCalls|OwnTurns|UsedTurns",
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
     "telemetry": r"telemetry|\bmetrics\b|otlp",
@@ -82,6 +83,7 @@ WORD_LINES = {
     # A code by which the tool knows its exit code; where files stand that messages name; the API's words; migrations.
     "fleet": {"api/routes/agents.py": 1, "config/paths.py": 1, "errors.py": 4, "store/schema.py": 12},
     "answer_blocks": {},
+    "work_events": {},
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},
@@ -103,7 +105,7 @@ WORD_LINES = {
     },
     "web": {
         # An error's text that was released; a sender's name that was.
-        "config/api_section.py": 1,
+        "config/config.py": 1,
         "tasks/sender_verdict.py": 2,
         # The null device, and disks.
         "process/logging.py": 1,

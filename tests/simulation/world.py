@@ -29,6 +29,7 @@ from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState
 from synapsed.parts.answer_blocks.reading import Reading
 from synapsed.parts.history.service import FILE, SqliteHistory
+from synapsed.parts.work_events.telling import Work
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.link_factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
@@ -49,9 +50,6 @@ from tests.simulation.plan import Fault, Plan
 from tests.simulation.programs import PROFILES, Lines, Program, Tui
 
 __all__ = ["World"]
-
-PARTS = (Reading(),)
-"""What stands at the doors of agents."""
 
 PATIENCE_S = 700.0
 """Virtual seconds after the last act and fault within which every task ends."""
@@ -303,7 +301,8 @@ class World(Clients):
             on_shutdown=lambda _keep: None,
             memory=lambda: Memory(total=100, available=100),
         )
-        manager.doors.become(lambda kind: [each.provides[kind] for each in PARTS if kind in each.provides])
+        at_agents = {**Reading().provides, **Work(store, clock).provides}
+        manager.doors.become(lambda kind: [at_agents[kind]] if kind in at_agents else [])
         while True:
             try:
                 await manager.restore()
