@@ -78,6 +78,8 @@ class Face:
     configuration."""
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
+    guards: bool = False
+    """These say what an agent may not do: one for which they are set is not started while the part is not open."""
     extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """By the name of a section of the kernel's, a model of it that has keys more."""
     routes: Sequence[Route] = ()
@@ -251,11 +253,13 @@ class Running:
 
 
 class Parts:
-    """The parts that are open, in the order of their list. `problems` has by name why one is not."""
+    """The parts that are open, in the order of their list. `problems` has by name why one is not, `closed` by the keys
+    with which it guards agents."""
 
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
         self.problems: dict[str, str] = {}
+        self.closed: dict[str, str] = {}
 
     async def listening(self, serving: Serving) -> None:
         for name, running in self._running.items():
@@ -343,7 +347,9 @@ class Parts:
             self._running[face.name] = await up.enter_async_context(module.opened(kernel))
         except Exception as error:
             log.exception("a part is left out", part=face.name)
-            self.problems[face.name] = f"{type(error).__name__}: {error}"
+            self.problems[face.name] = problem = f"{type(error).__name__}: {error}"
+            if face.guards:
+                self.closed |= dict.fromkeys(face.agent_settings, f"the part {face.name} is left out: {problem}")
 
     def _each(self, told: Callable[[Running], None]) -> None:
         for name, running in self._running.items():

@@ -17,12 +17,11 @@ from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
 from synapsed.agents.alerts import Alerts, HeldMessages
-from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
 from synapsed.agents.parking import Parking
-from synapsed.agents.part_doors import PartDoors, WorkDoor
+from synapsed.agents.part_doors import PartDoors, RuleDoor, WorkDoor
 from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.stop_requests import StopRequests, Unanswered
@@ -35,7 +34,6 @@ from synapsed.errors import NotReady, StoreError
 from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, ScreenWatch, Store
 from synapsed.keepers.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
 from synapsed.model.external import unknown
 from synapsed.model.facts import ChannelFact, PermissionAsked, PromptAccepted, ToolBegan, ToolOver
@@ -126,12 +124,12 @@ class Agent:
             since=clock.monotonic(),
             current=lambda: self.turns.current,
         )
-        self.approvals = Approvals(self, store=store)
+        self._rules = RuleDoor(doors, self, profile)
         self.prompts = AgentPrompts(
             self.process,
             self.turns,
             self,
-            approvals=self.approvals,
+            rules=self._rules,
             usage=self.usage,
             clock=clock,
             actor=self._actor,
@@ -362,14 +360,13 @@ class Agent:
         await self.process.require_link().terminal.press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        """What the approval policy answers to the program's question; None leaves it to a person."""
+        """Returns what rules answer to the program's question; None leaves it to a person."""
         task = self.turns.current
-        return await self.approvals.decide(event, told, task.id if task is not None else None)
+        return await self._rules.decide(event, told, task.id if task is not None else None)
 
-    def denied(self, call: ToolCall, reason: str) -> None:
-        """The approval policy refuses the program that call."""
-        texts = (call.command,) if call.command is not None else call.subjects
-        self._actor.post(self.work.do, lambda work: work.denied(call.tool, texts, reason))
+    def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
+        """See `RuleOwner`."""
+        self._actor.post(self.work.do, lambda work: work.denied(tool, texts, reason))
 
     # --- its terminal and side channels ---
 

@@ -1,18 +1,33 @@
-"""Doors at which an agent asks the parts that are there: who reads its answers, who tells of its work.
+"""Doors at which an agent asks the parts that are there: who reads its answers, who tells of its work, and
+who decides by rules what it may do.
 
 Agents are made before parts are open, so each asks once it needs one. Without one nothing is done; nor is where a part
 has a fault: the agent goes on.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import structlog
 
 from synapsed.agents.actor import Actor
-from synapsed.errors import StoreError, SynapsedError
-from synapsed.interfaces import AnswerReader, AnswerReading, NewEvent, Store, WorkTeller, WorkTelling
+from synapsed.config.config import AgentConfig
+from synapsed.errors import NotEnforced, StoreError, SynapsedError
+from synapsed.interfaces import (
+    Answer,
+    AnswerReader,
+    AnswerReading,
+    Decider,
+    Deciding,
+    NewEvent,
+    RuleOwner,
+    Store,
+    Wait,
+    WorkTeller,
+    WorkTelling,
+)
 from synapsed.model.task import Artifact, Prompt, Task
+from synapsed.profiles.channel_spec import ACP_DECISION, ACP_REQUEST, DecisionSpec
 from synapsed.profiles.profile import Profile
 
 log = structlog.stdlib.get_logger("synapsed.parts")
@@ -23,14 +38,29 @@ class PartDoors:
 
     def __init__(self) -> None:
         self._provided: Callable[[type], list[Any]] = lambda _: []
+        self._closed: Mapping[str, str] = {}
 
-    def become(self, provided: Callable[[type], list[Any]]) -> None:
-        """The parts are open: `provided` returns what they provide of a type."""
+    def become(self, provided: Callable[[type], list[Any]], closed: Mapping[str, str] | None = None) -> None:
+        """The parts are open: `provided` returns what they provide of a type. `closed`: keys of agents' configuration
+        by which a part would guard them that is not open, and why."""
         self._provided = provided
+        self._closed = closed or {}
 
     def first(self, kind: type) -> Any:
         """Returns what the first part in the list's order provides of that type; None without any."""
         return next(iter(self._provided(kind)), None)
+
+    def refusing(self, name: str, config: AgentConfig) -> Collection[str]:
+        """Returns which of the agent's rules may refuse a call. Raises NotEnforced where they cannot be known."""
+        for key, why in self._closed.items():
+            if getattr(config, key) != type(config).model_fields[key].default:
+                raise NotEnforced(
+                    f"{name} is not started: nobody keeps its {key!r}: {why}; mend that, or start it with "
+                    "--without-approval (in the configuration: without_approval = true)",
+                    agent=name,
+                )
+        deciding: Deciding | None = self.first(Deciding)
+        return deciding.refusing(config) if deciding is not None else ()
 
 
 class AnswerDoor:
@@ -107,3 +137,51 @@ class WorkDoor:
         except Exception:
             log.exception("a dialog is as it is drawn: a part has a fault", agent_id=self.id)
             return prompt
+
+
+class RuleDoor:
+    """Of one agent. Where nothing can be decided, a person is asked."""
+
+    def __init__(self, doors: PartDoors, owner: RuleOwner, profile: Profile) -> None:
+        self._doors = doors
+        self._owner = owner
+        self._profile = profile
+        self._decider: Decider | None = None
+
+    async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
+        """Returns the answer to the program's question `event` in its own words; None leaves it to a person."""
+        try:
+            spec, decider = decision_spec(self._profile, event), self._found()
+            return None if spec is None or decider is None else await decider.decide(spec, told, task_id)
+        except Exception:
+            log.exception("the person is asked: a part has a fault", agent_id=self._owner.record.id)
+            return None
+
+    def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
+        """Returns what is to be done about the dialog on the screen; None: a person answers it."""
+        try:
+            return decider.judge(prompt) if (decider := self._found()) is not None else None
+        except Exception:
+            log.exception("the person is asked: a part has a fault", agent_id=self._owner.record.id)
+            return None
+
+    def answered(self, prompt: Prompt) -> None:
+        """That dialog is over."""
+        try:
+            if self._decider is not None:
+                self._decider.answered(prompt)
+        except Exception:
+            log.exception("what was decided is forgotten: a part has a fault", agent_id=self._owner.record.id)
+            self._decider = None
+
+    def _found(self) -> Decider | None:
+        if self._decider is None and (deciding := self._doors.first(Deciding)) is not None:
+            self._decider = deciding.decider(self._owner)
+        return self._decider
+
+
+def decision_spec(profile: Profile, event: str) -> DecisionSpec | None:
+    """Returns how the program asks by `event`, and is answered."""
+    if event == ACP_REQUEST and profile.transport == "pipes":
+        return ACP_DECISION
+    return next((channel.decisions[event] for channel in profile.channels.values() if event in channel.decisions), None)

@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.model.agent import PortChoice
-from synapsed.model.approval import Policy, Rule
 from synapsed.outgoing import OutgoingConfig, PushPolicy
 
 
@@ -157,15 +156,6 @@ class RestartPolicy(Section):
         return self
 
 
-def _rules(value: list[str]) -> list[str]:
-    for text in value:
-        Rule.parse(text)
-    return value
-
-
-Rules = Annotated[list[str], AfterValidator(_rules)]
-
-
 def address_and_port(value: str) -> str:
     """Returns it if it is an address and a port. Raises ValueError."""
     host, colon, port = value.rpartition(":")
@@ -222,19 +212,6 @@ class ApiConfig(BaseModel):
     @property
     def port(self) -> int:
         return int(self.listen.rpartition(":")[2])
-
-
-class ApprovalConfig(Section):
-    """`approval = {...}`: which tool calls need no person. How a rule is written is said in `model/approval.py`."""
-
-    default: Literal["escalate", "allow", "deny"] = "escalate"
-    """For calls that no rule means; escalate: the person is asked."""
-    allow: Rules = []
-    deny: Rules = []
-
-    @property
-    def policy(self) -> Policy:
-        return Policy.of(self.default, self.allow, self.deny)
 
 
 class UsageLimitPolicy(Section):
@@ -305,7 +282,6 @@ class AgentConfig(Section):
     port: PortChoice = None
     """False: it has none, and is reached by the main listener alone."""
     restart: RestartPolicy = RestartPolicy()
-    approval: ApprovalConfig = ApprovalConfig()
     usage_limit: UsageLimitPolicy = UsageLimitPolicy()
     limits: Limits = Limits()
     park: ParkPolicy = ParkPolicy()

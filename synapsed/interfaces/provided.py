@@ -1,12 +1,13 @@
 """Protocols of what parts provide, for the kernel and for each other: what waits for the person, here and on other
 hosts; the agents of these; browsers that are told of it, which one part keeps and another one tells; screens as
-documents; what stands in answers; and what is told of agents' work.
+documents; what stands in answers; what is told of
+agents' work; and rules about what they may do.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +18,7 @@ from synapsed.model.events import NewEvent
 from synapsed.model.facts import ChannelFact
 from synapsed.model.link import LinkEvent
 from synapsed.model.picture import Picture
+from synapsed.model.records import AgentRecord
 from synapsed.model.task import Artifact, BlockKinds, Prompt, Task
 
 type DrawnForm = Literal["html", "svg", "png"]
@@ -106,6 +108,61 @@ class WorkTeller(Protocol):
 class WorkTelling(Protocol):
     def teller(self, owner: WorkOwner) -> WorkTeller:
         """Returns one for an agent."""
+        ...
+
+
+class RuleOwner(Protocol):
+    """An agent, as who decides about it by rules knows it. `config` is its configuration as it is now."""
+
+    @property
+    def record(self) -> AgentRecord: ...
+
+    @property
+    def config(self) -> Any: ...
+
+    def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
+        """The program is refused the call of `tool` that has `texts` in its input."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The dialog is answered with `text`, by `rule`."""
+
+    text: str
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The decision is on its way: the dialog may go by itself, or is a person's after a while."""
+
+
+class Decider(Protocol):
+    """Decides about one agent."""
+
+    async def decide(self, spec: Any, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
+        """Returns the answer to the program's question, whose form `spec` says (`DecisionSpec` of its profile), in the
+        program's words; None leaves it to a person."""
+        ...
+
+    def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
+        """Returns what is to be done about the dialog on the screen; None: a person answers it."""
+        ...
+
+    def answered(self, prompt: Prompt) -> None:
+        """That dialog is over: the same one, if it comes again, is another call's."""
+        ...
+
+
+class Deciding(Protocol):
+    def decider(self, owner: RuleOwner) -> Decider:
+        """Returns one for an agent."""
+        ...
+
+    def refusing(self, config: Any) -> Collection[str]:
+        """Returns which of the agent's rules may refuse a call: `deny`, `default`. Where its program would not keep to
+        them it is not started."""
         ...
 
 

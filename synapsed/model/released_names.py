@@ -25,6 +25,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "api.tls_cert": "web",
         "api.tls_key": "web",
         "api.tls_listen": "web",
+        "approval": "approvals",
     }
 )
 """Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""

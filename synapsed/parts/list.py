@@ -5,6 +5,7 @@ NAMES = (
     "pictures",
     "answer_blocks",
     "work_events",
+    "approvals",
     "history",
     "telemetry",
     "schedules",

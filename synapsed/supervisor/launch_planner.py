@@ -9,6 +9,7 @@ from pathlib import Path
 from synapsed.agents import views
 from synapsed.agents.briefing import colleague, instructions
 from synapsed.agents.live_agent import Agent
+from synapsed.agents.part_doors import PartDoors
 from synapsed.channels.launch_additions import replaced_channels
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
@@ -44,7 +45,10 @@ class Planner:
     """`listen` is where the main listener really is, once that is known: the configuration may ask for any free port.
     `agents` are all there are, by id."""
 
-    def __init__(self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent]) -> None:
+    def __init__(
+        self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent], doors: PartDoors
+    ) -> None:
+        self._doors = doors
         self._settings = settings
         self._roster = roster
         self._agents = agents
@@ -72,7 +76,7 @@ class Planner:
         theirs = person_settings.read(profile.settings, env=env, cwd=record.cwd, args=plan.args)
         judged = person_settings.judge(profile.settings, theirs, replaced_channels(profile))
         if not (record.without_approval or config.without_approval):
-            check_enforced(record.name, config.approval.policy.refusing, judged)
+            check_enforced(record.name, self._doors.refusing(record.name, config), judged)
         told = self._instructions(record, profile) if config.instructions else None
         if told is not None and judged.instructions:
             told = f"{judged.instructions}\n\n{told}"
@@ -122,7 +126,7 @@ class Planner:
 
 
 def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings) -> None:
-    """Raises NotEnforced where a part of the agent's approval policy that may refuse a call would not count."""
+    """Raises NotEnforced where a part of the agent's rules that may refuse a call would not count."""
     parts = (("deny rules", "deny"), ('default = "deny"', "default"))
     lost = [said for said, part in parts if part in refusing and part in judged.loses]
     if lost:

@@ -119,7 +119,7 @@ class Manager:
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
         carriers = carriers or Carriers(store, clock)
-        self._planner = Planner(settings, self._roster, self._agents)
+        self._planner = Planner(settings, self._roster, self._agents, self.doors)
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
         self._registry = RegistryFollower(
             registry,

@@ -30,6 +30,7 @@ WORDS = {
     "fleet": r"fleet|\bnats\b",
     "answer_blocks": r"AnswerBlocks|StreamParser|FenceReader|PlainReader|markdown_it",
     "work_events": r"ToolEvents|ToolCalls\b|ShownCalls|OwnTurns|UsedTurns",
+    "approvals": r"Approvals?Config|Approvals\b|Policy\.of",
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
     "telemetry": r"telemetry|\bmetrics\b|otlp",
@@ -84,6 +85,7 @@ WORD_LINES = {
     "fleet": {"api/routes/agents.py": 1, "config/paths.py": 1, "errors.py": 4, "store/schema.py": 12},
     "answer_blocks": {},
     "work_events": {},
+    "approvals": {},
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},

@@ -344,7 +344,7 @@ class ToolEvents:
             await self._owner.tell(events)
 
 
-class Work(Running):
+class WorkEvents(Running):
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
@@ -357,4 +357,4 @@ class Work(Running):
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    yield Work(kernel.store, kernel.clock)
+    yield WorkEvents(kernel.store, kernel.clock)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.parts.work_events.telling import Work
+from synapsed.parts.work_events.telling import WorkEvents
 from tests.support.world import World
 
 
@@ -13,6 +13,6 @@ from tests.support.world import World
 async def quiet_world(tmp_path: Path) -> AsyncIterator[World]:
     """A world without a daemon yet, with the part."""
     world = World(tmp_path)
-    world.provides |= Work(world.store, world.clock).provides
+    world.provides |= WorkEvents(world.store, world.clock).provides
     yield world
     await world.close()

@@ -5,26 +5,25 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from synapsed import hookclient
-from synapsed.agents.approvals import read_call
-from synapsed.config.config import AgentConfig, ApprovalConfig
 from synapsed.errors import StoreError
 from synapsed.model.agent import Activity, AgentView
-from synapsed.model.approval import ToolCall
 from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked, ToolBegan
 from synapsed.model.link import LinkTold
 from synapsed.model.task import Prompt, TaskState
-from synapsed.parts.work_events.telling import Work
+from synapsed.parts.approvals.deciding import read_call
+from synapsed.parts.approvals.face import ApprovalConfig
+from synapsed.parts.approvals.policy import ToolCall
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.hook_socket import answering
 from tests.fakes.clock import until
+from tests.parts.approvals.conftest import AGENT_MODEL
 from tests.support.world import World
 
 ASKER = """
@@ -46,17 +45,8 @@ dialog = "yes"
 RULES = ApprovalConfig(allow=["Bash(git status*)", "Read"], deny=["Bash(rm *)"])
 
 
-@pytest.fixture
-async def quiet_world(tmp_path: Path) -> AsyncIterator[World]:
-    """A world without a daemon yet, in which what dialogs are about is known."""
-    world = World(tmp_path)
-    world.provides |= Work(world.store, world.clock).provides
-    yield world
-    await world.close()
-
-
 async def asker(world: World, approval: ApprovalConfig = RULES) -> AgentView:
-    world.agents["asker"] = AgentConfig(cwd="/", autostart=True, approval=approval)
+    world.agents["asker"] = AGENT_MODEL(cwd="/", autostart=True, approval=approval)
     (world.paths.config.parent / "profiles" / "asker.toml").write_text(ASKER)
     world.library.reload()
     await world.daemon()

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from synapsed.config.config import AgentConfig, ApprovalConfig
 from synapsed.errors import NotEnforced, NotReady
 from synapsed.model.agent import ProcessState
+from synapsed.parts.approvals.face import ApprovalConfig
 from tests.fakes.clock import until
+from tests.parts.approvals.conftest import AGENT_MODEL
 from tests.support.world import World
 
 CAREFUL = """
@@ -31,7 +32,7 @@ CAREFUL_ID = "synapse-careful-8150"
 
 async def careful(world: World, folder: Path, settings: str, **config: Any) -> None:
     approval = ApprovalConfig(deny=["Bash(rm *)"])
-    world.agents["careful"] = AgentConfig(cwd=str(folder), approval=approval, **config)
+    world.agents["careful"] = AGENT_MODEL(cwd=str(folder), approval=approval, **config)
     (world.paths.config.parent / "profiles" / "careful.toml").write_text(CAREFUL)
     (folder / "settings.json").write_text(settings)
     world.library.reload()
