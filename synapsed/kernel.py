@@ -4,8 +4,8 @@ A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows no
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`, `shared`), kernel modules that parts use: `aio`, `api` (what the room
 exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for sections), `errors`,
-`interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks`
-(what the room exports), `tasks.live_answer`, `tasks.transitions`.
+`interfaces`, `model` (all of it), `profiles.setting_spec`, `store.database`, `store.follower`, `store.idempotency`,
+`store.lookup`, `tasks` (what the room exports), `tasks.transitions`.
 """
 
 import asyncio

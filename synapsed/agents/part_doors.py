@@ -1,5 +1,5 @@
-"""Doors at which an agent asks the parts that are there: who reads its answers, who tells of its work, and
-who decides by rules what it may do.
+"""Doors at which an agent asks the parts that are there: who reads its answers, who tells of its work, who
+decides by rules what it may do, and what persons have set of its program.
 
 Agents are made before parts are open, so each asks once it needs one. Without one nothing is done; nor is where a part
 has a fault: the agent goes on.
@@ -20,7 +20,9 @@ from synapsed.interfaces import (
     Decider,
     Deciding,
     NewEvent,
+    PersonSettings,
     RuleOwner,
+    SettingsReading,
     Store,
     Wait,
     WorkTeller,
@@ -29,8 +31,15 @@ from synapsed.interfaces import (
 from synapsed.model.task import Artifact, Prompt, Task
 from synapsed.profiles.channel_spec import ACP_DECISION, ACP_REQUEST, DecisionSpec
 from synapsed.profiles.profile import Profile
+from synapsed.profiles.setting_spec import SettingsSpec
 
 log = structlog.stdlib.get_logger("synapsed.parts")
+
+
+UNREAD = PersonSettings(
+    notes=("its person's own settings are not looked at: no part that is open reads them",),
+    loses=frozenset({"deny", "default"}),
+)
 
 
 class PartDoors:
@@ -61,6 +70,15 @@ class PartDoors:
                 )
         deciding: Deciding | None = self.first(Deciding)
         return deciding.refusing(config) if deciding is not None else ()
+
+    def settings(
+        self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
+    ) -> tuple[tuple[str, ...], PersonSettings]:
+        """See `SettingsReading`. Where nobody reads them, it is not known whether the program keeps to any rule."""
+        reading: SettingsReading | None = self.first(SettingsReading)
+        if reading is not None:
+            return reading.read(spec, env=env, cwd=cwd, args=args, replaced=replaced)
+        return tuple(args), PersonSettings() if spec == SettingsSpec() else UNREAD
 
 
 class AnswerDoor:

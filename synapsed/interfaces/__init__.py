@@ -43,9 +43,11 @@ from synapsed.interfaces.provided import (
     Drawn,
     DrawnForm,
     LineRouting,
+    PersonSettings,
     PushPlace,
     RuleOwner,
     ScreenDrawing,
+    SettingsReading,
     Subscriber,
     Subscriptions,
     Wait,
@@ -84,6 +86,7 @@ from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 from synapsed.model.records import FollowerState, LogProgress, ReplyRecord
+from synapsed.model.released_names import RefusingRules
 from synapsed.model.trace import Sampling, TraceContext, context_of, headers_of, parent_of, span_id
 
 __all__ = [
@@ -137,6 +140,7 @@ __all__ = [
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
+    "PersonSettings",
     "Picture",
     "ProcessState",
     "Processes",
@@ -144,6 +148,7 @@ __all__ = [
     "PushPlace",
     "PutAway",
     "Reach",
+    "RefusingRules",
     "ReplyRecord",
     "Rgb",
     "Right",
@@ -155,6 +160,7 @@ __all__ = [
     "ScreenWatch",
     "Seal",
     "SendRequest",
+    "SettingsReading",
     "SideChannel",
     "StartRequest",
     "Store",

@@ -1,12 +1,13 @@
 """Protocols of what parts provide, for the kernel and for each other: what waits for the person, here and on other
 hosts; the agents of these; browsers that are told of it, which one part keeps and another one tells; screens as
 documents; what stands in answers; what is told of
-agents' work; and rules about what they may do.
+agents' work; rules about what they may do; and what
+persons have set of their programs.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,6 +20,7 @@ from synapsed.model.facts import ChannelFact
 from synapsed.model.link import LinkEvent
 from synapsed.model.picture import Picture
 from synapsed.model.records import AgentRecord
+from synapsed.model.released_names import RefusingRules
 from synapsed.model.task import Artifact, BlockKinds, Prompt, Task
 
 type DrawnForm = Literal["html", "svg", "png"]
@@ -160,9 +162,37 @@ class Deciding(Protocol):
         """Returns one for an agent."""
         ...
 
-    def refusing(self, config: Any) -> Collection[str]:
-        """Returns which of the agent's rules may refuse a call: `deny`, `default`. Where its program would not keep to
+    def refusing(self, config: Any) -> Collection[RefusingRules]:
+        """Returns which of the agent's rules may refuse a call. Where its program would not keep to
         them it is not started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonSettings:
+    """What the person's own settings of the program ask of a launch."""
+
+    notes: tuple[str, ...] = ()
+    """What they mean here, in words for people."""
+    withheld: tuple[tuple[str, ...], ...] = ()
+    """Arguments of the profile's that are not given, as the person has said otherwise."""
+    documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """The person's, by the name of the launch's file that each is merged into."""
+    loses: frozenset[RefusingRules] = frozenset()
+    """What of an approval policy cannot be enforced."""
+    keys: str = ""
+    """Which keys do something else, in words."""
+    instructions: str = ""
+    """Their own for the model, which stand before ours."""
+
+
+class SettingsReading(Protocol):
+    def read(
+        self, spec: Any, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
+    ) -> tuple[tuple[str, ...], PersonSettings]:
+        """Returns the person's own arguments, without a document that goes into a file of ours, and what their settings
+        ask of a launch where channels are `replaced` by others. `spec`: the profile's (`SettingsSpec`). Reads some
+        small files, and never raises."""
         ...
 
 

@@ -1,35 +1,16 @@
 """The seam around an agent's launches: what is run, and how it is launched, found again, and cleaned up after."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from synapsed.config.config import Limits
-from synapsed.interfaces import AgentLink
+from synapsed.interfaces import AgentLink, PersonSettings
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
-from synapsed.profiles.setting_spec import Rules
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonSettings:
-    """What the person's own settings of the program ask of a launch."""
-
-    notes: tuple[str, ...] = ()
-    """What they mean here, in words for people."""
-    withheld: tuple[tuple[str, ...], ...] = ()
-    """Arguments of the profile's that are not given, as the person has said otherwise."""
-    documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """The person's, by the name of the launch's file that each is merged into."""
-    loses: frozenset[Rules] = frozenset()
-    """What of an approval policy cannot be enforced."""
-    keys: str = ""
-    """Which keys do something else, in words."""
-    instructions: str = ""
-    """Their own for the model, which stand before ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +33,7 @@ class LaunchPlan:
     """Whether the program is told of the MCP server."""
     instructions: str | None = None
     """What its model is told."""
-    settings: PersonSettings = PersonSettings()
+    settings: PersonSettings = field(default_factory=PersonSettings)
 
 
 class LaunchPlanner(Protocol):

@@ -74,3 +74,6 @@ AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
 type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
 """What a profile may grant its agents beyond what every agent may: answering other agents' prompts, reading their
 screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""
+
+type RefusingRules = Literal["deny", "default"]
+"""Which rules about an agent may refuse a call: its deny rules, or a `default = "deny"`."""

@@ -6,6 +6,7 @@ NAMES = (
     "answer_blocks",
     "work_events",
     "approvals",
+    "person_settings",
     "history",
     "telemetry",
     "schedules",

@@ -14,11 +14,12 @@ from synapsed.channels.launch_additions import replaced_channels
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
 from synapsed.errors import LaunchError, NotEnforced
-from synapsed.keepers.launch_plan import LaunchPlan, PersonSettings
+from synapsed.interfaces import PersonSettings
+from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.records import AgentRecord
 from synapsed.profiles.profile import Profile
-from synapsed.supervisor import environment, person_settings
+from synapsed.supervisor import environment
 from synapsed.supervisor.environment import with_env_file
 from synapsed.supervisor.roster import Roster
 
@@ -73,8 +74,9 @@ class Planner:
             command, cwd=record.cwd, env=env, profile=profile.name, install=profile.install
         )
         plan = environment.launch_plan(record, profile, program=program, env=env)
-        theirs = person_settings.read(profile.settings, env=env, cwd=record.cwd, args=plan.args)
-        judged = person_settings.judge(profile.settings, theirs, replaced_channels(profile))
+        args, judged = self._doors.settings(
+            profile.settings, env=env, cwd=record.cwd, args=plan.args, replaced=replaced_channels(profile)
+        )
         if not (record.without_approval or config.without_approval):
             check_enforced(record.name, self._doors.refusing(record.name, config), judged)
         told = self._instructions(record, profile) if config.instructions else None
@@ -82,7 +84,7 @@ class Planner:
             told = f"{judged.instructions}\n\n{told}"
         return replace(
             plan,
-            args=theirs.args,
+            args=args,
             limits=config.limits,
             attributes=self.attributes(record),
             mcp=config.mcp and settings.mcp,

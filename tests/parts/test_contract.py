@@ -31,6 +31,7 @@ WORDS = {
     "answer_blocks": r"AnswerBlocks|StreamParser|FenceReader|PlainReader|markdown_it",
     "work_events": r"ToolEvents|ToolCalls\b|ShownCalls|OwnTurns|UsedTurns",
     "approvals": r"Approvals?Config|Approvals\b|Policy\.of",
+    "person_settings": r"person_settings|KEYS_BOUND",
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
     "telemetry": r"telemetry|\bmetrics\b|otlp",
@@ -86,6 +87,7 @@ WORD_LINES = {
     "answer_blocks": {},
     "work_events": {},
     "approvals": {},
+    "person_settings": {},
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},
