@@ -102,6 +102,21 @@ def structure() -> Iterator[tuple[str, str]]:
     for what, imports in (("the kernel to a part", against.to_parts), ("part to part", against.between)):
         yield f"imports from {what}", f"{len(imports)} in {len({one.split()[0] for one in imports})} modules"
     yield "modules of the kernel that parts use", str(len(against.used))
+    lines, files, names = parts_alone()
+    yield "libraries in it that parts alone import", f"{lines:,}; {files}: {', '.join(names)}"
+
+
+def parts_alone() -> tuple[int, int, list[str]]:
+    """Returns the size, and the names, of libraries that stand beside the kernel and that no module of it imports."""
+    graph = grimp.build_graph("synapsed", cache_dir=None)
+    names = []
+    for library in (one for one in LIBRARIES if one in graph.modules):
+        own = {library, *graph.find_descendants(library)}
+        importers = {other for one in own for other in graph.find_modules_that_directly_import(one)} - own
+        if all(part_of(one) for one in importers):
+            names.append(library)
+    found = [path for module, path in modules() if module.startswith(tuple(names))] if names else []
+    return sum(path.read_text().count("\n") for path in found), len(found), names
 
 
 def words() -> Iterator[tuple[str, str]]:

@@ -319,6 +319,7 @@ class Daemon:
         )
         parts = await up.enter_async_context(open_parts(faces(), kernel))
         carriers.become(parts.carriers)
+        manager.doors.become(parts.all, parts.closed)
         manager.terminals.routing = next(iter(parts.all(LineRouting)), None)
         await manager.end_lost()
         security = Security(

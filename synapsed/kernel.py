@@ -3,9 +3,9 @@
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `outgoing`, `shared`), kernel modules that parts use: `aio`, `api` (what the room
-exports), `api.operation`, `channels` (what the room exports), `clock`, `config.api_section`, `config.config` (for
-sections), `errors`, `interfaces`, `model` (all of it), `store.database`, `store.follower`, `store.idempotency`,
-`store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
+exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for sections), `errors`,
+`interfaces`, `model` (all of it), `profiles.setting_spec`, `store.database`, `store.follower`, `store.idempotency`,
+`store.lookup`, `tasks` (what the room exports), `tasks.transitions`.
 """
 
 import asyncio
@@ -77,6 +77,8 @@ class Face:
     """Returns an error in the sections as a whole, with its place (`name.1: …`), or None. Gets the configuration."""
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
+    guards: bool = False
+    """These say what an agent may not do: one for which they are set is not started while the part is not open."""
     extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """Models with further keys for sections of the kernel, by the section's name."""
     routes: Sequence[Route] = ()
@@ -250,11 +252,13 @@ class Running:
 
 
 class Parts:
-    """The open parts, in the order of their list. `problems` has by name the reason why one is not open."""
+    """The open parts, in the order of their list. `problems` has by name the reason why one is not open, `closed` by
+    the keys with which it guards agents."""
 
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
         self.problems: dict[str, str] = {}
+        self.closed: dict[str, str] = {}
 
     async def listening(self, serving: Serving) -> None:
         for name, running in self._running.items():
@@ -342,7 +346,9 @@ class Parts:
             self._running[face.name] = await up.enter_async_context(module.opened(kernel))
         except Exception as error:
             log.exception("a part is left out", part=face.name)
-            self.problems[face.name] = f"{type(error).__name__}: {error}"
+            self.problems[face.name] = problem = f"{type(error).__name__}: {error}"
+            if face.guards:
+                self.closed |= dict.fromkeys(face.agent_settings, f"the part {face.name} is left out: {problem}")
 
     def _each(self, told: Callable[[Running], None]) -> None:
         for name, running in self._running.items():

@@ -114,8 +114,9 @@ _CONFIG = (
 
 def _is_there(text: str) -> bool:
     """Returns False for a section, or a key, of a part that is not there: it is refused for that, whatever it says."""
-    found = re.match(r"\[+(\w+)(?:\]\n(\w+))?", text)
-    part = CONFIG_KEYS.get(found[1], CONFIG_KEYS.get(f"{found[1]}.{found[2]}")) if found is not None else None
+    found = re.match(r"\[+(\w+)(?:\.\w+)?(?:\]\n(\w+))?", text)
+    keys = (found[1], f"{found[1]}.{found[2]}", found[2] if found[1] == "agents" else None) if found is not None else ()
+    part = next((CONFIG_KEYS[key] for key in keys if key in CONFIG_KEYS), None)
     return part is None or is_installed(part)
 
 

@@ -1,4 +1,4 @@
-"""What one agent asks, and who answers: the approval policy, what its usage limit says, or a person."""
+"""What one agent asks, and who answers: rules, what its usage limit says, or a person."""
 
 import asyncio
 import contextlib
@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
-from synapsed.agents.approvals import Answer, Approvals, Wait
+from synapsed.agents.part_doors import RuleDoor
 from synapsed.agents.part_interfaces import PromptOwner
 from synapsed.agents.pending_answers import Given
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, SynapsedError
-from synapsed.interfaces import AgentLink
+from synapsed.interfaces import AgentLink, Answer, Wait
 from synapsed.model.events import Origin
 from synapsed.model.task import Message, Prompt, Task
 
 DECISION_S = 2.0
-"""How long after a dialog was drawn the approval policy's decision may still take it away; then a person is asked."""
+"""How long after a dialog was drawn a decision by rules may still take it away; then a person is asked."""
 
 
 class AgentPrompts:
@@ -30,14 +30,14 @@ class AgentPrompts:
         turns: AgentTurns,
         owner: PromptOwner,
         *,
-        approvals: Approvals,
+        rules: RuleDoor,
         usage: Usage,
         clock: Clock,
         actor: Actor,
     ) -> None:
         self._process = process
         self._turns = turns
-        self._approvals = approvals
+        self._rules = rules
         self._usage = usage
         self._owner = owner
         self._clock = clock
@@ -92,8 +92,8 @@ class AgentPrompts:
         return self._limit_in(prompt) or self._decided(prompt)
 
     def _decided(self, prompt: Prompt) -> bool:
-        """Whether the approval policy sees to that dialog, so that nobody is asked."""
-        match self._approvals.judge(prompt):
+        """Whether rules see to that dialog, so that nobody is asked."""
+        match self._rules.judge(prompt):
             case Answer(text, rule):
                 if self._approving is None:
                     self._approving = self._actor.spawn(self._approve(prompt, text, Origin("policy", rule)))
@@ -124,6 +124,6 @@ class AgentPrompts:
         except SynapsedError as error:
             self._actor.log.warning("a decision was not taken: the person is asked", error=error.message)
         finally:
-            self._approvals.answered(prompt)
+            self._rules.answered(prompt)
             self._approving = None
             self._actor.post(self._owner.observe_again)

@@ -17,17 +17,16 @@ from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
 from synapsed.agents.alerts import Alerts, HeldMessages
-from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
 from synapsed.agents.parking import Parking
+from synapsed.agents.part_doors import PartDoors, RuleDoor, WorkDoor
 from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.stop_requests import StopRequests, Unanswered
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Accounts, Usage
-from synapsed.agents.work_events import ToolEvents
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
 from synapsed.config.config import AgentConfig
@@ -35,7 +34,6 @@ from synapsed.errors import NotReady, StoreError
 from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, ScreenWatch, Store
 from synapsed.keepers.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin, ScreenRested
 from synapsed.model.external import unknown
 from synapsed.model.facts import ChannelFact, PermissionAsked, PromptAccepted, ToolBegan, ToolOver
@@ -75,6 +73,7 @@ class Agent:
         settings: Settings,
         accounts: Accounts,
         ends: TaskEnds,
+        doors: PartDoors,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -108,6 +107,7 @@ class Agent:
             usage=self.usage,
             attention=self.attention,
             ends=ends,
+            doors=doors,
         )
         self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
         self.stops = StopRequests(
@@ -116,13 +116,20 @@ class Agent:
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
         self._held = HeldMessages()
         self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
-        self.tools = ToolEvents(record.id, store=store, clock=clock, actor=self._actor, turns=self.turns)
-        self.approvals = Approvals(self, store=store)
+        self.work = WorkDoor(
+            record.id,
+            doors,
+            store=store,
+            actor=self._actor,
+            since=clock.monotonic(),
+            current=lambda: self.turns.current,
+        )
+        self._rules = RuleDoor(doors, self, profile)
         self.prompts = AgentPrompts(
             self.process,
             self.turns,
             self,
-            approvals=self.approvals,
+            rules=self._rules,
             usage=self.usage,
             clock=clock,
             actor=self._actor,
@@ -353,13 +360,13 @@ class Agent:
         await self.process.require_link().terminal.press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        """What the approval policy answers to the program's question; None leaves it to a person."""
+        """Returns what rules answer to the program's question; None leaves it to a person."""
         task = self.turns.current
-        return await self.approvals.decide(event, told, task.id if task is not None else None)
+        return await self._rules.decide(event, told, task.id if task is not None else None)
 
-    def denied(self, call: ToolCall, reason: str) -> None:
-        """The approval policy refuses the program that call."""
-        self._actor.post(self.tools.denied, call, reason)
+    def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
+        """See `RuleOwner`."""
+        self._actor.post(self.work.do, lambda work: work.denied(tool, texts, reason))
 
     # --- its terminal and side channels ---
 
@@ -416,7 +423,7 @@ class Agent:
             self.alerts.clear()
             if self.state is not ProcessState.STOPPING:
                 how = describe_exit(self.exit) if self.exit is not None else self.state.value
-                self._actor.post(self.tools.program_over, how)
+                self._actor.post(self.work.do, lambda work: work.program_over(how))
             self.attention.believe(self.attention.over())
             self.turns.interruption.program_gone()
         self.parking.sweep()
@@ -443,7 +450,7 @@ class Agent:
 
     async def _adopt(self) -> None:
         self.attention.restore(await self._store.events.open_attention(self.id))
-        await self.tools.restore()
+        await self.work.restore()
         await (await self._actor.report(self.process.adopt))
         if self.usage.trouble is not None:
             self.usage.watch()  # also of an agent that does not run: others of its account may wait
@@ -464,7 +471,7 @@ class Agent:
             case LinkTold(told):
                 await self._told(told, fact.link)
             case LinkRefused(asked):
-                await self.tools.refused(asked)
+                await self.work.do(lambda work: work.refused(asked))
             case LinkAlert() as alert:
                 await self._alert(alert)
             case LinkExited() as exited:
@@ -475,7 +482,7 @@ class Agent:
             case event:
                 if isinstance(event, LinkTurnAccepted):
                     await self._saw(Activity.BUSY)
-                await self.tools.turn(event)
+                await self.work.do(lambda work: work.turn(event))
                 await self.turns.handle(event, fact.link)
 
     async def _told(self, told: ChannelFact, link: AgentLink) -> None:
@@ -483,7 +490,7 @@ class Agent:
             self._actor.spawn(self._reply(link, told))
         if isinstance(told, PromptAccepted):
             await self.process.prompted(told.session, context_id=self._context_id)
-        await self.tools.told(told)
+        await self.work.do(lambda work: work.told(told))
         link.taken(told)
         if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
             await self.observe_again()  # what is asked may be about that call
@@ -515,7 +522,7 @@ class Agent:
 
     async def _observed(self, seen: LinkObserved) -> None:
         if not seen.whole:
-            seen = replace(seen, prompt=self.tools.about(seen.prompt))
+            seen = replace(seen, prompt=self.work.about(seen.prompt))
         if self.prompts.sees_to(seen.prompt):
             return
         before, self._seen = self._seen, seen
@@ -556,7 +563,7 @@ class Agent:
 
     async def _saw(self, activity: Activity) -> None:
         if activity is Activity.BUSY:
-            self.tools.works()
+            await self.work.do(lambda work: work.works())
         await self.process.saw(activity, context_id=self._context_id)
         await self._tell_of_conversation()
 

@@ -5,7 +5,6 @@ from typing import Protocol
 from synapsed.config.config import AgentConfig
 from synapsed.interfaces import PERSON, AgentLink, NewEvent
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.approval import ToolCall
 from synapsed.model.events import Origin
 from synapsed.model.link import LinkExited, LinkObserved
 from synapsed.model.records import AgentRecord
@@ -59,20 +58,6 @@ class ParkOwner(Configured, Protocol):
     @property
     def seen(self) -> LinkObserved | None:
         """The last observation of a running program."""
-        ...
-
-
-class ApprovalOwner(Configured, Protocol):
-    """What the approval policy asks of its agent."""
-
-    @property
-    def record(self) -> AgentRecord: ...
-
-    @property
-    def profile(self) -> Profile: ...
-
-    def denied(self, call: ToolCall, reason: str) -> None:
-        """The program is refused that call."""
         ...
 
 

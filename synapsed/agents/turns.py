@@ -22,10 +22,10 @@ from pathlib import Path
 from synapsed.agents import message_files
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
-from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.agents.attention_changes import Attention
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
+from synapsed.agents.part_doors import AnswerDoor, PartDoors
 from synapsed.agents.part_interfaces import TaskEnds
 from synapsed.agents.pending_answers import Given, GivenAnswers
 from synapsed.agents.turn_outcome import INTERRUPTED, RATE_LIMITED, limit_met, outcome
@@ -87,6 +87,7 @@ class AgentTurns:
         usage: Usage,
         attention: Attention,
         ends: TaskEnds,
+        doors: PartDoors,
     ) -> None:
         self._process = process
         self._ends = ends
@@ -100,7 +101,7 @@ class AgentTurns:
         self._store = store
         self._clock = clock
         self._actor = actor
-        self._blocks = AnswerBlocks(profile.parsers)
+        self._blocks = AnswerDoor(doors, profile)
         self._mailbox = Mailbox()
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
@@ -489,7 +490,7 @@ class AgentTurns:
         before = told.text
         if (piece := told.piece(event)) is None:
             return
-        blocks = await self._blocks.whole_in(told.text)
+        blocks = await self._blocks.read(told.text, whole=False)
         said = transitions.said(turn.task, text=piece[0], append=piece[1])
         commit = transitions.in_blocks(turn.task, blocks=blocks, now=self._clock.wall())
         try:
@@ -499,7 +500,7 @@ class AgentTurns:
             self._actor.log.debug("a piece of text is not told", error=error.message)
 
     async def _completed(self, event: LinkTurnEnded, turn: _Turn) -> Commit:
-        task, blocks = turn.task, await self._blocks.all_of(event.answer)
+        task, blocks = turn.task, await self._blocks.read(event.answer, whole=True)
         told, now = (await self._told(turn)).text, self._clock.wall()
         return transitions.completed(
             task,

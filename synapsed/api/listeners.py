@@ -11,8 +11,7 @@ from pathlib import Path
 import structlog
 
 from synapsed.api.servers import ApiServers
-from synapsed.config.api_section import ApiConfig
-from synapsed.config.config import Config
+from synapsed.config.config import ApiConfig, Config
 from synapsed.config.paths import Paths
 from synapsed.config.sockets import why_not_our_folder
 from synapsed.errors import ConfigError

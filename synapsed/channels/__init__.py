@@ -3,15 +3,16 @@
 Adapters of parts use the names listed here."""
 
 from synapsed.channels.adapters import Adapter
-from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, tool_of
+from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, texts_at, tool_of
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean, used
-from synapsed.profiles.channel_spec import Channel, ErrorCode
+from synapsed.profiles.channel_spec import Channel, DecisionSpec, ErrorCode
 
 __all__ = [
     "Adapter",
     "Channel",
+    "DecisionSpec",
     "ErrorCode",
     "LaunchContext",
     "about_of",
@@ -20,6 +21,7 @@ __all__ = [
     "options_of",
     "question_of",
     "reply_of",
+    "texts_at",
     "tool_fact",
     "tool_line",
     "tool_of",

@@ -1,17 +1,25 @@
 """Protocols that parts implement for the kernel and for each other: the inbox here and those of other hosts; the agents
-of these; browsers that one part registers and another one notifies; and screens as documents."""
+of these; browsers that one part registers and another one notifies; screens as documents; blocks of answers; events of
+agents' work; rules about what agents may do; and the settings that persons made for their programs.
+"""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.interfaces.agent_link import Attachment, TypedLine
 from synapsed.model.agent import AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.model.events import NewEvent
+from synapsed.model.facts import ChannelFact
+from synapsed.model.link import LinkEvent
 from synapsed.model.picture import Picture
+from synapsed.model.records import AgentRecord
+from synapsed.model.released_names import RefusingRules
+from synapsed.model.task import Artifact, BlockKinds, Prompt, Task
 
 type DrawnForm = Literal["html", "svg", "png"]
 type Drawn = tuple[str, str | bytes]
@@ -21,6 +29,168 @@ type Drawn = tuple[str, str | bytes]
 class ScreenDrawing(Protocol):
     def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
         """Draws the screen. Blocks: call it in a thread. Raises NotReady if a library is missing."""
+        ...
+
+
+class AnswerReader(Protocol):
+    """Reads one answer of an agent after the other."""
+
+    async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
+        """Returns the artifacts in `text`, the beginning of an answer, that stay the same whatever follows it; `whole`:
+        all of them, as it is known to its end."""
+        ...
+
+
+class AnswerReading(Protocol):
+    def reader(self, kinds: BlockKinds) -> AnswerReader:
+        """Returns one for an agent."""
+        ...
+
+
+class WorkOwner(Protocol):
+    """An agent, as who tells of its work knows it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def since(self) -> float:
+        """Monotonic time since when this daemon has it."""
+        ...
+
+    @property
+    def current(self) -> Task | None:
+        """The task being worked on."""
+        ...
+
+    async def tell(self, events: Sequence[NewEvent]) -> None:
+        """Returns once they are durable, however long that takes, or the agent's actor ends."""
+        ...
+
+
+class WorkTeller(Protocol):
+    """Tells of one agent's work. All is called in the agent's actor, and the next thing waits for it: a report is
+    settled once what it told is durable."""
+
+    async def restore(self) -> None:
+        """Takes up what an earlier daemon told, before anything else. Raises StoreError."""
+        ...
+
+    async def told(self, fact: ChannelFact) -> None:
+        """A channel reported something."""
+        ...
+
+    async def turn(self, event: LinkEvent) -> None:
+        """The link says what became of a task's turn."""
+        ...
+
+    async def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
+        """A rule denied the call of `tool` that has `texts` in its input."""
+        ...
+
+    async def refused(self, shown: str) -> None:
+        """The dialog that has `shown` was answered with a refusal."""
+        ...
+
+    async def program_over(self, how: str) -> None:
+        """The program is gone, and its calls with it."""
+        ...
+
+    async def works(self) -> None:
+        """The program was seen at work: what it asked about was allowed."""
+        ...
+
+    def about(self, prompt: Prompt | None) -> Prompt | None:
+        """Returns the prompt, with the command or the edit that its dialog is about, where that is known."""
+        ...
+
+
+class WorkTelling(Protocol):
+    def teller(self, owner: WorkOwner) -> WorkTeller:
+        """Returns one for an agent."""
+        ...
+
+
+class RuleOwner(Protocol):
+    """An agent, as who decides about it by rules knows it. `config` is its configuration as it is now."""
+
+    @property
+    def record(self) -> AgentRecord: ...
+
+    @property
+    def config(self) -> Any: ...
+
+    def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
+        """The program is refused the call of `tool` that has `texts` in its input."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The dialog is answered with `text`, by `rule`."""
+
+    text: str
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The decision is on its way: the dialog may go by itself, or is a person's after a while."""
+
+
+class Decider(Protocol):
+    """Decides about one agent."""
+
+    async def decide(self, spec: Any, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
+        """Returns the answer to the program's question, whose form `spec` says (`DecisionSpec` of its profile), in the
+        program's words; None leaves it to a person."""
+        ...
+
+    def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
+        """Returns what is to be done about the dialog on the screen; None: a person answers it."""
+        ...
+
+    def answered(self, prompt: Prompt) -> None:
+        """That dialog is over: the same one, if it comes again, is another call's."""
+        ...
+
+
+class Deciding(Protocol):
+    def decider(self, owner: RuleOwner) -> Decider:
+        """Returns one for an agent."""
+        ...
+
+    def refusing(self, config: Any) -> Collection[RefusingRules]:
+        """Returns which of the agent's rules may refuse a call. Where its program would not keep to
+        them it is not started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonSettings:
+    """What the person's own settings of the program ask of a launch."""
+
+    notes: tuple[str, ...] = ()
+    """What they mean here, in words for people."""
+    withheld: tuple[tuple[str, ...], ...] = ()
+    """Arguments of the profile's that are not given, as the person has said otherwise."""
+    documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """The person's, by the name of the launch's file that each is merged into."""
+    loses: frozenset[RefusingRules] = frozenset()
+    """What of an approval policy cannot be enforced."""
+    keys: str = ""
+    """Which keys do something else, in words."""
+    instructions: str = ""
+    """Their own for the model, which stand before ours."""
+
+
+class SettingsReading(Protocol):
+    def read(
+        self, spec: Any, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
+    ) -> tuple[tuple[str, ...], PersonSettings]:
+        """Returns the person's own arguments, without a document that goes into a file of ours, and what their settings
+        ask of a launch where channels are `replaced` by others. `spec`: the profile's (`SettingsSpec`). Reads some
+        small files, and never raises."""
         ...
 
 

@@ -1,36 +1,17 @@
 """Interfaces for an agent's launches: the plan of a launch, launching it, finding it again, and cleaning up after
 it."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from synapsed.config.config import Limits
-from synapsed.interfaces import AgentLink
+from synapsed.interfaces import AgentLink, PersonSettings
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
-from synapsed.profiles.setting_spec import Rules
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonSettings:
-    """Effects of the person's own settings of the program on a launch."""
-
-    notes: tuple[str, ...] = ()
-    """Their meaning here, in words for people."""
-    withheld: tuple[tuple[str, ...], ...] = ()
-    """Arguments of the profile that are not given, because the person has set something else."""
-    documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """The person's documents, by the name of the launch's file that each is merged into."""
-    loses: frozenset[Rules] = frozenset()
-    """Rules of an approval policy that cannot be enforced."""
-    keys: str = ""
-    """Keys that have another meaning, in words."""
-    instructions: str = ""
-    """The person's own for the model, which stand before ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +34,7 @@ class LaunchPlan:
     """True if the program gets the address of the MCP server."""
     instructions: str | None = None
     """Instructions for its model."""
-    settings: PersonSettings = PersonSettings()
+    settings: PersonSettings = field(default_factory=PersonSettings)
 
 
 class LaunchPlanner(Protocol):

@@ -7,6 +7,9 @@ same in every process until the next boot, so that facts before a submission can
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+SCREEN = "screen"
+"""The channel of what was read off the screen."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelFact:

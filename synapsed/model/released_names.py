@@ -25,6 +25,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "api.tls_cert": "web",
         "api.tls_key": "web",
         "api.tls_listen": "web",
+        "approval": "approvals",
     }
 )
 """Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""
@@ -73,3 +74,6 @@ AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
 type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
 """Rights that a profile may grant its agents beyond those of every agent: answering other agents' prompts, reading
 their screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""
+
+type RefusingRules = Literal["deny", "default"]
+"""Rules about an agent that may refuse a call: its deny rules, or a `default = "deny"`."""

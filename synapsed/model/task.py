@@ -3,7 +3,7 @@ theirs from it."""
 
 from collections.abc import Container, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -120,6 +120,15 @@ class Message(_Model):
     def blank(self) -> bool:
         """True if the message has only white space."""
         return all(isinstance(part, TextPart) and (not part.text or part.text.isspace()) for part in self.parts)
+
+
+class BlockKinds(Protocol):
+    """What of an answer is to be an artifact of its own (`Parsers` of profiles)."""
+
+    code: bool
+    data: bool
+    files: bool
+    errors: bool
 
 
 class Artifact(_Model):

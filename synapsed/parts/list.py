@@ -3,6 +3,10 @@
 NAMES = (
     "moods",
     "pictures",
+    "answer_blocks",
+    "work_events",
+    "approvals",
+    "person_settings",
     "history",
     "telemetry",
     "schedules",

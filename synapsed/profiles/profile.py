@@ -86,10 +86,6 @@ class Parsers(_Section):
     errors: bool = True
     """Lines that begin with a word for an error, tracebacks."""
 
-    @property
-    def any(self) -> bool:
-        return self.code or self.data or self.files or self.errors
-
 
 class Resume(_Section):
     """Arguments that continue the program's last conversation; `{conversation}` is its id."""

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["KeysSpec", "SettingsNote", "SettingsSpec", "Yields"]
+from synapsed.model.released_names import RefusingRules
 
-type Rules = Literal["deny", "default"]
-"""What of an approval policy does not count then: its deny rules, or a `default = "deny"`."""
+__all__ = ["KeysSpec", "SettingsNote", "SettingsSpec", "Yields"]
 
 
 class _Section(BaseModel):
@@ -38,7 +37,7 @@ class SettingsNote(_Section):
     says: str = Field(min_length=1)
     channel: str | None = None
     """Only where this channel is used, and no other in its place."""
-    loses: list[Rules] = []
+    loses: list[RefusingRules] = []
 
     @model_validator(mode="after")
     def _is_about_values(self) -> "SettingsNote":

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import ShownCall, ToolsShown
+from synapsed.model.facts import SCREEN, ShownCall, ToolsShown
 from synapsed.profiles.channel_spec import TOLD_BY_SCREEN, ShownTools
 from synapsed.profiles.profile import Profile
-from synapsed.pty.shown_calls import CHANNEL
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
 from synapsed.terminal.answer import position_below
@@ -155,7 +154,7 @@ class ToolScreen:
         if self._read is not None and self._turn is not None:
             self._told, self._open = self._read, False
             (leg, whole, calls), task = self._read, self._turn.task_id
-            self._tell(ToolsShown(channel=CHANNEL, at_ns=int(now * 1e9), turn=task, leg=leg, whole=whole, calls=calls))
+            self._tell(ToolsShown(channel=SCREEN, at_ns=int(now * 1e9), turn=task, leg=leg, whole=whole, calls=calls))
 
     def _of(self, screen: str) -> _Read | None:
         """Returns the calls on `screen`; None before it has shown the message."""

@@ -29,7 +29,7 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
 from synapsed.model.external import alias_of, external_id, host_of, is_any
 from synapsed.model.records import AgentRecord, ReplyRecord
-from synapsed.model.sender import Sender, Tier
+from synapsed.model.sender import SENDER_TASK, Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, Artifact, Message, Task, WaitsBehind, new_id, open_metadata
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
@@ -132,7 +132,8 @@ class Dispatcher:
         """Implements `interfaces.OutboundQuestion`."""
         hops = self._hops(task.metadata)
         sender = Sender.of(task.metadata)
-        record = self._reply_broker.asked(task)
+        named = task.metadata.get(SENDER_TASK)
+        record = self._reply_broker.asked(named, task) if isinstance(named, str) else None
         try:
             if hops > 0:
                 task.metadata[HOPS] = hops

@@ -9,15 +9,17 @@ from pathlib import Path
 from synapsed.agents import views
 from synapsed.agents.briefing import colleague, instructions
 from synapsed.agents.live_agent import Agent
+from synapsed.agents.part_doors import PartDoors
 from synapsed.channels.launch_additions import replaced_channels
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
 from synapsed.errors import LaunchError, NotEnforced
-from synapsed.keepers.launch_plan import LaunchPlan, PersonSettings
+from synapsed.interfaces import PersonSettings
+from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.records import AgentRecord
 from synapsed.profiles.profile import Profile
-from synapsed.supervisor import environment, person_settings
+from synapsed.supervisor import environment
 from synapsed.supervisor.environment import with_env_file
 from synapsed.supervisor.roster import Roster
 
@@ -44,7 +46,10 @@ class Planner:
     """`listen` is the real address of the main listener, once it is known: the configuration may ask for any free port.
     `agents` are all there are, by id."""
 
-    def __init__(self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent]) -> None:
+    def __init__(
+        self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent], doors: PartDoors
+    ) -> None:
+        self._doors = doors
         self._settings = settings
         self._roster = roster
         self._agents = agents
@@ -70,16 +75,17 @@ class Planner:
             command, cwd=record.cwd, env=env, profile=profile.name, install=profile.install
         )
         plan = environment.launch_plan(record, profile, program=program, env=env)
-        theirs = person_settings.read(profile.settings, env=env, cwd=record.cwd, args=plan.args)
-        judged = person_settings.judge(profile.settings, theirs, replaced_channels(profile))
+        args, judged = self._doors.settings(
+            profile.settings, env=env, cwd=record.cwd, args=plan.args, replaced=replaced_channels(profile)
+        )
         if not (record.without_approval or config.without_approval):
-            check_enforced(record.name, config.approval.policy.refusing, judged)
+            check_enforced(record.name, self._doors.refusing(record.name, config), judged)
         told = self._instructions(record, profile) if config.instructions else None
         if told is not None and judged.instructions:
             told = f"{judged.instructions}\n\n{told}"
         return replace(
             plan,
-            args=theirs.args,
+            args=args,
             limits=config.limits,
             attributes=self.attributes(record),
             mcp=config.mcp and settings.mcp,
@@ -123,7 +129,7 @@ class Planner:
 
 
 def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings) -> None:
-    """Raises NotEnforced if a part of the agent's approval policy that may refuse a call would have no effect."""
+    """Raises NotEnforced if a part of the agent's rules that may refuse a call would have no effect."""
     parts = (("deny rules", "deny"), ('default = "deny"', "default"))
     lost = [said for said, part in parts if part in refusing and part in judged.loses]
     if lost:

@@ -19,6 +19,7 @@ from synapsed.agents import message_files, views
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.agents.parking import Memory, check_parking, machine_memory
+from synapsed.agents.part_doors import PartDoors
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.usage_limit import Accounts
 from synapsed.aio import Pace, TaskSet, Timer, Timers
@@ -113,11 +114,12 @@ class Manager:
         self._rng = rng
         self._on_shutdown = on_shutdown
         self._accounts = Accounts(settings.environ)
+        self.doors = PartDoors()
         self._roster = Roster(settings.config, profiles, clock, settings.on_config)
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
         carriers = carriers or Carriers(store, clock)
-        self._planner = Planner(settings, self._roster, self._agents)
+        self._planner = Planner(settings, self._roster, self._agents, self.doors)
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
         self._registry = RegistryFollower(
             registry,
@@ -432,6 +434,7 @@ class Manager:
             settings=self._roster,
             accounts=self._accounts,
             ends=self.tasks,
+            doors=self.doors,
         )
         self._agents[record.id] = agent
         self.directory.admit(record)

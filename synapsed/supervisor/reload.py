@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 
 from pydantic import BaseModel
 
-from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy
+from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy, agent_model
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
 from synapsed.profiles.profile import Profile
@@ -32,6 +32,7 @@ def differences(
 ) -> list[ConfigChange]:
     """Returns the changes that bring `agents` (each with True if it lives) to the state of `new`; `before` and `after`
     return the profiles. In the order of the names."""
+    model = agent_model(type(new))
     known = {record.name: (record, live) for record, live in agents}
     found: list[ConfigChange | None] = [
         _of_daemon("[api]", old.api, new.api),
@@ -54,8 +55,8 @@ def differences(
             reason = f"it is of profile {record.profile!r}: 'synapsectl stop --remove {name}' it first"
             found.append(ConfigChange(name, "refused", reason))
         else:
-            now = config or AgentConfig()
-            was = old.agents.get(name, AgentConfig()) if record.from_config else _by_hand(record, config)
+            now = config or model()
+            was = old.agents.get(name, model()) if record.from_config else _by_hand(record, config, model)
             found.append(_of_one(name, live, was, now, before(record.profile), after(record.profile)))
     for name, config in new.agents.items():
         if name not in known:
@@ -63,12 +64,12 @@ def differences(
     return sorted((change for change in found if change is not None), key=lambda change: change.agent or "")
 
 
-def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
+def _by_hand(record: AgentRecord, config: AgentConfig | None, model: type[AgentConfig]) -> AgentConfig:
     """Returns the configuration that matches an agent that was started by hand (and perhaps saved), as far as `config`
     covers it."""
     if config is None:
-        return AgentConfig()
-    return AgentConfig(
+        return model()
+    return model(
         profile=record.profile if config.profile is not None else None,
         cwd=record.cwd if config.cwd is not None else None,
         port=(record.port or False) if config.port is not None else None,

@@ -112,11 +112,11 @@ class ReplyBroker:
         await self._perform(settlement)
         return settlement.task
 
-    def asked(self, request: Task) -> ReplyRecord | None:
-        """Returns the record to be durable with `request`; None if no agent here waits for its reply. From now on the
-        request counts as asked: call `not_asked` if it was not accepted. Raises InvalidRequest, Forbidden."""
-        named = request.metadata.get(SENDER_TASK)
-        record = self._records.get(named) if isinstance(named, str) else None
+    def asked(self, named: str, request: Task) -> ReplyRecord | None:
+        """Returns the record of the task `named`, to be durable with `request`; None if no agent here waits for its
+        reply. From now on the request counts as asked: call `not_asked` if it was not accepted. Raises InvalidRequest,
+        Forbidden."""
+        record = self._records.get(named)
         if record is None:
             return None
         if record.state != "open":

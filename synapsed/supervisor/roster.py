@@ -10,7 +10,7 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy
+from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy, agent_model
 from synapsed.config.config_files import save_agent
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
@@ -22,9 +22,8 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.supervisor.ports import COMMON, Ports
 
-DEFAULTS = AgentConfig()
-RESUMING = AgentConfig(usage_limit=UsageLimitPolicy(task="continue"))
-"""Configuration of an agent that goes on by itself when the account's usage limit ends."""
+RESUMING = UsageLimitPolicy(task="continue")
+"""Policy of an agent that goes on by itself when the account's usage limit ends."""
 
 log = structlog.stdlib.get_logger("synapsed.roster")
 
@@ -42,6 +41,8 @@ class Roster:
         """`on_config` gets each later configuration."""
         self.config = config
         """The present configuration; `become` replaces it."""
+        model = agent_model(type(config))
+        self._defaults, self._resuming = model(), model(usage_limit=RESUMING)
         self._on_config = on_config
         self.library = profiles
         self._clock = clock
@@ -52,7 +53,7 @@ class Roster:
         """Returns the agent's configuration; for one that was started by hand the defaults, and the values of its
         request."""
         found = self.config.agents.get(record.name) if record.from_config else None
-        return found or (RESUMING if record.resume_at_reset else DEFAULTS)
+        return found or (self._resuming if record.resume_at_reset else self._defaults)
 
     def restore(self, known: list[AgentRecord]) -> list[AgentRecord]:
         """Returns the agents of the last daemon, brought up to date with the configuration, and the newly configured
@@ -202,7 +203,7 @@ async def save_started(paths: Paths, record: AgentRecord, request: StartRequest)
         accept_agents=record.accept_agents,
         without_approval=record.without_approval,
         prompt=record.prompt,
-        usage_limit=(RESUMING if record.resume_at_reset else DEFAULTS).usage_limit,
+        usage_limit=RESUMING if record.resume_at_reset else UsageLimitPolicy(),
     )
     try:
         path = await asyncio.to_thread(save_agent, paths, record.name, config)

@@ -300,40 +300,6 @@ async def test_progress_is_kept_apart_from_the_answer(world: World) -> None:
     assert done.exact is False
 
 
-FENCED = "Look:\n```python\nprint(1)\n```\nCreated: a.py"
-
-
-async def test_an_answer_is_kept_whole_and_its_blocks_follow(world: World) -> None:
-    await world.start()
-    task = await world.send(AGENT, "what?")
-    await world.delivered()
-    world.link.submit()
-    world.link.end(FENCED)
-    done = await world.task_is(task.id, TaskState.COMPLETED)
-    assert done.answer == FENCED
-    assert [(a.artifact_id, a.type, a.name, a.text, a.metadata) for a in done.artifacts] == [
-        ("answer", "text", "output", FENCED, None),
-        ("answer.1", "text", "output", "Look:", None),
-        ("answer.2", "code", "code", "print(1)", {"language": "python", "mimeType": "text/x-python"}),
-        ("answer.3", "text", "output", "Created: a.py", None),
-        ("answer.4", "file", "a.py", "File reference: a.py", {"path": "a.py"}),
-    ]
-    told = world.told(TaskArtifactAdded)
-    assert [data.artifact for data in told] == done.artifacts
-    assert all(not data.append and data.last_chunk for data in told)
-
-
-@pytest.mark.parametrize("answer", ["only text\n\nin two paragraphs", "", "```\n" + "x" * 300_000 + "\n```"])
-async def test_where_there_is_only_text_there_are_no_blocks(world: World, answer: str) -> None:
-    await world.start()
-    task = await world.send(AGENT, "what?")
-    await world.delivered()
-    world.link.submit()
-    world.link.end(answer)
-    done = await world.task_is(task.id, TaskState.COMPLETED)
-    assert [(a.artifact_id, a.text) for a in done.artifacts] == [("answer", answer)]
-
-
 async def test_pieces_of_text_are_told_and_not_kept(world: World) -> None:
     await world.start()
     task = await world.send(AGENT, "what?")
@@ -366,16 +332,6 @@ async def test_a_piece_that_the_database_refuses_is_dropped(world: World) -> Non
     world.link.end("Hello.")
     assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "Hello."
     assert world.told(TaskArtifactAdded, lambda data: data.artifact.text) == ["Hello."]
-
-
-async def test_a_long_answer_has_so_many_blocks_and_no_more(world: World) -> None:
-    await world.start()
-    task = await world.send(AGENT, "what?")
-    await world.delivered()
-    world.link.submit()
-    world.link.end('{"a": 1}\n' * 5000)
-    done = await world.task_is(task.id, TaskState.COMPLETED)
-    assert [a.artifact_id for a in done.artifacts] == ["answer", *(f"answer.{n}" for n in range(1, 201))]
 
 
 async def test_failure(world: World) -> None:

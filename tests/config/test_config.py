@@ -12,7 +12,6 @@ from synapsed.config.config import AgentConfig, Config, RestartPolicy
 from synapsed.config.config_files import load_config, save_agent
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError, InvalidRequest, StoreError
-from synapsed.model.approval import ToolCall
 
 
 @pytest.fixture
@@ -143,16 +142,6 @@ def test_what_is_saved_is_read_back(tmp_path_factory: pytest.TempPathFactory, ag
     paths = Paths(config=root, state=root, run=root, a2a=root)
     save_agent(paths, "x", agent)
     assert load_config(paths).agents["x"] == agent
-
-
-def test_approval_rules_are_read_when_the_configuration_is(paths: Paths) -> None:
-    write(paths, '[agents.claude]\napproval = {default = "deny", allow = ["Bash(git status*)"]}\n')
-    policy = load_config(paths).agents["claude"].approval.policy
-    assert policy.decide(ToolCall(tool="bash", command="git status")).verdict == "allow"
-    assert policy.decide(ToolCall(tool="bash", command="git push")).verdict == "deny"
-    write(paths, '[agents.claude]\napproval = {allow = ["Bash(git"]}\n')
-    with pytest.raises(ConfigError, match="is no rule: write Tool"):
-        load_config(paths)
 
 
 @pytest.mark.parametrize(

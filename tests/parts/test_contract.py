@@ -28,6 +28,10 @@ WORDS = {
     "elsewhere": r"External(Agent|Error)|\bexternals\b|external agent|(?<!\.)external:|\bssh\b|courier|\[hosts\]",
     "moods": r"mood|emotion",
     "fleet": r"fleet|\bnats\b",
+    "answer_blocks": r"AnswerBlocks|StreamParser|FenceReader|PlainReader|markdown_it",
+    "work_events": r"ToolEvents|ToolCalls\b|ShownCalls|OwnTurns|UsedTurns",
+    "approvals": r"Approvals?Config|Approvals\b|Policy\.of",
+    "person_settings": r"person_settings|KEYS_BOUND",
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
     "telemetry": r"telemetry|\bmetrics\b|otlp",
@@ -80,6 +84,10 @@ WORD_LINES = {
     "elsewhere": {"errors.py": 6, "model/masking.py": 4, "tasks/prompt_text.py": 1},
     # A code by which the tool knows its exit code; where files stand that messages name; the API's words; migrations.
     "fleet": {"api/routes/agents.py": 1, "config/paths.py": 1, "errors.py": 4, "store/schema.py": 12},
+    "answer_blocks": {},
+    "work_events": {},
+    "approvals": {},
+    "person_settings": {},
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},
@@ -101,7 +109,7 @@ WORD_LINES = {
     },
     "web": {
         # An error's text that was released; a sender's name that was.
-        "config/api_section.py": 1,
+        "config/config.py": 1,
         "tasks/sender_verdict.py": 2,
         # The null device, and disks.
         "process/logging.py": 1,

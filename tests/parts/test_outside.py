@@ -19,7 +19,7 @@ from synapsectl.parsing import parse
 from synapsectl.service.settings import ServiceSettings
 from synapsectl.verbs import all_verbs
 from synapsed import __version__
-from synapsed.config.api_section import ApiConfig
+from synapsed.config.config import ApiConfig
 from synapsed.kernel import Face
 from synapsed.parts import loading, outside
 from tests.support.daemon import ANY_PORTS, Daemon, eventually

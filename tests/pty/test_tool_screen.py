@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from synapsed.model.facts import ToolBegan, ToolsShown
+from synapsed.parts.work_events.shown_calls import ShownCalls
 from synapsed.profiles.channel_spec import ShownTools
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.pty.shown_calls import ShownCalls
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState

@@ -27,7 +27,9 @@ from synapsed.config.paths import Paths
 from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState
+from synapsed.parts.answer_blocks.reading import Reading
 from synapsed.parts.history.service import FILE, SqliteHistory
+from synapsed.parts.work_events.telling import WorkEvents
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.link_factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
@@ -299,6 +301,8 @@ class World(Clients):
             on_shutdown=lambda _keep: None,
             memory=lambda: Memory(total=100, available=100),
         )
+        at_agents = {**Reading().provides, **WorkEvents(store, clock).provides}
+        manager.doors.become(lambda kind: [at_agents[kind]] if kind in at_agents else [])
         while True:
             try:
                 await manager.restore()

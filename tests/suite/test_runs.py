@@ -109,7 +109,7 @@ def test_a_file_of_a_new_kind_has_to_be_told(reach: Reach) -> None:
         ("synapsed/supervisor/manager.py", "tests/daemon/test_menus.py", "tests/keeper/test_spool.py"),
         ("synapsed/parts/worktrees/ctl/worktree.py", "tests/synapsectl/test_manual.py", "tests/store/test_tasks.py"),
         ("profiles/claude.toml", "tests/golden/test_golden.py", "tests/keeper/test_spool.py"),
-        ("synapsed/parts/web/static/app.css", "tests/web/test_files.py", "tests/terminal/test_blocks.py"),
+        ("synapsed/parts/web/static/app.css", "tests/web/test_files.py", "tests/terminal/test_answer.py"),
         ("synapsed/parts/web/static/app.css", "tests/web/test_files.py", "tests/daemon/test_menus.py"),
         ("synapsed/terminal/probe.py", "tests/terminal/test_sandbox.py", "tests/parts/schedules/test_cron.py"),
         ("tests/conftest.py", "tests/parts/schedules/test_cron.py", ""),

@@ -13,6 +13,7 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
+from synapsed.parts.person_settings.reading import ReadingSettings
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.launch_planner import ManagerSettings
@@ -95,6 +96,8 @@ class World:
         self.shutdowns: list[bool] = []
         self.carriers: dict[str, Carrier] = {}
         """To agents elsewhere, by their parts' names."""
+        self.provides: dict[type, object] = {**ReadingSettings().provides}
+        """What parts provide to agents, by its type."""
         self.attributes = ProcessAttributes()
         """What the daemon is started with."""
         self.managers: list[Manager] = []
@@ -130,6 +133,7 @@ class World:
             memory=lambda: self.memory,
             carriers=carriers,
         )
+        self.manager.doors.become(lambda kind: [self.provides[kind]] if kind in self.provides else [])
         self.managers.append(self.manager)
         await self.manager.restore()
         await self.manager.end_lost()

@@ -36,8 +36,7 @@ from synapsed.model.task import (
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.remote_protocol import LONGEST_PAUSE_S, AgentConnection
 from synapsed.store.lookup import told_before
-from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import Told
+from synapsed.tasks import Told, transitions
 
 CONNECT_TRIES: Final = 4
 FIRST_PAUSE_S: Final = 0.5

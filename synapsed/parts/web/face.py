@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, model_validator
 
-from synapsed.config.api_section import ApiConfig, address_and_port
+from synapsed.config.config import ApiConfig, address_and_port
 from synapsed.kernel import Face, Route
 
 

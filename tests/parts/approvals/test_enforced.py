@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from synapsed.config.config import AgentConfig, ApprovalConfig
 from synapsed.errors import NotEnforced, NotReady
+from synapsed.interfaces import SettingsReading
 from synapsed.model.agent import ProcessState
+from synapsed.parts.approvals.face import ApprovalConfig
 from tests.fakes.clock import until
+from tests.parts.approvals.conftest import AGENT_MODEL
 from tests.support.world import World
 
 CAREFUL = """
@@ -31,7 +33,7 @@ CAREFUL_ID = "synapse-careful-8150"
 
 async def careful(world: World, folder: Path, settings: str, **config: Any) -> None:
     approval = ApprovalConfig(deny=["Bash(rm *)"])
-    world.agents["careful"] = AgentConfig(cwd=str(folder), approval=approval, **config)
+    world.agents["careful"] = AGENT_MODEL(cwd=str(folder), approval=approval, **config)
     (world.paths.config.parent / "profiles" / "careful.toml").write_text(CAREFUL)
     (folder / "settings.json").write_text(settings)
     world.library.reload()
@@ -70,3 +72,11 @@ async def test_with_a_daemon_it_waits_until_the_settings_are_others(quiet_world:
 async def test_the_configuration_may_say_so(quiet_world: World, tmp_path: Path) -> None:
     await careful(quiet_world, tmp_path, '{"off": true}', autostart=True, without_approval=True)
     await until(lambda: len(quiet_world.factory.launched) == 1, "it is started")
+
+
+async def test_it_is_not_started_where_nobody_reads_its_persons_settings(quiet_world: World, tmp_path: Path) -> None:
+    quiet_world.provides.pop(SettingsReading)
+    await careful(quiet_world, tmp_path, "{}")
+    with pytest.raises(NotEnforced, match=r"its person's own settings are not looked at.*--without-approval"):
+        await quiet_world.manager.restart(CAREFUL_ID)
+    assert quiet_world.factory.launched == []

@@ -9,19 +9,19 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from synapsed.profiles.profile import Parsers
-from synapsed.terminal.fences import Code, FenceReader, Piece, Prose
-from synapsed.terminal.plain_blocks import Block, PlainReader
+from synapsed.model.task import BlockKinds
+from synapsed.parts.answer_blocks.fences import Code, FenceReader, Piece, Prose
+from synapsed.parts.answer_blocks.plain_blocks import Block, PlainReader
 
 
 class StreamParser:
     """Parses a growing text: `feed` returns the blocks that are whole, in order; `flush` returns the rest at the end.
     Nothing of the text is lost but fences, blank lines around blocks, and line breaks other than newlines."""
 
-    def __init__(self, spec: Parsers) -> None:
-        self._spec = spec
+    def __init__(self, kinds: BlockKinds) -> None:
+        self._kinds = kinds
         self._fences = FenceReader()
-        self._plain = PlainReader(spec)
+        self._plain = PlainReader(kinds)
         self._rest: list[str] = []
         """The last line, as far as it has come, in pieces."""
         self._carriage_return = False
@@ -57,7 +57,7 @@ class StreamParser:
         if isinstance(piece, Prose):
             for line in piece.lines:
                 yield from self._plain.feed(line)
-        elif self._spec.code:
+        elif self._kinds.code:
             yield from self._plain.end()
             yield _code(piece)
         else:

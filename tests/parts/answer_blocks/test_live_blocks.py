@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.agents import answer_blocks
-from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.link import LinkTurnProgress, LinkTurnSaid
 from synapsed.model.task import Artifact, Task, TaskState
+from synapsed.parts.answer_blocks import reading
+from synapsed.parts.answer_blocks.reading import AnswerBlocks
 from synapsed.profiles.profile import Parsers
 from synapsed.tasks import transitions
 from tests.agents.test_agent_process import restarted
@@ -144,11 +144,11 @@ async def test_what_was_told_early_stays_as_it_is(answer: str, cuts: list[int], 
     """However it comes, after another message or after a restart (`left` pieces are then not seen)."""
     task = a_task(1)
     blocks, seen = AnswerBlocks(Parsers()), {}
-    await blocks.whole_in(answer[other:])
+    await blocks.read(answer[other:], whole=False)
     for number, cut in enumerate(sorted(cuts)):
         if number == left:
             blocks = AnswerBlocks(Parsers())
-        commit = transitions.in_blocks(task, blocks=await blocks.whole_in(answer[:cut]), now=1.0)
+        commit = transitions.in_blocks(task, blocks=await blocks.read(answer[:cut], whole=False), now=1.0)
         if commit is None:
             continue
         task = commit.task
@@ -157,28 +157,32 @@ async def test_what_was_told_early_stays_as_it_is(answer: str, cuts: list[int], 
             artifact = event.data.artifact
             assert artifact.artifact_id not in seen
             seen[artifact.artifact_id] = artifact
-    commit = transitions.completed(task, answer=answer, exact=True, now=2.0, blocks=await blocks.all_of(answer))
+    commit = transitions.completed(
+        task, answer=answer, exact=True, now=2.0, blocks=await blocks.read(answer, whole=True)
+    )
     for event in commit.events:
         if isinstance(event.data, TaskArtifactAdded) and event.data.artifact.is_block:
             assert event.data.artifact.artifact_id not in seen
             seen[event.data.artifact.artifact_id] = event.data.artifact
     assert list(seen.values()) == [a for a in commit.task.artifacts if a.is_block]
-    assert [a for a in commit.task.artifacts if a.is_block] == list(await AnswerBlocks(Parsers()).all_of(answer))
+    assert [a for a in commit.task.artifacts if a.is_block] == list(
+        await AnswerBlocks(Parsers()).read(answer, whole=True)
+    )
 
 
 async def test_of_a_long_answer_the_first_blocks_count() -> None:
     code = "```\nx\n```\n"
-    answer = code + "y" * answer_blocks.PARSED_MAX
+    answer = code + "y" * reading.PARSED_MAX
     blocks = AnswerBlocks(Parsers())
-    early = list(await blocks.whole_in(answer[:100]))
+    early = list(await blocks.read(answer[:100], whole=False))
     assert [block.text for block in early] == ["x"]
-    assert list(await blocks.all_of(answer)) == early
+    assert list(await blocks.read(answer, whole=True)) == early
 
 
 async def test_nothing_is_read_where_nothing_is_wanted() -> None:
     off = Parsers(code=False, data=False, files=False, errors=False)
     blocks = AnswerBlocks(off)
-    assert (await blocks.whole_in(BEGINNING), await blocks.all_of(BEGINNING)) == ((), ())
+    assert (await blocks.read(BEGINNING, whole=False), await blocks.read(BEGINNING, whole=True)) == ((), ())
 
 
 def test_blocks_are_told_in_their_order() -> None:
@@ -187,3 +191,66 @@ def test_blocks_are_told_in_their_order() -> None:
     assert commit is not None
     assert [getattr(event.data, "artifact", None) for event in commit.events] == made
     assert transitions.in_blocks(commit.task, blocks=made, now=2.0) is None
+
+
+FENCED = "Look:\n```python\nprint(1)\n```\nCreated: a.py"
+
+
+async def test_an_answer_is_kept_whole_and_its_blocks_follow(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    world.link.submit()
+    world.link.end(FENCED)
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert done.answer == FENCED
+    assert [(a.artifact_id, a.type, a.name, a.text, a.metadata) for a in done.artifacts] == [
+        ("answer", "text", "output", FENCED, None),
+        ("answer.1", "text", "output", "Look:", None),
+        ("answer.2", "code", "code", "print(1)", {"language": "python", "mimeType": "text/x-python"}),
+        ("answer.3", "text", "output", "Created: a.py", None),
+        ("answer.4", "file", "a.py", "File reference: a.py", {"path": "a.py"}),
+    ]
+    told = world.told(TaskArtifactAdded)
+    assert [data.artifact for data in told] == done.artifacts
+    assert all(not data.append and data.last_chunk for data in told)
+
+
+@pytest.mark.parametrize("answer", ["only text\n\nin two paragraphs", "", "```\n" + "x" * 300_000 + "\n```"])
+async def test_where_there_is_only_text_there_are_no_blocks(world: World, answer: str) -> None:
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    world.link.submit()
+    world.link.end(answer)
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert [(a.artifact_id, a.text) for a in done.artifacts] == [("answer", answer)]
+
+
+async def test_a_long_answer_has_so_many_blocks_and_no_more(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    world.link.submit()
+    world.link.end('{"a": 1}\n' * 5000)
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert [a.artifact_id for a in done.artifacts] == ["answer", *(f"answer.{n}" for n in range(1, 201))]
+
+
+async def test_an_answer_is_its_text_where_the_reader_has_a_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    task = await begun(world)
+    monkeypatch.setattr(AnswerBlocks, "read", breaks)
+    world.link.end(BEGINNING)
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert [a.text for a in done.artifacts] == [BEGINNING]
+    monkeypatch.undo()
+    await world.send(AGENT, "again")
+    await world.delivered(2)
+    world.link.submit()
+    world.link.end(BEGINNING)
+    await until(lambda: told(world))

@@ -4,7 +4,8 @@ A decision that cannot be recorded does not count: the person is asked, as witho
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -12,15 +13,14 @@ from typing import Any
 
 import structlog
 
-from synapsed.agents.part_interfaces import ApprovalOwner
-from synapsed.channels.channel_questions import texts_at, tool_of
+from synapsed.channels import DecisionSpec, texts_at, tool_of
 from synapsed.errors import StoreError
-from synapsed.interfaces import NewEvent, Store
-from synapsed.model.approval import Decision, ToolCall, Verdict
+from synapsed.interfaces import Answer, Decider, Deciding, NewEvent, RuleOwner, Store, Wait
+from synapsed.kernel import Kernel, Running
 from synapsed.model.events import PermissionDecided
+from synapsed.model.masking import mask
 from synapsed.model.task import Prompt
-from synapsed.process.logging import masked
-from synapsed.profiles.channel_spec import ACP_DECISION, ACP_REQUEST, DecisionSpec
+from synapsed.parts.approvals.policy import Decision, ToolCall, Verdict
 
 COMMAND_MAX = 100_000
 """Characters of a command and subjects that rules are tried on; what is longer is asked about."""
@@ -30,6 +30,9 @@ REMEMBERED = 32
 
 TOLD_MAX = 2000
 """Characters of one text of a call's input in the log of events."""
+
+MASKED_MAX = 10_000
+"""Characters of one in which secrets are looked for."""
 
 LISTED_MAX = 20
 """Texts of a list there."""
@@ -53,33 +56,19 @@ class _Remembered:
         return prompt.command is None and _is_shown(self.text, prompt.prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The dialog is answered with `text`, by `rule`."""
-
-    text: str
-    rule: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The decision is on its way: the dialog may go by itself, or is a person's after a while."""
-
-
 class Approvals:
     """The policy is looked up for each decision, so that a changed configuration counts at once."""
 
-    def __init__(self, owner: ApprovalOwner, *, store: Store) -> None:
+    def __init__(self, owner: RuleOwner, *, store: Store) -> None:
         self._owner = owner
         self._store = store
         self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=owner.record.name)
         self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
 
-    async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
-        """The answer to the program's question `event` in the words of its profile; None leaves it to a person."""
+    async def decide(self, spec: DecisionSpec, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
+        """See `Decider`."""
         policy = self._owner.config.approval.policy
-        spec = self._spec(event)
-        if spec is None or policy.silent:
+        if policy.silent:
             return None
         call = read_call(spec, told, self._owner.record.cwd)
         decision = Decision("escalate") if _too_long(call) else policy.decide(call)
@@ -90,7 +79,8 @@ class Approvals:
         self._remember(spec, call, decision)
         answer = answer_of(spec, decision)
         if decision.verdict == "deny" and answer is not None:
-            self._owner.denied(call, decision.reason)
+            texts = (call.command,) if call.command is not None else call.subjects
+            self._owner.denied(call.tool, texts, decision.reason)
         return answer
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
@@ -121,12 +111,6 @@ class Approvals:
         kept = [known for known in self._recent if not unwanted(known)]
         self._recent = deque(kept, maxlen=REMEMBERED)
 
-    def _spec(self, event: str) -> DecisionSpec | None:
-        channels = self._owner.profile.channels.values()
-        if event == ACP_REQUEST and self._owner.profile.transport == "pipes":
-            return ACP_DECISION
-        return next((channel.decisions[event] for channel in channels if event in channel.decisions), None)
-
     def _remember(self, spec: DecisionSpec, call: ToolCall, decision: Decision) -> None:
         text = _dense(call.command or (call.subjects[0] if len(call.subjects) == 1 else ""))
         answer = spec.dialog if decision.verdict == "allow" and text else None
@@ -135,7 +119,7 @@ class Approvals:
 
     async def _tell(self, call: ToolCall, decision: Decision, task_id: str | None) -> bool:
         told = PermissionDecided(
-            verdict=decision.verdict, rule=decision.rule, tool=call.tool, input=_cut(masked(call.input))
+            verdict=decision.verdict, rule=decision.rule, tool=call.tool, input=_masked(call.input)
         )
         try:
             await self._store.commit(events=[NewEvent(self._owner.record.id, told, task_id)])
@@ -199,11 +183,32 @@ def _is_shown(text: str, dialog: str) -> bool:
     return False
 
 
-def _cut(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: _shortened(item) for key, item in value.items()}
+def _masked(given: dict[str, Any]) -> dict[str, Any]:
+    """Returns what is told of a call's input: without secrets, and cut."""
+    return {key: _cut(mask(_cut(value, MASKED_MAX), key=key), TOLD_MAX) for key, value in given.items()}
 
 
-def _shortened(value: Any) -> Any:
+def _cut(value: Any, size: int) -> Any:
     if isinstance(value, list):
-        return [_shortened(item) for item in value[:LISTED_MAX]]
-    return f"{value[:TOLD_MAX]}…" if isinstance(value, str) and len(value) > TOLD_MAX else value
+        return [_cut(item, size) for item in value[:LISTED_MAX]]
+    return f"{value[:size]}…" if isinstance(value, str) and len(value) > size else value
+
+
+class DecidingByRules(Running):
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.provides = {Deciding: self}
+
+    def decider(self, owner: RuleOwner) -> Decider:
+        """See `Deciding`."""
+        return Approvals(owner, store=self._store)
+
+    def refusing(self, config: Any) -> Collection[str]:
+        """See `Deciding`."""
+        refusing: frozenset[str] = config.approval.policy.refusing
+        return refusing
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Running]:
+    yield DecidingByRules(kernel.store)

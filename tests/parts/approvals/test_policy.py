@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.model.approval import Decision, Policy, Rule, ToolCall
+from synapsed.parts.approvals.policy import Decision, Policy, Rule, ToolCall
 
 
 def bash(command: str) -> ToolCall:

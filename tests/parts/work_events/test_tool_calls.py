@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from synapsed.agents.tool_calls import KEPT_BYTES, ToolCalls, cut
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import PermissionAsked, ToolBegan, ToolOver, TurnEnded, TurnInterrupted
 from synapsed.model.link import LinkExited, LinkRefused, LinkTold, LinkTurnInterrupted
 from synapsed.model.task import TaskState
+from synapsed.parts.work_events.tool_calls import KEPT_BYTES, ToolCalls, cut
 from tests.fakes.clock import until
 from tests.support.world import World
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from synapsed.agents.work_events import DIFF_MAX, WorkTold
 from synapsed.model.events import DiffUpdated, NewEvent, PlanUpdated, RateLimitsSeen
 from synapsed.model.facts import DiffTold, LimitsTold, LimitWindow, PlanTold
 from synapsed.model.link import LinkTold
+from synapsed.parts.work_events.telling import DIFF_MAX, WorkTold
 from tests.fakes.clock import until
 from tests.support.world import World
 

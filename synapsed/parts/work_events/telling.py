@@ -9,16 +9,16 @@ Whose a typed turn is, is known when its prompt is accepted: it is a person's wh
 tasks had another text (a report may be late, or repeated to a new daemon).
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
 
-from synapsed.agents.actor import Actor
-from synapsed.agents.tool_calls import ToolCalls
-from synapsed.agents.turns import AgentTurns
+import structlog
+
 from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
-from synapsed.interfaces import NewEvent, Store, TaskFilter
-from synapsed.model.approval import ToolCall
+from synapsed.interfaces import NewEvent, Store, TaskFilter, WorkOwner, WorkTeller, WorkTelling
+from synapsed.kernel import Kernel, Running
 from synapsed.model.events import (
     DiffUpdated,
     Event,
@@ -48,7 +48,10 @@ from synapsed.model.facts import (
 )
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import TERMINAL_STATES, Prompt, Task
-from synapsed.pty.shown_calls import ShownCalls
+from synapsed.parts.work_events.shown_calls import ShownCalls
+from synapsed.parts.work_events.tool_calls import ToolCalls
+
+log = structlog.stdlib.get_logger("synapsed.work")
 
 TEXT_MAX = 1 << 20
 """Characters of a text, and of an answer, that are told."""
@@ -223,18 +226,16 @@ _TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 class ToolEvents:
     """Of one agent."""
 
-    def __init__(self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, turns: AgentTurns) -> None:
+    def __init__(self, owner: WorkOwner, *, store: Store, clock: Clock) -> None:
+        self._owner = owner
+        self._agent_id = agent_id = owner.id
         self._calls = ToolCalls(agent_id)
         self._shown = ShownCalls()
         self._typed = OwnTurns()
         self._used = UsedTurns()
         self._work = WorkTold(agent_id)
-        self._agent_id = agent_id
         self._store = store
         self._clock = clock
-        self._since = clock.monotonic()
-        self._actor = actor
-        self._turns = turns
 
     async def restore(self) -> None:
         """Take up what an earlier daemon told. Raises StoreError."""
@@ -252,16 +253,16 @@ class ToolEvents:
             case PromptAccepted():
                 await self._accepted(fact)
             case ToolBegan():
-                await self._tell(self._calls.began(fact, self._turns.current))
+                await self._tell(self._calls.began(fact, self._owner.current))
             case ToolOver():
-                await self._tell(self._calls.over(fact, self._turns.current))
+                await self._tell(self._calls.over(fact, self._owner.current))
             case ToolsShown():
                 await self._tell_shown(fact)
             case TurnUsed():
                 if (usage := self._used.told(fact)) is not None:
                     await self._tell([self._used.event(self._agent_id, usage)])
             case PlanTold() | DiffTold() | LimitsTold():
-                await self._tell(self._work.told(fact, self._turns.current))
+                await self._tell(self._work.told(fact, self._owner.current))
             case PermissionAsked():
                 self._calls.asked(fact.input)
             case TurnEnded() | TurnFailed() | TurnInterrupted():
@@ -275,7 +276,7 @@ class ToolEvents:
             await self._tell(self._calls.screen_over(reason))
 
     async def _tell_shown(self, fact: ToolsShown) -> None:
-        task = self._turns.current
+        task = self._owner.current
         if task is None or task.id != fact.turn:
             return
         events: list[NewEvent] = []
@@ -290,13 +291,13 @@ class ToolEvents:
             await self._tell([NewEvent(self._agent_id, seen)])
 
     async def _accepted(self, fact: PromptAccepted) -> None:
-        task = self._turns.current
+        task = self._owner.current
         if fact.own is False:
             self._typed.accepted(fact)
             return
         if fact.own and (seen := self._typed.over(fact)) is not None:  # a message joined it: its answer is the task's
             await self._tell([NewEvent(self._agent_id, seen)])
-        if task is not None and fact.at_ns >= self._since * 1e9:
+        if task is not None and fact.at_ns >= self._owner.since * 1e9:
             self._used.belongs(fact, task)
             return
         try:
@@ -304,7 +305,7 @@ class ToolEvents:
                 TaskFilter(agent_id=self._agent_id, states=TERMINAL_STATES, limit=LAST_TASKS)
             )
         except StoreError as error:
-            self._actor.log.warning("whose turn this is, is not known", error=error.message)
+            log.warning("whose turn this is, is not known", agent_id=self._agent_id, error=error.message)
             return
         task = self._worked_on(fact, over) or task
         if task is not None:
@@ -322,14 +323,13 @@ class ToolEvents:
         """See `ToolCalls.about`."""
         return self._calls.about(prompt) if prompt is not None else None
 
-    def works(self) -> None:
+    async def works(self) -> None:
         """The program was seen at work: what it asked about was allowed."""
         self._calls.allowed()
 
-    async def denied(self, call: ToolCall, reason: str) -> None:
-        """The approval policy denied `call`."""
-        texts = (call.command,) if call.command is not None else call.subjects
-        await self._tell(self._calls.denied(call.tool, texts, reason))
+    async def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
+        """A rule denied the call of `tool` that has `texts` in its input."""
+        await self._tell(self._calls.denied(tool, tuple(texts), reason))
 
     async def refused(self, shown: str) -> None:
         """The dialog that has `shown` was answered with a refusal."""
@@ -340,10 +340,21 @@ class ToolEvents:
         await self._tell(self._calls.turn_over(None, f"the program ended ({how})"))
 
     async def _tell(self, events: list[NewEvent]) -> None:
-        if not events:
-            return
-        try:
-            await self._actor.persist(self._store.commit, events=events)
-        except StoreError as error:  # the actor ends: a new daemon is told again
-            told: list[Any] = [event.data for event in events]
-            self._actor.log.warning("what a channel told could not be recorded", count=len(told), error=error.message)
+        if events:
+            await self._owner.tell(events)
+
+
+class WorkEvents(Running):
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self.provides = {WorkTelling: self}
+
+    def teller(self, owner: WorkOwner) -> WorkTeller:
+        """See `WorkTelling`."""
+        return ToolEvents(owner, store=self._store, clock=self._clock)
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Running]:
+    yield WorkEvents(kernel.store, kernel.clock)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.agents.tool_calls import ToolCalls
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import ShownCall, ToolBegan, ToolOver, ToolsShown
 from synapsed.model.masking import mask
-from synapsed.pty.shown_calls import ShownCalls
+from synapsed.parts.work_events.shown_calls import ShownCalls
+from synapsed.parts.work_events.tool_calls import ToolCalls
 
 TASK = "task-1"
 MARKS = {"?": "started", "+": "completed", "-": "failed"}

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 from synapsed import hookclient
-from synapsed.agents.approvals import read_call
-from synapsed.config.config import AgentConfig, ApprovalConfig
 from synapsed.errors import StoreError
 from synapsed.model.agent import Activity, AgentView
-from synapsed.model.approval import ToolCall
 from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked, ToolBegan
 from synapsed.model.link import LinkTold
 from synapsed.model.task import Prompt, TaskState
+from synapsed.parts.approvals.deciding import read_call
+from synapsed.parts.approvals.face import ApprovalConfig
+from synapsed.parts.approvals.policy import ToolCall
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.hook_socket import answering
 from tests.fakes.clock import until
+from tests.parts.approvals.conftest import AGENT_MODEL
 from tests.support.world import World
 
 ASKER = """
@@ -45,7 +46,7 @@ RULES = ApprovalConfig(allow=["Bash(git status*)", "Read"], deny=["Bash(rm *)"])
 
 
 async def asker(world: World, approval: ApprovalConfig = RULES) -> AgentView:
-    world.agents["asker"] = AgentConfig(cwd="/", autostart=True, approval=approval)
+    world.agents["asker"] = AGENT_MODEL(cwd="/", autostart=True, approval=approval)
     (world.paths.config.parent / "profiles" / "asker.toml").write_text(ASKER)
     world.library.reload()
     await world.daemon()

@@ -10,12 +10,12 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import NotEnforced
-from synapsed.keepers.launch_plan import PersonSettings
+from synapsed.interfaces import PersonSettings
+from synapsed.parts.person_settings.reading import SIZE_MAX, judge, read
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.setting_spec import SettingsNote, SettingsSpec
 from synapsed.supervisor.launch_planner import check_enforced
-from synapsed.supervisor.person_settings import SIZE_MAX, judge, read
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from synapsed.model.events import Event, ToolExecution
-from synapsed.model.facts import ShownCall, ToolBegan, ToolOver, ToolsShown
+from synapsed.model.facts import SCREEN, ShownCall, ToolBegan, ToolOver, ToolsShown
 from synapsed.model.masking import mask
 
-CHANNEL = "screen"
 CALLS_MAX = 500
 """Number of calls of one turn that are known by their places; the last ones, if there are more."""
 EARLIER_MAX = 500
@@ -45,7 +44,7 @@ class ShownCalls:
         """Takes this agent's calls from the log, oldest first."""
         for event in events:
             told = event.data
-            if not isinstance(told, ToolExecution) or told.source != CHANNEL or told.reported_by is not None:
+            if not isinstance(told, ToolExecution) or told.source != SCREEN or told.reported_by is not None:
                 continue
             if event.task_id is None or told.call_id is None:
                 continue
@@ -98,10 +97,10 @@ class ShownCalls:
         """Returns the news of `call`, which is `known`, or a new one."""
         told: list[ToolBegan | ToolOver] = []
         if known is None:
-            known = self._add(f"{CHANNEL}.{fact.turn}.{self._count}", _key_of(call))
+            known = self._add(f"{SCREEN}.{fact.turn}.{self._count}", _key_of(call))
             told.append(
                 ToolBegan(
-                    channel=CHANNEL,
+                    channel=SCREEN,
                     at_ns=fact.at_ns,
                     turn=fact.turn,
                     call=known.id,
@@ -148,7 +147,7 @@ class ShownCalls:
 
 def _end(fact: ToolsShown, known: _Known, call: ShownCall) -> ToolOver:
     return ToolOver(
-        channel=CHANNEL,
+        channel=SCREEN,
         at_ns=fact.at_ns,
         turn=fact.turn,
         call=known.id,

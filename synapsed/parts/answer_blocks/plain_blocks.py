@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from synapsed.profiles.profile import Parsers
+from synapsed.model.task import BlockKinds
 
 DEPTH_MAX = 100
 """Brackets within brackets of a JSON document; one that is deeper is text."""
@@ -57,8 +57,8 @@ class PlainReader:
     """Takes lines and yields blocks as soon as they are whole. The run of text around them is given when something else
     begins, and at the end."""
 
-    def __init__(self, spec: Parsers) -> None:
-        self._spec = spec
+    def __init__(self, kinds: BlockKinds) -> None:
+        self._kinds = kinds
         self._run: list[str] = []
         self._held: list[str] = []
         """Lines that may begin a document or an error."""
@@ -94,12 +94,12 @@ class PlainReader:
         yield from self._text()
 
     def _begin(self, line: str) -> Iterator[Block]:
-        if self._spec.data and _JSON_BEGINS.match(line):
+        if self._kinds.data and _JSON_BEGINS.match(line):
             self._holding, self._depth = "json", 0
             yield from self._json(line)
-        elif self._spec.errors and _TRACEBACK.fullmatch(line):
+        elif self._kinds.errors and _TRACEBACK.fullmatch(line):
             self._holding, self._held = "traceback", [line]
-        elif self._spec.errors and _ERROR.match(line):
+        elif self._kinds.errors and _ERROR.match(line):
             self._holding, self._held = "error", [line]
         else:
             self._run.append(line)
@@ -155,7 +155,7 @@ class PlainReader:
             return
         lines = lines[first:]
         yield Block("text", "output", "\n".join(lines))
-        if self._spec.files:
+        if self._kinds.files:
             for line in lines:
                 for path in _files(line):
                     yield Block("file", path, f"File reference: {path}", metadata={"path": path})

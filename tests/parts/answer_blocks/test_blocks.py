@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from synapsed.parts.answer_blocks.blocks import StreamParser, describe
+from synapsed.parts.answer_blocks.fences import NESTING_MAX, Code, FenceReader, Piece, Prose
+from synapsed.parts.answer_blocks.plain_blocks import Block, PlainReader
 from synapsed.profiles.profile import Parsers
-from synapsed.terminal.blocks import StreamParser, describe
-from synapsed.terminal.fences import NESTING_MAX, Code, FenceReader, Piece, Prose
-from synapsed.terminal.plain_blocks import Block, PlainReader
 from tests.support.gated import first_of
 
 ALL = Parsers()

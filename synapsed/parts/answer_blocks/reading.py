@@ -1,12 +1,14 @@
 """An answer's blocks as artifacts of its task (S2, S3), while the answer still grows and at its end."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
-from synapsed.model.task import Artifact, DataPart, Part, TextPart
-from synapsed.profiles.profile import Parsers
-from synapsed.terminal.blocks import StreamParser
-from synapsed.terminal.plain_blocks import Block
+from synapsed.interfaces import AnswerReader, AnswerReading
+from synapsed.kernel import Kernel, Running
+from synapsed.model.task import Artifact, BlockKinds, DataPart, Part, TextPart
+from synapsed.parts.answer_blocks.blocks import StreamParser
+from synapsed.parts.answer_blocks.plain_blocks import Block
 
 PARSED_MAX = 256 * 1024
 """Characters of an answer that are looked at: a longer one is no conversation. They cost a second at the most."""
@@ -23,24 +25,22 @@ class AnswerBlocks:
     asked before. Nothing is given where there is only text, and at most `BLOCKS_MAX` of the first `PARSED_MAX`
     characters."""
 
-    def __init__(self, spec: Parsers) -> None:
-        self._spec = spec
+    def __init__(self, kinds: BlockKinds) -> None:
+        self._kinds = kinds
+        self._any = kinds.code or kinds.data or kinds.files or kinds.errors
         self._clear()
 
     def _clear(self) -> None:
-        self._parser = StreamParser(self._spec)
+        self._parser = StreamParser(self._kinds)
         self._read = ""
         self._blocks: list[Block] = []
 
-    async def whole_in(self, text: str) -> Sequence[Artifact]:
-        """The blocks that are whole in `text`, the beginning of an answer: they stay the same whatever follows it."""
+    async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
+        """See `AnswerReader`."""
         await self._advance(text[:PARSED_MAX])
-        return self._artifacts()
-
-    async def all_of(self, answer: str) -> Sequence[Artifact]:
-        """The blocks of an answer that is known to its end."""
-        await self._advance(answer[:PARSED_MAX])
-        if len(answer) <= PARSED_MAX and self._spec.any:
+        if not whole:
+            return self._artifacts()
+        if len(text) <= PARSED_MAX and self._any:
             large = self._parser.held > AT_ONCE_MAX
             self._blocks += await asyncio.to_thread(self._parser.flush) if large else self._parser.flush()
         artifacts = self._artifacts()
@@ -48,7 +48,7 @@ class AnswerBlocks:
         return artifacts
 
     async def _advance(self, text: str) -> None:
-        if not self._spec.any:
+        if not self._any:
             return
         if not text.startswith(self._read):
             self._clear()
@@ -65,3 +65,17 @@ class AnswerBlocks:
 def _artifact(number: int, block: Block) -> Artifact:
     part: Part = DataPart(data=block.data) if block.type == "data" else TextPart(text=block.text)
     return Artifact.block(number, type=block.type, name=block.name, parts=[part], metadata=block.metadata)
+
+
+class Reading(Running):
+    def __init__(self) -> None:
+        self.provides = {AnswerReading: self}
+
+    def reader(self, kinds: BlockKinds) -> AnswerReader:
+        """See `AnswerReading`."""
+        return AnswerBlocks(kinds)
+
+
+@asynccontextmanager
+async def opened(_: Kernel) -> AsyncIterator[Running]:
+    yield Reading()

@@ -8,15 +8,15 @@ words.
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from synapsed.keepers.launch_plan import PersonSettings
-from synapsed.profiles.setting_spec import KeysSpec, Rules, SettingsNote, SettingsSpec, Yields
-
-__all__ = ["Read", "judge", "read"]
+from synapsed.interfaces import PersonSettings, RefusingRules, SettingsReading
+from synapsed.kernel import Kernel, Running
+from synapsed.profiles.setting_spec import KeysSpec, SettingsNote, SettingsSpec, Yields
 
 SIZE_MAX = 1 << 20
 """Characters of a file of settings; a larger one is skipped, and reported."""
@@ -129,7 +129,7 @@ class _Reader:
 
 def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> PersonSettings:
     """Returns the consequences of the person's settings, if channels are `replaced` by others."""
-    notes, loses = list(found.unread), set[Rules]()
+    notes, loses = list(found.unread), set[RefusingRules]()
     layers = list(found.layers)
     for each in spec.yields:
         layers, refused = _without_folders(layers, each)
@@ -340,3 +340,20 @@ def _filled(template: Mapping[str, Any], value: str) -> dict[str, Any]:
             at = at.setdefault(part, {})
         at[last] = wanted.replace("{value}", value) if isinstance(wanted, str) else wanted
     return filled
+
+
+class ReadingSettings(Running):
+    def __init__(self) -> None:
+        self.provides = {SettingsReading: self}
+
+    def read(
+        self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
+    ) -> tuple[tuple[str, ...], PersonSettings]:
+        """See `SettingsReading`."""
+        found = read(spec, env=env, cwd=cwd, args=args)
+        return found.args, judge(spec, found, replaced)
+
+
+@asynccontextmanager
+async def opened(_: Kernel) -> AsyncIterator[Running]:
+    yield ReadingSettings()

@@ -1,0 +1,205 @@
+"""Doors at which an agent asks the parts that are there: who reads its answers, who tells of its work, who
+decides by rules what it may do, and what persons have set of its program.
+
+Agents are made before parts are open, so each asks once it needs one. Without one nothing is done; nor is where a part
+has a fault: the agent goes on.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from synapsed.agents.actor import Actor
+from synapsed.config.config import AgentConfig
+from synapsed.errors import NotEnforced, StoreError, SynapsedError
+from synapsed.interfaces import (
+    Answer,
+    AnswerReader,
+    AnswerReading,
+    Decider,
+    Deciding,
+    NewEvent,
+    PersonSettings,
+    RuleOwner,
+    SettingsReading,
+    Store,
+    Wait,
+    WorkTeller,
+    WorkTelling,
+)
+from synapsed.model.task import Artifact, Prompt, Task
+from synapsed.profiles.channel_spec import ACP_DECISION, ACP_REQUEST, DecisionSpec
+from synapsed.profiles.profile import Profile
+from synapsed.profiles.setting_spec import SettingsSpec
+
+log = structlog.stdlib.get_logger("synapsed.parts")
+
+
+UNREAD = PersonSettings(
+    notes=("its person's own settings are not looked at: no part that is open reads them",),
+    loses=frozenset({"deny", "default"}),
+)
+
+
+class PartDoors:
+    """Of all agents."""
+
+    def __init__(self) -> None:
+        self._provided: Callable[[type], list[Any]] = lambda _: []
+        self._closed: Mapping[str, str] = {}
+
+    def become(self, provided: Callable[[type], list[Any]], closed: Mapping[str, str] | None = None) -> None:
+        """The parts are open: `provided` returns what they provide of a type. `closed`: keys of agents' configuration
+        by which a part would guard them that is not open, and why."""
+        self._provided = provided
+        self._closed = closed or {}
+
+    def first(self, kind: type) -> Any:
+        """Returns what the first part in the list's order provides of that type; None without any."""
+        return next(iter(self._provided(kind)), None)
+
+    def refusing(self, name: str, config: AgentConfig) -> Collection[str]:
+        """Returns which of the agent's rules may refuse a call. Raises NotEnforced where they cannot be known."""
+        for key, why in self._closed.items():
+            if getattr(config, key) != type(config).model_fields[key].default:
+                raise NotEnforced(
+                    f"{name} is not started: nobody keeps its {key!r}: {why}; mend that, or start it with "
+                    "--without-approval (in the configuration: without_approval = true)",
+                    agent=name,
+                )
+        deciding: Deciding | None = self.first(Deciding)
+        return deciding.refusing(config) if deciding is not None else ()
+
+    def settings(
+        self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
+    ) -> tuple[tuple[str, ...], PersonSettings]:
+        """See `SettingsReading`. Where nobody reads them, it is not known whether the program keeps to any rule."""
+        reading: SettingsReading | None = self.first(SettingsReading)
+        if reading is not None:
+            return reading.read(spec, env=env, cwd=cwd, args=args, replaced=replaced)
+        return tuple(args), PersonSettings() if spec == SettingsSpec() else UNREAD
+
+
+class AnswerDoor:
+    """Of one agent."""
+
+    def __init__(self, doors: PartDoors, profile: Profile) -> None:
+        self._doors = doors
+        self._profile = profile
+        self._reader: AnswerReader | None = None
+
+    async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
+        """Returns what of the answer is an artifact of its own. `whole`: `text` is all of it."""
+        try:
+            if self._reader is None and (reading := self._doors.first(AnswerReading)) is not None:
+                self._reader = reading.reader(self._profile.parsers)
+            return () if self._reader is None else await self._reader.read(text, whole=whole)
+        except Exception:
+            log.exception("an answer is its text alone: a part has a fault")
+            self._reader = None
+            return ()
+
+
+class WorkDoor:
+    """Of one agent; implements `WorkOwner`. `since`: monotonic time."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        doors: PartDoors,
+        *,
+        store: Store,
+        actor: Actor,
+        since: float,
+        current: Callable[[], Task | None],
+    ) -> None:
+        self.id = agent_id
+        self.since = since
+        self._current = current
+        self._doors = doors
+        self._store = store
+        self._actor = actor
+        self._teller: WorkTeller | None = None
+
+    @property
+    def current(self) -> Task | None:
+        return self._current()
+
+    async def tell(self, events: Sequence[NewEvent]) -> None:
+        try:
+            await self._actor.persist(self._store.commit, events=events)
+        except StoreError as error:  # the actor ends: a new daemon is told again
+            self._actor.log.warning("what was told could not be recorded", count=len(events), error=error.message)
+
+    async def restore(self) -> None:
+        """Raises StoreError."""
+        if (telling := self._doors.first(WorkTelling)) is not None:
+            self._teller = telling.teller(self)
+            await self.do(lambda work: work.restore())
+
+    async def do(self, what: Callable[[WorkTeller], Awaitable[None]]) -> None:
+        """Has it told of."""
+        try:
+            if self._teller is not None:
+                await what(self._teller)
+        except SynapsedError:
+            raise
+        except Exception:
+            log.exception("of this nothing is told: a part has a fault", agent_id=self.id)
+
+    def about(self, prompt: Prompt | None) -> Prompt | None:
+        """Returns the prompt with what is known of it besides."""
+        try:
+            return self._teller.about(prompt) if self._teller is not None else prompt
+        except Exception:
+            log.exception("a dialog is as it is drawn: a part has a fault", agent_id=self.id)
+            return prompt
+
+
+class RuleDoor:
+    """Of one agent. Where nothing can be decided, a person is asked."""
+
+    def __init__(self, doors: PartDoors, owner: RuleOwner, profile: Profile) -> None:
+        self._doors = doors
+        self._owner = owner
+        self._profile = profile
+        self._decider: Decider | None = None
+
+    async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
+        """Returns the answer to the program's question `event` in its own words; None leaves it to a person."""
+        try:
+            spec, decider = decision_spec(self._profile, event), self._found()
+            return None if spec is None or decider is None else await decider.decide(spec, told, task_id)
+        except Exception:
+            log.exception("the person is asked: a part has a fault", agent_id=self._owner.record.id)
+            return None
+
+    def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
+        """Returns what is to be done about the dialog on the screen; None: a person answers it."""
+        try:
+            return decider.judge(prompt) if (decider := self._found()) is not None else None
+        except Exception:
+            log.exception("the person is asked: a part has a fault", agent_id=self._owner.record.id)
+            return None
+
+    def answered(self, prompt: Prompt) -> None:
+        """That dialog is over."""
+        try:
+            if self._decider is not None:
+                self._decider.answered(prompt)
+        except Exception:
+            log.exception("what was decided is forgotten: a part has a fault", agent_id=self._owner.record.id)
+            self._decider = None
+
+    def _found(self) -> Decider | None:
+        if self._decider is None and (deciding := self._doors.first(Deciding)) is not None:
+            self._decider = deciding.decider(self._owner)
+        return self._decider
+
+
+def decision_spec(profile: Profile, event: str) -> DecisionSpec | None:
+    """Returns how the program asks by `event`, and is answered."""
+    if event == ACP_REQUEST and profile.transport == "pipes":
+        return ACP_DECISION
+    return next((channel.decisions[event] for channel in profile.channels.values() if event in channel.decisions), None)

@@ -1,0 +1,42 @@
+"""Rules about what agents' programs may do without a person: `approval = {...}` in `[agents.NAME]`.
+
+`policy` says how a rule is written and what a call is by all of them; `deciding` answers the program's questions.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from synapsed.config.config import ConfigKey, Section
+from synapsed.kernel import Face
+from synapsed.parts.approvals.policy import Policy, Rule
+
+
+def _rules(value: list[str]) -> list[str]:
+    for text in value:
+        Rule.parse(text)
+    return value
+
+
+Rules = Annotated[list[str], AfterValidator(_rules)]
+
+
+class ApprovalConfig(Section):
+    """`approval = {...}`: which tool calls need no person. How a rule is written is said in `policy`."""
+
+    default: Literal["escalate", "allow", "deny"] = "escalate"
+    """For calls that no rule means; escalate: the person is asked."""
+    allow: Rules = Field(default=[])
+    deny: Rules = Field(default=[])
+
+    @property
+    def policy(self) -> Policy:
+        return Policy.of(self.default, self.allow, self.deny)
+
+
+FACE = Face(
+    name="approvals",
+    opens="synapsed.parts.approvals.deciding",
+    agent_settings={"approval": ConfigKey(ApprovalConfig, ApprovalConfig())},
+    guards=True,
+)

@@ -1,0 +1,26 @@
+"""A world in which rules decide, and in which it is known what dialogs are about."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from synapsed.config.config import agent_model
+from synapsed.parts.approvals.deciding import DecidingByRules
+from synapsed.parts.approvals.face import FACE
+from synapsed.parts.config import config_with
+from synapsed.parts.work_events.telling import WorkEvents
+from tests.support.world import World
+
+MODEL = config_with([FACE])
+AGENT_MODEL = agent_model(MODEL)
+
+
+@pytest.fixture
+async def quiet_world(tmp_path: Path) -> AsyncIterator[World]:
+    """A world without a daemon yet, with both parts."""
+    world = World(tmp_path)
+    world.model = MODEL
+    world.provides |= {**DecidingByRules(world.store).provides, **WorkEvents(world.store, world.clock).provides}
+    yield world
+    await world.close()

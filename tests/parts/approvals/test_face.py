@@ -1,0 +1,88 @@
+"""`approval` of the configuration, and an agent that has rules which nobody keeps."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synapsed.config.config_files import load_config
+from synapsed.config.paths import Paths
+from synapsed.errors import ConfigError, NotEnforced
+from synapsed.kernel import Kernel, Running, open_parts
+from synapsed.parts.approvals import deciding
+from synapsed.parts.approvals.deciding import Approvals, DecidingByRules
+from synapsed.parts.approvals.face import FACE, ApprovalConfig
+from synapsed.parts.approvals.policy import ToolCall
+from tests.parts.approvals.conftest import AGENT_MODEL, MODEL
+from tests.parts.approvals.test_deciding import asker, bash
+from tests.support.kernels import kernel_of
+from tests.support.world import World
+
+
+def test_approval_rules_are_read_when_the_configuration_is(tmp_path: Path) -> None:
+    paths = Paths(config=tmp_path, state=tmp_path, run=tmp_path, a2a=tmp_path)
+    (tmp_path / "config.toml").write_text(
+        '[agents.claude]\napproval = {default = "deny", allow = ["Bash(git status*)"]}\n'
+    )
+    policy = load_config(paths, MODEL).agents["claude"].approval.policy
+    assert policy.decide(ToolCall(tool="bash", command="git status")).verdict == "allow"
+    assert policy.decide(ToolCall(tool="bash", command="git push")).verdict == "deny"
+    (tmp_path / "config.toml").write_text('[agents.claude]\napproval = {allow = ["Bash(git"]}\n')
+    with pytest.raises(ConfigError, match="is no rule: write Tool"):
+        load_config(paths, MODEL)
+
+
+@asynccontextmanager
+async def _broken(_: Kernel) -> AsyncIterator[Running]:
+    raise ZeroDivisionError
+    yield Running()
+
+
+async def test_an_agent_with_rules_is_not_started_where_the_part_is_left_out(
+    quiet_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = quiet_world
+    world.agents["fake"] = AGENT_MODEL(cwd="/", approval=ApprovalConfig(deny=["Bash(rm *)"]))
+    world.agents["talker"] = AGENT_MODEL(cwd="/")
+    await world.daemon()
+    monkeypatch.setattr(deciding, "opened", _broken)
+    given: dict[str, Any] = {"config": MODEL(), "control": world.manager, "store": world.store}
+    kernel = kernel_of(**given, clock=world.clock, timers=world.clock, paths=world.paths)
+    async with open_parts([FACE], kernel) as parts:
+        world.manager.doors.become(parts.all, parts.closed)
+        with pytest.raises(NotEnforced, match=r"nobody keeps its 'approval': the part approvals.*--without-approval"):
+            await world.manager.restart("synapse-fake-8190")
+        assert world.factory.launched == []
+        await world.manager.restart("synapse-talker-8170")
+        assert len(world.factory.launched) == 1
+        await world.manager.restart("synapse-fake-8190", without_approval=True)
+        assert len(world.factory.launched) == 2
+
+
+async def test_a_fault_in_a_decision_leaves_it_to_the_person(
+    quiet_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    agent = await asker(quiet_world)
+    decide = quiet_world.manager.terminals.decide
+    monkeypatch.setattr(Approvals, "_remember", breaks)
+    assert await decide(agent.id, "Asked", bash("git status")) is None
+    monkeypatch.setattr(DecidingByRules, "refusing", breaks)
+    with pytest.raises(ZeroDivisionError):
+        await quiet_world.manager.restart(agent.id)
+
+
+async def test_rules_count_at_once_for_an_agent_that_was_started_by_hand(quiet_world: World) -> None:
+    """Also where they are all that is configured of it."""
+    world = quiet_world
+    await world.daemon()
+    await world.start("fake", cwd="/")
+    config = world.paths.config / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('[agents.fake]\napproval = {deny = ["Bash(rm *)"]}\n')
+    changes = [change for change in await world.manager.reload() if change.agent == "fake"]
+    assert [(change.action, change.reason) for change in changes] == [("update", "approval changed")]
