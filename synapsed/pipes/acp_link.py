@@ -7,7 +7,6 @@ that attached terminals, looks and pictures are those of any agent.
 
 import asyncio
 import contextlib
-import json
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +19,7 @@ import structlog
 from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import Delivery, FoundTurn, LinkTerminal, Reach, Submitted
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap
+from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap, WriteResult
 from synapsed.keepers.kept_program import gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -37,6 +36,7 @@ from synapsed.pipes.acp_session import (
 )
 from synapsed.pipes.acp_turn import AcpTurn, of_before
 from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
+from synapsed.pipes.kept_session import keep, recall
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
 from synapsed.pty.channel_delivery import ChannelDelivery
@@ -45,13 +45,9 @@ from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.stopping import CONFIRM_S, WayStopping
 from synapsed.pty.viewers import Viewers, are_reports
-from synapsed.shared.files import write_whole
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.keynames import encode as encode_keys
 from synapsed.terminal.screen_messages import StageEvent
-
-STATE_FILE = "acp.json"
-"""In the agent's directory: the session that was opened in a launch."""
 
 READ_BACK = 16 * 1024 * 1024
 """Bytes of a launch's output that are read again at most when a daemon takes it up."""
@@ -87,13 +83,11 @@ class AcpLink(ProgramLink):
         self._spool = transcript
         self._size = size
         self._told_to = transcript.told_to(self.launch.launch_id)
-        known, known_at = self._known()
         self._session = AcpSession(
             self._profile,
             cwd=cwd,
             conversation=conversation,
-            known=known,
-            known_at=known_at,
+            kept=recall(folder, self.launch.launch_id),
             told_to=self._told_to,
             opening=opening,
         )
@@ -123,17 +117,6 @@ class AcpLink(ProgramLink):
         self._rests = asyncio.Event()
         """No prompt is open."""
         self._viewers = Viewers(self._stage, self, self, now=self._clock.monotonic, outer=OuterTerminal())
-
-    def _known(self) -> tuple[str | None, int]:
-        """The session that an earlier daemon opened in this launch, and where in the program's output it was ready."""
-        try:
-            kept = json.loads((self._folder / STATE_FILE).read_bytes())
-        except (OSError, ValueError):
-            return None, 0
-        if not isinstance(kept, dict) or kept.get("launch") != self.launch.launch_id:
-            return None, 0
-        session, at = kept.get("session"), kept.get("at")
-        return session if isinstance(session, str) else None, at if isinstance(at, int) else 0
 
     # --- life ---
 
@@ -178,6 +161,7 @@ class AcpLink(ProgramLink):
                 self._perform(self._session.was_answered(request.input_id))
         self._live = True
         self._program.tasks.spawn(self._turns.run())
+        self._perform(self._session.take_up())
         self._perform(self._session.begin())
 
     async def close(self) -> None:
@@ -249,8 +233,8 @@ class AcpLink(ProgramLink):
                     self._show(self._transcript.said(text))
                 case ShowLine(text, bold):
                     self._show(self._transcript.line(text, bold=bold))
-                case Saved(session, at):
-                    self._save(session, at)
+                case Saved(kept):
+                    keep(self._folder, self.launch.launch_id, kept)
         told = self._told
         self._observe()
         if self._session.turn is not None:
@@ -276,7 +260,7 @@ class AcpLink(ProgramLink):
             pass  # that is told otherwise
         else:
             if command.input_id is not None:
-                self._perform(self._session.given(command.input_id, time.monotonic_ns(), at=written.offset))
+                self._has_given(command.input_id, written)
 
     async def _give(self, key: str) -> None:
         """Give the message of a task's turn, once, however often this is called. Raises ChannelAway, MessageRefused."""
@@ -294,8 +278,12 @@ class AcpLink(ProgramLink):
                 raise ChannelAway(error.message, sent=True) from None
             self._perform(self._session.unwritten(key))
             raise MessageRefused(f"it could not be written: {error.message}") from None
-        at = written.offset if written is not None else 0
-        self._perform(self._session.given(key, time.monotonic_ns(), at=at, whole=at >= self._read_from))
+        self._has_given(key, written)
+
+    def _has_given(self, key: str, written: WriteResult | None) -> None:
+        at = written.offset if written is not None else None
+        whole = at is not None and at >= self._read_from
+        self._perform(self._session.given(key, time.monotonic_ns(), at=at, whole=whole))
 
     def _show(self, data: bytes) -> None:
         if not data:
@@ -303,13 +291,6 @@ class AcpLink(ProgramLink):
         at = self._spool.append(data)
         self._stage.feed(at, data, self._clock.monotonic())
         self._viewers.push(at, data)
-
-    def _save(self, session: str, at: int) -> None:
-        content = json.dumps({"launch": self.launch.launch_id, "session": session, "at": at}).encode()
-        try:
-            write_whole(self._folder / STATE_FILE, content, durable=False)
-        except OSError as error:
-            log.warning("the session is not kept", agent_id=self._agent_id, error=str(error))
 
     # --- the end ---
 
@@ -334,6 +315,8 @@ class AcpLink(ProgramLink):
         return self._turns.record(record)
 
     async def deliver(self, delivery: Delivery) -> None:
+        if not delivery.fresh:  # a person's prompt may be open, which came before it or right after its end
+            await self._rests.wait()
         if self._session.turn is not None or self._turns.turn is not None:
             raise NotReady("a turn runs already")
         link = {**self._turns.record(delivery.record).link, **of_before(delivery.record.link)}

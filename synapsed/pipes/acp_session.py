@@ -29,9 +29,10 @@ from synapsed.model.facts import (
 from synapsed.model.link import LinkAlert, LinkObserved, LinkRefused, LinkSession, LinkTold
 from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
 from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
+from synapsed.pipes.kept_session import KeptSession, OpenPrompt
 from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
 from synapsed.pipes.rpc import METHOD_NOT_FOUND, RpcLine, objects
-from synapsed.pipes.speech import PromptedTurn, TurnSpeech, outcome
+from synapsed.pipes.speech import PromptedTurn, PromptResponse, TurnSpeech, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
@@ -88,8 +89,7 @@ class SessionOpening:
 
 
 class AcpSession:
-    """`cwd` is the agent's folder, `conversation` the one to go on with. `known`: the session that an earlier daemon
-    opened in this launch, `known_at`: where in the program's output it was ready."""
+    """`cwd` is the agent's folder, `conversation` the one to go on with; `kept` is of the daemon before."""
 
     def __init__(
         self,
@@ -97,28 +97,29 @@ class AcpSession:
         *,
         cwd: str,
         conversation: str | None,
-        known: str | None = None,
-        known_at: int = 0,
+        kept: KeptSession | None = None,
         told_to: int = 0,
         opening: SessionOpening | None = None,
     ) -> None:
         self._profile = profile
-        self._cwd = cwd
+        self._cwd, self._conversation = cwd, conversation
         opening = opening or SessionOpening()
         self._added = opening.session
         self._brief = opening.brief
-        self._conversation = conversation
         self._told_to = told_to
-        self.stage = AcpStage.READY if known is not None else AcpStage.STARTING
+        self.stage = AcpStage.READY if kept is not None else AcpStage.STARTING
         self.problem = ""
-        self.session = known
-        self._begins_at = known_at
-        """Up to there the output is of before the turn."""
-        self._read_to = 0
+        self.session = kept.session if kept is not None else None
+        self._ready_at = self._begins_at = kept.at if kept is not None else 0
+        """Up to there the output is of before the session was ready, and of before the turn."""
+        self._place = self._read_to = 0
+        """Where the line that is read begins, and ends."""
+        self._kept = kept.prompt if kept is not None else None
+        """The prompt that was open last, as far as it is kept."""
         self.turn: PromptedTurn | None = None
         self._heard = PromptedTurn("")
         """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
-        self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
+        self._finished: dict[str, tuple[PromptResponse, TurnSpeech]] = {}
         self._ids = False
         self._requests: dict[str, OpenRequest] = {}
         self._calls = ProgramCalls()
@@ -221,12 +222,19 @@ class AcpSession:
 
     def _ready(self) -> None:
         assert self.session is not None
-        self.stage, self._begins_at = AcpStage.READY, self._read_to
+        self.stage = AcpStage.READY
+        self._ready_at = self._begins_at = self._read_to
         if self._alerted:
             self._alerted, self.problem = False, ""
             self._out.append(Emit(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
-        self._out.append(Saved(self.session, self._begins_at))
+        self._keep(None)
         self._out.append(Emit(LinkSession(self.session)))
+
+    def _keep(self, prompt: OpenPrompt | None) -> None:
+        """The next daemon is to know that `prompt` is open."""
+        assert self.session is not None
+        self._kept = prompt
+        self._out.append(Saved(KeptSession(session=self.session, at=self._ready_at, prompt=prompt)))
 
     def _fail(self, problem: str) -> None:
         self.stage, self.problem = AcpStage.FAILED, problem
@@ -259,7 +267,7 @@ class AcpSession:
 
     def read(self, line: RpcLine, now_ns: int) -> list[PipesCommand]:
         """A line of its output."""
-        self._live, self._read_to = line.end > self._told_to, line.end
+        self._live, self._place, self._read_to = line.end > self._told_to, line.begin, line.end
         message = line.message
         if message is None:
             if self._live:
@@ -278,7 +286,7 @@ class AcpSession:
     def missed(self) -> None:
         """Output is gone: what a turn said may have been in there."""
         self._brief = None
-        self._turn.speech = TurnSpeech(ids=self._ids, heard=True, missed=True)
+        self._turn.speech = TurnSpeech(ids=self._ids, missed=True)
 
     @property
     def _turn(self) -> PromptedTurn:
@@ -302,37 +310,48 @@ class AcpSession:
             self._ended(id_, message, now_ns)
 
     def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
-        """The answer to a prompt: its turn is over, and with it what it has asked."""
+        """The response to a prompt: its turn is over, and with it what it has asked. It may come before the keeper's
+        word, which tells what was said before the prompt and is no answer to it."""
         turn = self._turn
-        if turn.id == id_:
-            self._accepted(turn, now_ns)  # first: it may come before the keeper's word
         if not (turn.id == id_ and turn.is_command):
             self._brief = None
-        over = outcome(message, turn.speech, self._profile.error, turn=id_, at_ns=now_ns)
         self._ids = self._ids or turn.speech.ids
-        self._requests.clear()
         self._heard = PromptedTurn("", speech=TurnSpeech(ids=self._ids))
         result = message.get("result")
         if self._live and isinstance(result, dict):
             self._worked(used(result.get("usage"), id_, now_ns))
-        if self.turn is None or self.turn.id != id_:
-            self._finished[id_] = (over, turn.speech)
+        response = PromptResponse(message, now_ns, self._live)
+        if self.turn is None:
+            self._requests.clear()
+            self._finished[id_] = (response, turn.speech)
             while len(self._finished) > FINISHED_MAX:
                 del self._finished[next(iter(self._finished))]
-            return
-        self._conclude(turn, over)
+        elif turn.id == id_ and turn.response is None:
+            self._requests.clear()
+            turn.response = response
+            if turn.taken:
+                self._conclude(turn)
 
     def _accepted(self, turn: PromptedTurn, now_ns: int) -> None:
         """The program has the message."""
-        if turn.own and not turn.taken:
-            self._live = turn.taken = True
+        if turn.taken:
+            return
+        turn.taken = True
+        if turn.own:
+            self._live = True
             fact = PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=turn.text, turn=turn.id, key=turn.id, own=True)
             self._fact(fact)
             self._out.append(OfTurn(fact))
             for message in turn.speech.own:
                 self._saying(turn, message.name, message.text)
 
-    def _conclude(self, turn: PromptedTurn, over: TurnOver) -> None:
+    def _conclude(self, turn: PromptedTurn) -> None:
+        """The turn ended as its response says."""
+        assert turn.response is not None
+        message, at_ns, self._live = turn.response.message, turn.response.at_ns, turn.own or turn.response.live
+        self._end(turn, outcome(message, turn.speech, self._profile.error, turn=turn.id, at_ns=at_ns))
+
+    def _end(self, turn: PromptedTurn, over: TurnOver) -> None:
         self.turn, self._ended_one, at_ns = None, True, over.at_ns
         if isinstance(over, TurnEnded) and not over.answer:
             if self._stopped:
@@ -346,6 +365,7 @@ class AcpSession:
             self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.message}".rstrip()))
         answer = over.answer if isinstance(over, TurnEnded) else None
         if not turn.own:
+            self._keep(None)
             self._fact(PromptAccepted(channel=CHANNEL, at_ns=at_ns, prompt=turn.text, turn=turn.id, own=False))
             self._fact(TurnEnded(channel=CHANNEL, at_ns=at_ns, answer=answer, prompt=turn.text, turn=turn.id))
             return
@@ -362,23 +382,23 @@ class AcpSession:
         kind, turn = update.get("sessionUpdate"), self._turn
         if not isinstance(kind, str):
             return
-        if self.stage is not AcpStage.READY or self._read_to <= self._begins_at:
+        if self.stage is not AcpStage.READY or self._place < self._begins_at:
             self._tells = self._tells or kind in TOLD
             return  # what was before, which the program tells when it goes on with a conversation
         if kind in WORK and self.turn is None and self._live and self._ended_one:
             self._works_alone()
         if kind == "agent_message_chunk":
-            if (piece := turn.speech.chunk(update)) is not None and self._live:
+            if (piece := turn.speech.chunk(update, self._place)) is not None and self._live:
                 self._tell(turn, *piece)
         elif kind in ("tool_call", "tool_call_update"):
-            turn.speech.interlude()
+            turn.speech.interlude(self._place)
             self._worked(self._calls.told(update, now_ns))
             self._told_more(str(update.get("toolCallId") or ""))
         elif kind == "plan":
-            turn.speech.interlude()
+            turn.speech.interlude(self._place)
             self._fact(plan(update, now_ns))
         elif kind == "agent_thought_chunk":
-            turn.speech.heard = True
+            turn.speech.hear(self._place)
 
     def _works_alone(self) -> None:
         """Notes that the program works by itself; a turn that a person has stopped is stopped once more."""
@@ -392,7 +412,7 @@ class AcpSession:
     def _tell(self, turn: PromptedTurn, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
         turn.told = name
-        if turn.taken:
+        if turn.own and turn.taken:
             self._saying(turn, name, piece)
 
     def _saying(self, turn: PromptedTurn, name: str, piece: str) -> None:
@@ -456,15 +476,38 @@ class AcpSession:
     def deliver(self, prompt_id: str, text: str, *, fresh: bool, stopped: bool = False) -> list[PipesCommand]:
         """The message of a task is given as the next thing; not `fresh`: an earlier daemon has, perhaps, and has
         `stopped` its turn, or refused what that asked."""
-        over, speech = self._finished.pop(prompt_id, (None, TurnSpeech(ids=self._ids) if fresh else self._heard.speech))
-        self._begin(PromptedTurn(prompt_id, text, own=True, speech=speech, over=over), stopped=stopped)
+        response, speech = self._known(prompt_id) if not fresh else (None, TurnSpeech(ids=self._ids))
+        turn = PromptedTurn(prompt_id, text, own=True, speech=speech, response=response)
+        self._begin(turn, stopped=stopped)
         if fresh:
             self._out.append(ShowLine(text, bold=True))
         return self._drain()
 
+    def _known(self, prompt_id: str) -> tuple[PromptResponse | None, TurnSpeech]:
+        """What was read of a prompt that an earlier daemon gave."""
+        return self._finished.pop(prompt_id, (None, self._heard.speech))
+
+    def take_up(self) -> list[PipesCommand]:
+        """All that was written before is read: go on with a person's prompt that was open. It is written now if it was
+        not: the keeper writes it once."""
+        kept = self._kept
+        if kept is not None and kept.text is not None and self.turn is None:
+            response, speech = self._known(kept.id)
+            turn = PromptedTurn(kept.id, kept.text, before=list(kept.before), speech=speech, response=response)
+            self.turn = turn
+            if kept.at is not None:
+                self._take(turn, kept.at, 0)
+            elif (message := self.prompt(kept.id)) is not None:
+                self._out.append(Write(message, kept.id))
+            else:
+                self._conclude(turn)
+        return self._drain()
+
     def _begin(self, turn: PromptedTurn, *, stopped: bool = False) -> None:
         self.turn, self._stopped = turn, stopped
-        if self._brief is not None and turn.over is None and not turn.is_command:  # behind other words it would be none
+        if (
+            self._brief is not None and turn.response is None and not turn.is_command
+        ):  # behind other words it would be none
             turn.before, self._brief = [self._brief], None
 
     def typed(self, prompt_id: str, text: str) -> list[PipesCommand]:
@@ -474,16 +517,18 @@ class AcpSession:
         if self.turn is not None or self.stage is not AcpStage.READY:
             self._out.append(ShowLine("it works: Ctrl-C stops it" if self.turn else "it is not ready yet"))
             return self._drain()
-        self._begin(PromptedTurn(prompt_id, text, speech=TurnSpeech(ids=self._ids)))
+        turn = PromptedTurn(prompt_id, text, speech=TurnSpeech(ids=self._ids))
+        self._begin(turn)
         message = self.prompt(prompt_id)
         assert message is not None, "it is not over"
+        self._keep(OpenPrompt(id=prompt_id, text=text, before=tuple(turn.before)))
         self._out += [ShowLine(text, bold=True), Write(message, prompt_id)]
         return self._drain()
 
     def prompt(self, prompt_id: str) -> dict[str, Any] | None:
         """The request that gives the message of the turn; None where that is over."""
         turn = self.turn
-        if turn is None or turn.id != prompt_id or turn.over is not None:
+        if turn is None or turn.id != prompt_id or turn.response is not None:
             return None
         blocks = [{"type": "text", "text": each} for each in (*turn.before, turn.text)]
         return {"id": prompt_id, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": blocks}}
@@ -494,24 +539,35 @@ class AcpSession:
         if turn is not None and turn.id == prompt_id:
             self.turn = None
             self._brief = turn.before[0] if turn.before else self._brief
+            if not turn.own:
+                self._keep(None)
             self._out.append(ShowLine("[not written]"))
         return self._drain()
 
-    def given(self, prompt_id: str, now_ns: int, *, at: int, whole: bool = False) -> list[PipesCommand]:
-        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it.
-        `whole`: nothing of what it wrote since is gone."""
+    def given(self, prompt_id: str, now_ns: int, *, at: int | None, whole: bool = False) -> list[PipesCommand]:
+        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it. None:
+        the keeper has forgotten that. `whole`: nothing of what it wrote since is gone."""
         turn = self.turn
         if turn is None or turn.id != prompt_id:
             return []
+        if at is None:
+            at = self._kept.at if self._kept is not None and self._kept.id == prompt_id else None
+        elif self._kept is None or self._kept.id != prompt_id or self._kept.at is None:
+            kept = self._kept if self._kept is not None and self._kept.id == prompt_id else OpenPrompt(id=prompt_id)
+            self._keep(kept.model_copy(update={"at": at}))
         turn.speech.missed = turn.speech.missed and not whole
-        if turn.over is None and at > self._begins_at:
-            self._begins_at, missed = at, turn.speech.missed
-            if self._read_to <= at:
-                turn.speech, turn.told = TurnSpeech(ids=self._ids, heard=missed, missed=missed), None
-        self._accepted(turn, now_ns)
-        if turn.over is not None:
-            self._conclude(turn, turn.over)
+        self._take(turn, at or 0, now_ns)
         return self._drain()
+
+    def _take(self, turn: PromptedTurn, at: int, now_ns: int) -> None:
+        """The program has the message, and had written so much by then."""
+        self._begins_at = max(self._begins_at, at)
+        turn.speech.cut(self._begins_at)
+        if not turn.speech.messages:
+            turn.told = None
+        self._accepted(turn, now_ns)
+        if turn.response is not None:
+            self._conclude(turn)
 
     def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
         """Answer what is asked. Raises NotWaiting, PromptChanged, InvalidChoice."""
@@ -558,7 +614,7 @@ class AcpSession:
         """The program does not end its turn, and is about to be ended itself."""
         if (turn := self.turn) is not None:
             self._live = True
-            self._conclude(turn, TurnInterrupted(channel=CHANNEL, at_ns=now_ns, turn=turn.id))
+            self._end(turn, TurnInterrupted(channel=CHANNEL, at_ns=now_ns, turn=turn.id))
         return self._drain()
 
     # --- what it does ---

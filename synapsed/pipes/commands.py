@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsed.model.facts import ChannelFact
+from synapsed.pipes.kept_session import KeptSession
 from synapsed.pty.keyboard import Emit
 
 
@@ -32,10 +33,9 @@ class ShowLine:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The program's own session is known: it is kept for the next daemon, with where in its output it was ready."""
+    """The next daemon is to know that."""
 
-    session: str
-    at: int
+    kept: KeptSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,23 @@ def test_a_person_attaches_reads_and_writes(piped: Piped) -> None:
     eventually(lambda: "hello" in piped.daemon.ctl("screen", "p").out, "the transcript is there")
 
 
+def test_a_persons_prompt_that_is_open_over_a_kill_is_no_tasks(piped: Piped) -> None:
+    """The next daemon knows that it is open: a message waits for its end, and has its own answer."""
+    go = piped.folder / "go"
+    assert piped.daemon.ctl("keys", "p", f"wait {go}", "Enter").code == 0
+    eventually(lambda: piped.receipts("prompt"), "it is asked")
+    piped.daemon.kill9()
+    piped.daemon.start()
+    eventually(lambda: piped.daemon.agent("p")["activity"] == "busy", "it works on it")
+    task = piped.send("say so")
+    assert piped.daemon.task(task)["status"] == "submitted"
+    go.touch()
+    assert answer_of(piped.daemon.ended(task)) == "so"
+    events = piped.daemon.ctl("events", "--json").out.splitlines()
+    assert len([line for line in events if json.loads(line)["event"] == "turnSeen"]) == 1
+    assert len(piped.receipts("prompt")) == 2
+
+
 @pytest.mark.night
 def test_it_is_a_session_in_an_editor(piped: Piped) -> None:
     with editor(piped.daemon, "p") as one:

@@ -1,6 +1,7 @@
 """What decides of a program on pipes: lines, speech, outcomes, requests, the transcript and the session. No daemon."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -9,13 +10,14 @@ from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PermissionAsked, TurnFailed, TurnInterrupted
+from synapsed.model.facts import PermissionAsked, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkRefused, LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
 from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
 from synapsed.pipes.acp_session import AcpSession, SessionOpening
 from synapsed.pipes.acp_turn import AcpTurn
-from synapsed.pipes.commands import OfTurn, PipesCommand, Write
+from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, Write
+from synapsed.pipes.kept_session import KeptSession
 from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.speech import TurnSpeech, outcome
@@ -60,8 +62,8 @@ def chunk(text: str, message: str | None = None, **more: Any) -> dict[str, Any]:
 
 def speech(*updates: dict[str, Any] | None, ids: bool = False) -> TurnSpeech:
     said = TurnSpeech(ids=ids)
-    for update in updates:
-        said.interlude() if update is None else said.chunk(update)
+    for place, update in enumerate(updates):
+        said.interlude(place) if update is None else said.chunk(update, place)
     return said
 
 
@@ -177,7 +179,7 @@ class Played:
 
     def line(self, **message: Any) -> None:
         self.at += 10
-        self.done += self.session.read(RpcLine(self.at, {"jsonrpc": "2.0", **message}), 1)
+        self.done += self.session.read(RpcLine(self.at - 10, self.at, {"jsonrpc": "2.0", **message}), 1)
 
     def said(self, text: str, message: str | None = None) -> None:
         self.line(method="session/update", params={"update": chunk(text, message)})
@@ -207,12 +209,12 @@ class Played:
         kinds = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
         return [c.event for c in commands if isinstance(c, Say) and isinstance(c.event, kinds)]
 
-    def deliver(self, text: str = "text", *, fresh: bool, whole: bool = False, **kept: Any) -> None:
-        """`kept`: what is on record of the turn."""
+    def deliver(self, text: str = "text", *, fresh: bool, at: int | None = 0, whole: bool = False, **kept: Any) -> None:
+        """`kept`: what is on record of the turn; `at`: what the program had written by then."""
         self.kept = kept
         self.done += self.session.deliver("t.1", text, fresh=fresh, stopped=bool(kept))
         self.given = self.session.prompt("t.1")
-        self.done += self.session.given("t.1", 1, at=0, whole=whole)
+        self.done += self.session.given("t.1", 1, at=at, whole=whole)
 
 
 def test_a_session_is_opened_and_a_message_answered() -> None:
@@ -467,8 +469,155 @@ def test_the_next_daemon_goes_on_with_a_turn_that_runs() -> None:
     assert [event.answer for event in played.told] == ["begun"]
 
 
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("message", ["1", None])
+def test_what_was_said_before_a_prompt_is_no_answer_to_the_next_daemon_either(
+    *, ended: bool, message: str | None
+) -> None:
+    """A program may talk while no prompt is open. What it says then may be of the same message as its answer."""
+    played = Played().opened()
+    played.said("of itself, ", message)
+    tool(played)
+    at = played.at
+    for text in ("so", " it is"):
+        played.said(text, message)
+    over = {"id": "t.1", "result": {"stopReason": "end_turn"}}
+    if ended:
+        played.line(**over)
+    played.deliver(fresh=False, at=at)
+    if not ended:
+        played.said(".", message)
+        played.line(**over)
+    assert [event.answer for event in played.told] == ["so it is" if ended else "so it is."]
+
+
+def test_a_turn_that_only_did_something_before_its_prompt_ended_without_a_word() -> None:
+    played = Played().opened()
+    tool(played)
+    at = played.at
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    played.deliver(fresh=False, at=at)
+    assert isinstance(played.told[0], LinkTurnFailed)
+
+
+def test_a_line_that_was_begun_before_the_prompt_is_no_answer_to_it() -> None:
+    played = Played().opened()
+    played.said("half of it stood there, ", "1")
+    played.said("so", "1")
+    played.deliver(fresh=False, at=played.at - 15)
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in played.told] == ["so"]
+
+
+def test_a_response_that_is_heard_before_the_keepers_word_waits_for_that() -> None:
+    played = Played().opened()
+    played.done += played.session.deliver("t.1", "text", fresh=True)
+    played.said("of before", "1")
+    at = played.at
+    played.said("so", "1")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert not played.session.observation().can_receive
+    played.done += played.session.given("t.1", 1, at=at)
+    assert [event.answer for event in played.told] == ["so"]
+    assert played.session.observation().can_receive
+
+
+def saved(played: Played) -> KeptSession:
+    return [command.kept for command in played.done if isinstance(command, Saved)][-1]
+
+
+def test_the_place_of_a_prompt_that_the_keeper_has_forgotten_is_kept() -> None:
+    first = Played().opened()
+    first.said("of before", "1")
+    first.deliver(fresh=True, at=first.at)
+    played = Played(kept=saved(first)).opened()
+    played.said("of before", "1")
+    played.said("so", "1")
+    played.deliver(fresh=False, at=None)
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in played.told] == ["so"]
+
+
+def seen(played: Played) -> list[str | None]:
+    """The answers of turns of others."""
+    told = [
+        command.event.fact
+        for command in played.done
+        if isinstance(command, Emit) and isinstance(command.event, LinkTold)
+    ]
+    return [fact.answer for fact in told if isinstance(fact, TurnEnded)]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_next_daemon_knows_a_persons_prompt_that_is_open(*, known: bool) -> None:
+    """`known`: it was on record that the program has it. What is said in it is no answer to a task's message."""
+    first = Played().opened()
+    first.done += first.session.typed("person.1", "hello")
+    if known:
+        first.done += first.session.given("person.1", 1, at=first.at)
+    played = Played(kept=saved(first), told_to=first.at).opened()
+    played.done.clear()
+    played.done += played.session.take_up()
+    assert played.written == ([] if known else ["person.1"])
+    if not known:
+        played.done += played.session.given("person.1", 1, at=played.at)
+    assert not played.session.observation().can_receive
+    played.said("hi", "1")
+    played.line(id="person.1", result={"stopReason": "end_turn"})
+    assert seen(played) == ["hi"]
+    assert played.session.observation().can_receive
+    assert saved(played).prompt is None
+    played.deliver(fresh=True, at=played.at)
+    played.said("so", "2")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in played.told] == ["so"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_persons_prompt_that_ended_meanwhile_is_told_once(*, told: bool) -> None:
+    first = Played().opened()
+    first.done += first.session.typed("person.1", "hello")
+    first.done += first.session.given("person.1", 1, at=first.at)
+    played = Played(kept=saved(first), told_to=first.at + 20 if told else first.at).opened()
+    played.said("hi", "1")
+    played.line(id="person.1", result={"stopReason": "end_turn"})
+    played.done += played.session.take_up()
+    assert seen(played) == ([] if told else ["hi"])
+    assert played.session.observation().can_receive
+    assert saved(played).prompt is None
+
+
+def test_a_late_response_to_another_prompt_changes_nothing() -> None:
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(**asks())
+    played.line(id="t.0", result={"stopReason": "cancelled"})
+    assert played.session.waiting is not None
+    played.said("so", "1")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [event.answer for event in played.told] == ["so"]
+
+
+def test_a_long_answer_in_small_pieces_is_read_in_time() -> None:
+    """Each piece costs the same, however much was said before it."""
+
+    def cost(pieces: int) -> float:
+        said = TurnSpeech()
+        update = chunk("0123456789abcdef", "1")
+        began = time.process_time()
+        for place in range(pieces):
+            said.chunk(update, place)
+        said.cut(0)
+        assert said.answer is not None
+        assert len(said.answer) == 16 * pieces
+        return time.process_time() - began
+
+    few = min(cost(20_000) for _ in range(3))
+    assert cost(200_000) < 40 * few
+
+
 def test_what_was_told_before_is_not_told_again() -> None:
-    played = Played(known="s", told_to=1000)
+    played = Played(kept=KeptSession(session="s"), told_to=1000)
     played.line(method="session/update", params={"update": {"sessionUpdate": "tool_call", "toolCallId": "c"}})
     played.said("so", "1")
     assert not [c for c in played.done if isinstance(c, Emit)]
