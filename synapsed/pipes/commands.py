@@ -45,4 +45,9 @@ class OfTurn:
     fact: ChannelFact
 
 
-type PipesCommand = Write | Emit | OfTurn | ShowText | ShowLine | Saved
+@dataclass(frozen=True, slots=True)
+class NotRefused:
+    """The program was not given the refusal that was told of: it stands no more."""
+
+
+type PipesCommand = Write | Emit | OfTurn | NotRefused | ShowText | ShowLine | Saved

@@ -1,5 +1,5 @@
-"""What the next daemon has to know of a program on pipes that stands in no output of it: which session was opened in
-the launch, and which prompt is open there.
+"""The things that the next daemon has to know of a program on pipes and that stand in no output of it: which session
+was opened in the launch, which prompt is open there, and which of the program's requests are answered.
 
 The file is written before what it tells of is done, or soon after what nothing else has to know. It is not forced to
 the disk: what loses it loses the program as well.
@@ -27,7 +27,7 @@ class _Kept(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class OpenPrompt(_Kept):
+class KeptPrompt(_Kept):
     """A prompt that was given, or is about to be; `id` is that of its request."""
 
     id: str
@@ -44,7 +44,11 @@ class KeptSession(_Kept):
 
     session: str
     at: Place = 0
-    prompt: OpenPrompt | None = None
+    prompt: KeptPrompt | None = None
+    asked_to: Place | None = None
+    """What the program asked up to there is answered; None: a version before has not kept it."""
+    open: tuple[Place, ...] = ()
+    """Where it asked what is not answered."""
 
 
 class _File(KeptSession):

@@ -81,6 +81,10 @@ class TurnSpeech:
         self._begin = begin
         self.messages = [message for message in self.messages if message.cut(begin)]
 
+    def is_hushed(self, place: int) -> bool:
+        """The program has done something in the turn, and nothing since that place."""
+        return (self._begin or 0) <= self._heard_at < place
+
     def chunk(self, update: dict[str, Any], place: int) -> tuple[str, str] | None:
         """An `agent_message_chunk`: the message's name and the piece, None for what is no answer's."""
         self.hear(place)
@@ -203,6 +207,16 @@ def code_of(words: str) -> str:
     return "CONTEXT_FULL" if _FULL.search(words) else "MODEL_ERROR"
 
 
+CANCELS_MAX = 3
+"""How often a program is told to stop one turn."""
+
+CANCEL_AGAIN_S = 1.0
+"""How long after it was told to a program that has not begun, or goes on, is told to stop once more."""
+
+LAST_CANCEL_S = 5.0
+"""The same for one that says nothing; it is ended after twice that."""
+
+
 @dataclass(frozen=True, slots=True)
 class PromptResponse:
     """The program's response to a prompt; `live`: nobody was told of it."""
@@ -228,6 +242,19 @@ class PromptedTurn:
     """It is known that the program has it, and what it had written by then."""
     response: PromptResponse | None = None
     """How it ended, where that was heard before it was known to be taken."""
+    cancels: int = 0
+    """How often the program was told to stop it."""
+    canceled: tuple[float, int] | None = None
+    """When it was told so last (monotonic), and what it had written by then."""
+
+    def may_cancel(self, now: float) -> bool:
+        """Whether the program is told to stop it now: once, and again only where it may not have begun with the turn
+        when it read that, or goes on with it, or is about to be ended since it does not stop."""
+        if self.canceled is None:
+            return True
+        last, place = self.canceled
+        wait = LAST_CANCEL_S if self.speech.is_hushed(place) or self.cancels > 1 else CANCEL_AGAIN_S
+        return self.cancels < CANCELS_MAX and now - last >= wait
 
     @property
     def is_command(self) -> bool:

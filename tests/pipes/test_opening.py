@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert, LinkTold
-from synapsed.pipes.acp_session import PATIENCE_S, REST_S, SessionOpening
+from synapsed.pipes.acp_opening import PATIENCE_S, REST_S, SessionOpening
 from synapsed.pipes.commands import Saved, ShowLine, Write
 from synapsed.pty.keyboard import Emit
 from tests.pipes.test_pure import Played, tool

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from synapsed.errors import InvalidChoice, NotWaiting, PromptChanged
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PermissionAsked, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.facts import PermissionAsked, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkRefused, LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
+from synapsed.pipes.acp_opening import SessionOpening
 from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
-from synapsed.pipes.acp_session import AcpSession, SessionOpening
+from synapsed.pipes.acp_session import AcpSession
 from synapsed.pipes.acp_turn import AcpTurn
-from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, Write
+from synapsed.pipes.commands import NotRefused, OfTurn, PipesCommand, Saved, Write
 from synapsed.pipes.kept_session import KeptSession
 from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
@@ -132,7 +133,7 @@ def asks(id_: Any = "p") -> dict[str, Any]:
 
 @pytest.mark.parametrize(("words", "option"), [("1", "a"), ("Always", "b"), ("c", "c"), ("yes", "a"), ("NO", "c")])
 def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option: str) -> None:
-    request = open_request(asks(), asks()["params"]["toolCall"])
+    request = open_request(asks(), asks()["params"]["toolCall"], 7)
     assert request is not None
     assert request.prompt.prompt == "touch it\ntouch x"
     assert request.chosen(words)[1] == option
@@ -142,7 +143,7 @@ def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option:
 
 @pytest.mark.parametrize("params", [None, [], {}, {"options": []}, {"options": [1]}, {"options": [{"name": "x"}]}])
 def test_a_request_that_cannot_be_understood_is_none(params: Any) -> None:
-    assert open_request({"id": 1, "method": "session/request_permission", "params": params}, {}) is None
+    assert open_request({"id": 1, "method": "session/request_permission", "params": params}, {}, 7) is None
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -184,9 +185,11 @@ class Played:
     def said(self, text: str, message: str | None = None) -> None:
         self.line(method="session/update", params={"update": chunk(text, message)})
 
-    def opened(self) -> "Played":
+    def opened(self, *, back: bool = False) -> "Played":
+        """`back`: what follows was written before this daemon came, too."""
         self.line(id="initialize", result={"agentCapabilities": {"loadSession": True}})
         self.line(id="session", result={"sessionId": "s"})
+        self.done += [] if back else self.session.take_up()
         return self
 
     @property
@@ -206,6 +209,8 @@ class Played:
                     commands += machine.refuse("a note", 0)
                 case Write({"method": "session/cancel"}):
                     commands += machine.interrupt()
+                case NotRefused():
+                    commands += machine.not_refused()
         kinds = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
         return [c.event for c in commands if isinstance(c, Say) and isinstance(c.event, kinds)]
 
@@ -344,7 +349,7 @@ def test_two_writes_to_one_file_say_what_differs() -> None:
         block = {"type": "diff", "path": "/x/f.txt", "oldText": "old\n", "newText": f"{line}\n"}
         tool(played, call=call, title="Edit f.txt", kind="edit", content=[block], rawInput={"command": "str_replace"})
         played.line(**only_named(call, call))
-    one, two = (request.prompt for request in played.session.open_requests)
+    one, two = (request.prompt for request in played.session._requests.all_waiting)
     assert (one.command, one.diff) == (None, "--- /x/f.txt\n+++ /x/f.txt\n-old\n+one")
     assert (two.command, two.diff) == (None, "--- /x/f.txt\n+++ /x/f.txt\n-old\n+two")
     assert one.prompt == two.prompt == "Edit f.txt\n/x/f.txt"
@@ -408,7 +413,7 @@ def test_a_turn_that_was_told_to_stop_and_ends_without_a_word_was_stopped(said: 
     """So ends opencode's that waits to ask its model again. What says its answer had said it by then."""
     played = Played().opened()
     played.deliver(fresh=True)
-    played.done += played.session.interrupt()
+    played.done += played.session.interrupt(0.0)
     if said:
         played.said(said, "1")
     usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
@@ -430,172 +435,8 @@ def test_only_a_command_ends_without_a_word(words: str, *, thought: bool) -> Non
     assert isinstance(over, LinkTurnEnded if thought or words == "/compact" else LinkTurnFailed)
 
 
-def test_the_next_daemon_knows_that_a_turn_was_stopped_by_the_one_before() -> None:
-    played = Played().opened()
-    played.line(id="t.1", result={"stopReason": "cancelled"})
-    played.deliver(fresh=False, interrupting=True)
-    assert [event.reason for event in played.told] == ["interrupted"]
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_the_next_daemon_knows_that_a_permission_was_refused(*, ended: bool) -> None:
-    """The request and what follows it come again, but not what was answered."""
-    played = Played().opened()
-    over = {"id": "t.1", "result": {"stopReason": "end_turn"}}
-    if ended:
-        played.line(**over)
-    played.deliver(fresh=False, refused_at=0.0)
-    if not ended:
-        played.line(**over)
-    assert [event.reason for event in played.told] == ["refused"]
-
-
-def test_the_next_daemon_finds_a_turn_that_ended_meanwhile() -> None:
-    played = Played().opened()
-    played.said("so", "1")
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    played.deliver(fresh=False)
-    assert [event.answer for event in played.told] == ["so"]
-    assert played.given is None
-
-
-def test_the_next_daemon_goes_on_with_a_turn_that_runs() -> None:
-    played = Played().opened()
-    played.said("be", "1")
-    played.deliver(fresh=False)
-    assert played.given is not None  # the keeper knows whether it was before
-    played.said("gun", "1")
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    assert [event.answer for event in played.told] == ["begun"]
-
-
-@pytest.mark.parametrize("ended", [True, False])
-@pytest.mark.parametrize("message", ["1", None])
-def test_what_was_said_before_a_prompt_is_no_answer_to_the_next_daemon_either(
-    *, ended: bool, message: str | None
-) -> None:
-    """A program may talk while no prompt is open. What it says then may be of the same message as its answer."""
-    played = Played().opened()
-    played.said("of itself, ", message)
-    tool(played)
-    at = played.at
-    for text in ("so", " it is"):
-        played.said(text, message)
-    over = {"id": "t.1", "result": {"stopReason": "end_turn"}}
-    if ended:
-        played.line(**over)
-    played.deliver(fresh=False, at=at)
-    if not ended:
-        played.said(".", message)
-        played.line(**over)
-    assert [event.answer for event in played.told] == ["so it is" if ended else "so it is."]
-
-
-def test_a_turn_that_only_did_something_before_its_prompt_ended_without_a_word() -> None:
-    played = Played().opened()
-    tool(played)
-    at = played.at
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    played.deliver(fresh=False, at=at)
-    assert isinstance(played.told[0], LinkTurnFailed)
-
-
-def test_a_line_that_was_begun_before_the_prompt_is_no_answer_to_it() -> None:
-    played = Played().opened()
-    played.said("half of it stood there, ", "1")
-    played.said("so", "1")
-    played.deliver(fresh=False, at=played.at - 15)
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    assert [event.answer for event in played.told] == ["so"]
-
-
-def test_a_response_that_is_heard_before_the_keepers_word_waits_for_that() -> None:
-    played = Played().opened()
-    played.done += played.session.deliver("t.1", "text", fresh=True)
-    played.said("of before", "1")
-    at = played.at
-    played.said("so", "1")
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    assert not played.session.observation().can_receive
-    played.done += played.session.given("t.1", 1, at=at)
-    assert [event.answer for event in played.told] == ["so"]
-    assert played.session.observation().can_receive
-
-
 def saved(played: Played) -> KeptSession:
     return [command.kept for command in played.done if isinstance(command, Saved)][-1]
-
-
-def test_the_place_of_a_prompt_that_the_keeper_has_forgotten_is_kept() -> None:
-    first = Played().opened()
-    first.said("of before", "1")
-    first.deliver(fresh=True, at=first.at)
-    played = Played(kept=saved(first)).opened()
-    played.said("of before", "1")
-    played.said("so", "1")
-    played.deliver(fresh=False, at=None)
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    assert [event.answer for event in played.told] == ["so"]
-
-
-def seen(played: Played) -> list[str | None]:
-    """The answers of turns of others."""
-    told = [
-        command.event.fact
-        for command in played.done
-        if isinstance(command, Emit) and isinstance(command.event, LinkTold)
-    ]
-    return [fact.answer for fact in told if isinstance(fact, TurnEnded)]
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_the_next_daemon_knows_a_persons_prompt_that_is_open(*, known: bool) -> None:
-    """`known`: it was on record that the program has it. What is said in it is no answer to a task's message."""
-    first = Played().opened()
-    first.done += first.session.typed("person.1", "hello")
-    if known:
-        first.done += first.session.given("person.1", 1, at=first.at)
-    played = Played(kept=saved(first), told_to=first.at).opened()
-    played.done.clear()
-    played.done += played.session.take_up()
-    assert played.written == ([] if known else ["person.1"])
-    if not known:
-        played.done += played.session.given("person.1", 1, at=played.at)
-    assert not played.session.observation().can_receive
-    played.said("hi", "1")
-    played.line(id="person.1", result={"stopReason": "end_turn"})
-    assert seen(played) == ["hi"]
-    assert played.session.observation().can_receive
-    assert saved(played).prompt is None
-    played.deliver(fresh=True, at=played.at)
-    played.said("so", "2")
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    assert [event.answer for event in played.told] == ["so"]
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_a_persons_prompt_that_ended_meanwhile_is_told_once(*, told: bool) -> None:
-    first = Played().opened()
-    first.done += first.session.typed("person.1", "hello")
-    first.done += first.session.given("person.1", 1, at=first.at)
-    played = Played(kept=saved(first), told_to=first.at + 20 if told else first.at).opened()
-    played.said("hi", "1")
-    played.line(id="person.1", result={"stopReason": "end_turn"})
-    played.done += played.session.take_up()
-    assert seen(played) == ([] if told else ["hi"])
-    assert played.session.observation().can_receive
-    assert saved(played).prompt is None
-
-
-def test_a_late_response_to_another_prompt_changes_nothing() -> None:
-    played = Played().opened()
-    played.deliver(fresh=True)
-    played.line(**asks())
-    played.line(id="t.0", result={"stopReason": "cancelled"})
-    assert played.session.waiting is not None
-    played.said("so", "1")
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    assert [event.answer for event in played.told] == ["so"]
 
 
 def test_a_long_answer_in_small_pieces_is_read_in_time() -> None:
@@ -614,13 +455,6 @@ def test_a_long_answer_in_small_pieces_is_read_in_time() -> None:
 
     few = min(cost(20_000) for _ in range(3))
     assert cost(200_000) < 40 * few
-
-
-def test_what_was_told_before_is_not_told_again() -> None:
-    played = Played(kept=KeptSession(session="s"), told_to=1000)
-    played.line(method="session/update", params={"update": {"sessionUpdate": "tool_call", "toolCallId": "c"}})
-    played.said("so", "1")
-    assert not [c for c in played.done if isinstance(c, Emit)]
 
 
 def test_a_permission_waits_is_answered_once_and_is_gone_with_its_turn() -> None:
@@ -643,7 +477,7 @@ def test_a_cancel_answers_what_is_asked_with_nothing() -> None:
     played = Played().opened()
     played.deliver(fresh=True)
     played.line(**asks())
-    commands = played.session.interrupt()
+    commands = played.session.interrupt(0.0)
     played.done += commands
     written = [command.message for command in commands if isinstance(command, Write)]
     assert [m.get("method") or m["result"]["outcome"]["outcome"] for m in written] == ["session/cancel", "cancelled"]
@@ -659,7 +493,7 @@ def test_a_program_that_goes_on_by_itself_is_busy_until_it_is_quiet(*, stopped: 
     assert played.session.observation().can_receive, "no turn has ended: it may be the rest of one"
     played.deliver(fresh=True)
     if stopped:
-        played.done += played.session.interrupt()
+        played.done += played.session.interrupt(0.0)
     played.line(id="t.1", result={"stopReason": "cancelled" if stopped else "end_turn"})
     played.done.clear()
     for now in (100.0, 101.0, 104.5):
@@ -671,7 +505,7 @@ def test_a_program_that_goes_on_by_itself_is_busy_until_it_is_quiet(*, stopped: 
         )
     methods = [one.message["method"] for one in played.done if isinstance(one, Write)]
     assert methods == ["session/cancel"] * stopped
-    played.done += played.session.interrupt()
+    played.done += played.session.interrupt(0.0)
     assert played.done[-1] == Write({"method": "session/cancel", "params": {"sessionId": "s"}})
     played.session.waited(106.0)
     assert not played.session.observation().can_receive
