@@ -56,6 +56,10 @@ STDERR_MAX = 4096
 
 SAVE_S = 10.0
 
+BEGINS_S = 60.0
+"""How long a program may take to begin with a turn that is to be stopped: some read nothing for many seconds after the
+first message of a launch, on a busy machine. One that was ended over that would have lost its conversation."""
+
 TAKES_S = 5.0
 """How long whoever answers waits to hear that the program is given the answer."""
 
@@ -115,7 +119,7 @@ class AcpLink(ProgramLink):
             screen=self.screen_text,
             machine=AcpTurn,
         )
-        self._stopping = WayStopping(self._turns, pipes)
+        self._stopping = WayStopping(self._turns, pipes, begun=lambda: self._session.has_begun, taking_s=BEGINS_S)
         self._gives_up = False
         self._has_it = False
         """It is on record that the program has the message of the turn."""

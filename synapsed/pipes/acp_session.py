@@ -256,9 +256,7 @@ class AcpSession:
         self._out.append(OfTurn(over))
 
     def _update(self, update: dict[str, Any], now_ns: int) -> None:
-        kind, turn = update.get("sessionUpdate"), self._turn
-        if not isinstance(kind, str):
-            return
+        kind, turn = str(update.get("sessionUpdate")), self._turn
         if self.stage is not AcpStage.READY or self._place < self._begins_at:
             if kind in TOLD:
                 self._opening.told()
@@ -277,6 +275,8 @@ class AcpSession:
             self._fact(plan(update, now_ns))
         elif kind == "agent_thought_chunk":
             turn.speech.hear(self._place)
+        elif kind == "user_message_chunk":
+            turn.speech.stir(self._place)
 
     def _works_alone(self) -> None:
         """Notes that the program works by itself; a turn that a person has stopped is stopped once more."""
@@ -340,6 +340,11 @@ class AcpSession:
                         self._out.append(ShowLine(_shown(now)))
 
     # --- what is asked of it ---
+
+    @property
+    def has_begun(self) -> bool:
+        """The program has begun with the turn, as far as it says so."""
+        return self.turn is None or self.turn.speech.begun or bool(self._requests.all_waiting)
 
     @property
     def waiting(self) -> OpenRequest | None:

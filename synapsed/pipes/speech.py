@@ -62,6 +62,8 @@ class TurnSpeech:
     """Messages without an id so far."""
     _heard_at: int = -1
     """Where in its output the program last did something: it said, thought, planned or called something."""
+    _stirred_at: int = -1
+    """Where it last told anything of a turn, such as the message that it works on."""
     _begin: int | None = None
     """What stands before that in its output is of before the turn; None while that is not known."""
     _broken: bool = False
@@ -72,8 +74,18 @@ class TurnSpeech:
         """The program did something in the turn, as far as that is known."""
         return self.missed or self._heard_at >= (self._begin or 0)
 
+    @property
+    def begun(self) -> bool:
+        """The program has told something of the turn: it has begun with it."""
+        return self.missed or self._stirred_at >= (self._begin or 0)
+
+    def stir(self, place: int) -> None:
+        """The program told something of a turn, at that place of its output."""
+        self._stirred_at = max(self._stirred_at, place)
+
     def hear(self, place: int) -> None:
         """The program did something, at that place of its output."""
+        self.stir(place)
         self._heard_at = max(self._heard_at, place)
 
     def cut(self, begin: int) -> None:
@@ -81,9 +93,9 @@ class TurnSpeech:
         self._begin = begin
         self.messages = [message for message in self.messages if message.cut(begin)]
 
-    def is_hushed(self, place: int) -> bool:
-        """The program has done something in the turn, and nothing since that place."""
-        return (self._begin or 0) <= self._heard_at < place
+    def goes_on(self, place: int) -> bool:
+        """The program has told something since that place."""
+        return self._stirred_at >= place
 
     def chunk(self, update: dict[str, Any], place: int) -> tuple[str, str] | None:
         """An `agent_message_chunk`: the message's name and the piece, None for what is no answer's."""
@@ -211,7 +223,7 @@ CANCELS_MAX = 3
 """How often a program is told to stop one turn."""
 
 CANCEL_AGAIN_S = 1.0
-"""How long after it was told to a program that has not begun, or goes on, is told to stop once more."""
+"""How long after it was told to a program that goes on is told to stop once more."""
 
 LAST_CANCEL_S = 5.0
 """The same for one that says nothing; it is ended after twice that."""
@@ -248,12 +260,12 @@ class PromptedTurn:
     """When it was told so last (monotonic), and what it had written by then."""
 
     def may_cancel(self, now: float) -> bool:
-        """Whether the program is told to stop it now: once, and again only where it may not have begun with the turn
-        when it read that, or goes on with it, or is about to be ended since it does not stop."""
+        """Whether the program is told to stop it now: once, and again only where it goes on with the turn, or begins
+        with it, or has not ended it for long, before it is ended itself."""
         if self.canceled is None:
             return True
         last, place = self.canceled
-        wait = LAST_CANCEL_S if self.speech.is_hushed(place) or self.cancels > 1 else CANCEL_AGAIN_S
+        wait = CANCEL_AGAIN_S if self.speech.goes_on(place) else LAST_CANCEL_S
         return self.cancels < CANCELS_MAX and now - last >= wait
 
     @property

@@ -158,3 +158,21 @@ async def test_a_message_waits_for_a_persons_that_came_before_it(linked: Linked)
     linked.said({"id": persons, "result": {"stopReason": "end_turn"}})
     await giving
     assert (await linked.prompts(2))[1].startswith("t.")
+
+
+async def test_a_program_that_has_not_begun_with_a_turn_is_waited_for_when_that_is_stopped(linked: Linked) -> None:
+    """Some read nothing for many seconds after their first message. One that has begun, and goes on, is not."""
+    for begins in (False, True):
+        await linked.link.deliver(linked.prepared())
+        key = (await linked.prompts(1 + begins))[-1]
+        if begins:
+            update = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hello"}}
+            linked.said({"method": "session/update", "params": {"update": update}})
+        stop = asyncio.create_task(linked.link._stopping.stop(0.01, goes_on=False))
+        if begins:
+            assert await stop is False
+        else:
+            await asyncio.wait({stop}, timeout=0.1)
+            linked.said({"id": key, "result": {"stopReason": "cancelled"}})
+            assert await stop is True
+            await until(lambda: linked.link._turns.turn is None)

@@ -139,15 +139,16 @@ def test_a_turn_is_told_to_stop_once_and_once_more_before_its_program_is_ended()
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_one_that_goes_on_or_has_not_begun_is_told_to_stop_again(*, begun: bool) -> None:
+def test_one_that_goes_on_or_begins_only_then_is_told_to_stop_again(*, begun: bool) -> None:
     played = Played().opened()
-    played.deliver(fresh=True)
+    played.deliver(fresh=True, at=played.at)
     if begun:
         played.said("so", "1")
+    assert played.session.has_begun is begun
     assert len(cancels(played.session.interrupt(0.0))) == 1
-    if begun:
-        played.said("and on", "1")
-    assert cancels(played.session.interrupt(0.9)) == []
+    assert cancels(played.session.interrupt(1.0)) == []
+    played.line(method="session/update", params={"update": {"sessionUpdate": "user_message_chunk"}})
+    assert played.session.has_begun
     assert len(cancels(played.session.interrupt(1.0))) == 1
 
 
