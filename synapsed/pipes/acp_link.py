@@ -505,6 +505,7 @@ class _Pipes:
     """`interfaces.DeliveryWay`: a message's key is the id of the request that gives it."""
 
     name = CHANNEL
+    settles_s = 0.0
     gone: str | None = None
 
     def __init__(self, give: Callable[[str], Awaitable[None]], stop: Callable[[], None]) -> None:
@@ -522,7 +523,7 @@ class _Pipes:
         await self._give(key)
         return Submitted(turn=key)
 
-    async def find(self, key: str) -> FoundTurn:
+    async def find(self, key: str, turn: str | None = None) -> FoundTurn:
         """Nobody else can know whether the program has it all: it is given it, once."""
         await self._give(key)
         return FoundTurn(turn=key)

@@ -274,9 +274,11 @@ class GiveMessage:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Ask the program for the message, then call `ChannelTurn.found`, or `unsent` where it does not answer."""
+    """Ask the program for the message, then call `ChannelTurn.found`, or `unsent` where it does not answer. `turn`: the
+    one that it has begun with it, where that is known."""
 
     key: str
+    turn: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
