@@ -1,5 +1,5 @@
 """Alerts: what is wrong with an agent and stands until it is mended, told once when it begins and once when it ends;
-among it messages that wait behind what stands in its program's composer. Pure.
+among it messages that wait behind what stands in its program's composer, and a program that does not come up. Pure.
 
 Who waits for a message is told what it waits for; but perhaps nobody does. The person who began to write may have gone,
 or it is what a daemon that was killed could not take back.
@@ -61,3 +61,37 @@ class HeldMessages:
         wait = "1 message waits" if queue == 1 else f"{queue} messages wait"
         message = f"{wait} behind what stands in its composer: send it or take it out at its terminal (attach)"
         return LinkAlert(HELD_UP, message, "begins")
+
+
+START_SLOW_S = 180.0
+"""On a busy machine some programs show nothing for a minute or two."""
+
+NOT_STARTED = "NOT_STARTED"
+
+
+class SlowStart:
+    """Of one agent. Its restart policy counts ends: a program that does not come up, and does not end, is left to it,
+    for it may come yet."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._told = False
+
+    def look(self, starting: str | None, now: float) -> LinkAlert | None:
+        """What is to be told of a program that runs and is `starting`, which says why it is held to be; None of any
+        other."""
+        if starting is None:
+            self._since = None
+            if not self._told:
+                return None
+            self._told = False
+            return LinkAlert(NOT_STARTED, "its program has started", "over")
+        self._since = now if self._since is None else self._since
+        if self._told or now - self._since < START_SLOW_S:
+            return None
+        self._told = True
+        message = (
+            f"its program runs and has not started for {START_SLOW_S / 60:.0f} minutes ({starting}): it is used when "
+            "it comes, and not ended; attach shows what it does, 'synapsectl restart' starts it again"
+        )
+        return LinkAlert(NOT_STARTED, message, "begins")

@@ -16,7 +16,7 @@ from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
-from synapsed.agents.alerts import Alerts, HeldMessages
+from synapsed.agents.alerts import Alerts, HeldMessages, SlowStart
 from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
@@ -114,7 +114,7 @@ class Agent:
             self.process, self.turns, self.usage, self.parking, self, store=store, actor=self._actor
         )
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
-        self._held = HeldMessages()
+        self._held, self._slow_start = HeldMessages(), SlowStart()
         self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
         self.work = WorkDoor(
             record.id,
@@ -212,11 +212,13 @@ class Agent:
 
     def sweep(self) -> None:
         """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
-        missed; whether it is to be parked, and whether messages wait behind a draft."""
+        missed; whether it is to be parked, whether messages wait behind a draft, and whether its program comes up."""
         self.parking.sweep()
-        held = self._seen.held if self._seen is not None else None
-        if (alert := self._held.look(held, self.turns.untyped, self._clock.monotonic())) is not None:
-            self._actor.post(self._alert, alert)
+        held, now = self._seen.held if self._seen is not None else None, self._clock.monotonic()
+        starting = self.seen.evidence if self.seen is not None and self.activity is Activity.STARTING else None
+        for alert in (self._held.look(held, self.turns.untyped, now), self._slow_start.look(starting, now)):
+            if alert is not None:
+                self._actor.post(self._alert, alert)
         if (link := self.process.link) is None:
             return
         if self.turns.current is not None:

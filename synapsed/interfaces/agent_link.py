@@ -78,6 +78,9 @@ class DeliveryWay(Protocol):
     """
 
     name: str
+    settles_s: float
+    """How long a message that the program was given may stand nowhere; 0 also where one that is given again under its
+    key is the same one."""
 
     def reach(self) -> Reach: ...
 
@@ -96,8 +99,9 @@ class DeliveryWay(Protocol):
         MessageRefused."""
         ...
 
-    async def find(self, key: str) -> FoundTurn | None:
-        """Returns the message of that key, None if the program does not have it. Raises ChannelAway, MessageRefused."""
+    async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
+        """Returns the message of that key, or the turn that was begun with it; None if the program does not show it.
+        Raises ChannelAway, MessageRefused."""
         ...
 
     async def interrupt(self, turn: str | None) -> bool:

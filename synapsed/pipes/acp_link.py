@@ -7,7 +7,6 @@ that attached terminals, looks and pictures are those of any agent.
 
 import asyncio
 import contextlib
-import json
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,10 +16,10 @@ from typing import Any
 
 import structlog
 
-from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, StoreError, SynapsedError
+from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, NotTaken, StoreError, SynapsedError
 from synapsed.interfaces import Delivery, FoundTurn, LinkTerminal, Reach, Submitted
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap
+from synapsed.keepers.keeper_messages import KeeperEvent, KeeperRefused, Output, OutputGap, WriteResult
 from synapsed.keepers.kept_program import gap_alert
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -28,15 +27,12 @@ from synapsed.model.link import LinkEvent, LinkExited, LinkObserved, LinkRefused
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import TurnRecord
+from synapsed.pipes.acp_opening import AcpStage, SessionOpening
 from synapsed.pipes.acp_reports import CHANNEL
-from synapsed.pipes.acp_session import (
-    PERSON,
-    AcpSession,
-    AcpStage,
-    SessionOpening,
-)
+from synapsed.pipes.acp_session import PERSON, AcpSession
 from synapsed.pipes.acp_turn import AcpTurn, of_before
-from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
+from synapsed.pipes.commands import NotRefused, OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
+from synapsed.pipes.kept_session import keep, recall
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
 from synapsed.pty.channel_delivery import ChannelDelivery
@@ -45,13 +41,9 @@ from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.stopping import CONFIRM_S, WayStopping
 from synapsed.pty.viewers import Viewers, are_reports
-from synapsed.shared.files import write_whole
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.keynames import encode as encode_keys
 from synapsed.terminal.screen_messages import StageEvent
-
-STATE_FILE = "acp.json"
-"""In the agent's directory: the session that was opened in a launch."""
 
 READ_BACK = 16 * 1024 * 1024
 """Bytes of a launch's output that are read again at most when a daemon takes it up."""
@@ -63,6 +55,16 @@ STDERR_MAX = 4096
 """Bytes of one piece of its standard error that are shown."""
 
 SAVE_S = 10.0
+
+BEGINS_S = 60.0
+"""How long a program may take to begin with a turn that is to be stopped: some read nothing for many seconds after the
+first message of a launch, on a busy machine. One that was ended over that would have lost its conversation."""
+
+TAKES_S = 5.0
+"""How long whoever answers waits to hear that the program is given the answer."""
+
+PREPARED_S = 60.0
+"""How long a message that is announced keeps a person's line out that would go before it."""
 
 log = structlog.get_logger(__name__)
 
@@ -87,13 +89,11 @@ class AcpLink(ProgramLink):
         self._spool = transcript
         self._size = size
         self._told_to = transcript.told_to(self.launch.launch_id)
-        known, known_at = self._known()
         self._session = AcpSession(
             self._profile,
             cwd=cwd,
             conversation=conversation,
-            known=known,
-            known_at=known_at,
+            kept=recall(folder, self.launch.launch_id),
             told_to=self._told_to,
             opening=opening,
         )
@@ -104,7 +104,11 @@ class AcpLink(ProgramLink):
         """Nothing of the launch's output is missing from there on."""
         self._hands_at = 0.0
         self._persons = 0
-        pipes = _Pipes(self._give, lambda: self._perform(self._session.interrupt()))
+        self._writing: dict[str, asyncio.Task[str | None]] = {}
+        """What is being written, by the ids of the inputs."""
+        self._prepared_at: float | None = None
+        """When a message was announced that was not given yet."""
+        pipes = _Pipes(self._give, self._tell_to_stop)
         self._turns = ChannelDelivery(
             self._agent_id,
             self._profile,
@@ -115,7 +119,7 @@ class AcpLink(ProgramLink):
             screen=self.screen_text,
             machine=AcpTurn,
         )
-        self._stopping = WayStopping(self._turns, pipes)
+        self._stopping = WayStopping(self._turns, pipes, begun=lambda: self._session.has_begun, taking_s=BEGINS_S)
         self._gives_up = False
         self._has_it = False
         """It is on record that the program has the message of the turn."""
@@ -123,17 +127,6 @@ class AcpLink(ProgramLink):
         self._rests = asyncio.Event()
         """No prompt is open."""
         self._viewers = Viewers(self._stage, self, self, now=self._clock.monotonic, outer=OuterTerminal())
-
-    def _known(self) -> tuple[str | None, int]:
-        """The session that an earlier daemon opened in this launch, and where in the program's output it was ready."""
-        try:
-            kept = json.loads((self._folder / STATE_FILE).read_bytes())
-        except (OSError, ValueError):
-            return None, 0
-        if not isinstance(kept, dict) or kept.get("launch") != self.launch.launch_id:
-            return None, 0
-        session, at = kept.get("session"), kept.get("at")
-        return session if isinstance(session, str) else None, at if isinstance(at, int) else 0
 
     # --- life ---
 
@@ -173,11 +166,12 @@ class AcpLink(ProgramLink):
         await self._program.subscribe(start)
         self._program.has(start)
         await self._program.catch_up()
-        for request in self._session.open_requests:
-            if await client.recall(request.input_id) is not None:
-                self._perform(self._session.was_answered(request.input_id))
+        for request, names in self._session.unsure:
+            if [name for name in names if await client.recall(name) is not None]:
+                self._perform(self._session.was_answered(request))
         self._live = True
         self._program.tasks.spawn(self._turns.run())
+        self._perform(self._session.take_up())
         self._perform(self._session.begin())
 
     async def close(self) -> None:
@@ -238,19 +232,10 @@ class AcpLink(ProgramLink):
 
     def _perform(self, commands: Sequence[PipesCommand]) -> None:
         for command in commands:
-            match command:
-                case Write():
-                    self._program.tasks.spawn(self._write(command))
-                case Emit(event):
-                    self._tell(event)
-                case OfTurn(fact):
-                    self._turns.told(fact)
-                case ShowText(text):
-                    self._show(self._transcript.said(text))
-                case ShowLine(text, bold):
-                    self._show(self._transcript.line(text, bold=bold))
-                case Saved(session, at):
-                    self._save(session, at)
+            if isinstance(command, ShowText | ShowLine):
+                self._draw(command)
+            else:
+                self._do(command)
         told = self._told
         self._observe()
         if self._session.turn is not None:
@@ -260,23 +245,56 @@ class AcpLink(ProgramLink):
         if (commands or told is not self._told) and self._session.stage is AcpStage.READY:
             self._show(self._transcript.rest())
 
+    def _draw(self, command: ShowText | ShowLine) -> None:
+        if isinstance(command, ShowText):
+            self._show(self._transcript.said(command.text))
+        else:
+            self._show(self._transcript.line(command.text, bold=command.bold))
+
+    def _do(self, command: Write | Emit | OfTurn | NotRefused | Saved) -> None:
+        match command:
+            case Write(_, input_id):
+                writing = self._program.tasks.spawn(self._write(command))
+                if input_id is not None:
+                    self._writing[input_id] = writing
+                    writing.add_done_callback(lambda _: self._writing.pop(input_id, None))
+            case Emit(event):
+                self._tell(event)
+            case OfTurn(fact):
+                self._turns.told(fact)
+            case NotRefused():
+                if isinstance(turn := self._turns.turn, AcpTurn):
+                    self._turns.add(turn.not_refused())
+            case Saved(kept):
+                keep(self._folder, self.launch.launch_id, kept)
+
     def _tell(self, event: LinkEvent) -> None:
         if isinstance(event, LinkRefused):
             self._turns.refuse(refuses=True)
         self._program.emit(event)
 
-    async def _write(self, command: Write) -> None:
+    async def _write(self, command: Write) -> str | None:
+        """Why the keeper did not take it, None where it did."""
         try:
             written = await self._program.keeper().write(encode(command.message), command.input_id)
         except KeeperRefused as error:
             log.warning("not written", agent_id=self._agent_id, what=command.input_id, reason=error.reason)
             if error.reason != "exited" and command.input_id is not None:
                 self._perform(self._session.unwritten(command.input_id))
-        except KeeperLost:
-            pass  # that is told otherwise
-        else:
-            if command.input_id is not None:
-                self._perform(self._session.given(command.input_id, time.monotonic_ns(), at=written.offset))
+            return error.message
+        except KeeperLost as error:
+            return error.message  # that is told otherwise, too
+        if command.input_id is not None:
+            self._has_given(command.input_id, written)
+        return None
+
+    async def _refusal_of(self, commands: Sequence[PipesCommand]) -> str | None:
+        """Why the keeper does not take what is written by them; one that has not said so soon takes it later."""
+        names = [command.input_id for command in commands if isinstance(command, Write)]
+        writing = {self._writing[name] for name in names if name in self._writing}
+        if writing:
+            await asyncio.wait(writing, timeout=TAKES_S)
+        return next((why for each in writing if each.done() and (why := each.result()) is not None), None)
 
     async def _give(self, key: str) -> None:
         """Give the message of a task's turn, once, however often this is called. Raises ChannelAway, MessageRefused."""
@@ -294,8 +312,12 @@ class AcpLink(ProgramLink):
                 raise ChannelAway(error.message, sent=True) from None
             self._perform(self._session.unwritten(key))
             raise MessageRefused(f"it could not be written: {error.message}") from None
-        at = written.offset if written is not None else 0
-        self._perform(self._session.given(key, time.monotonic_ns(), at=at, whole=at >= self._read_from))
+        self._has_given(key, written)
+
+    def _has_given(self, key: str, written: WriteResult | None) -> None:
+        at = written.offset if written is not None else None
+        whole = at is not None and at >= self._read_from
+        self._perform(self._session.given(key, time.monotonic_ns(), at=at, whole=whole))
 
     def _show(self, data: bytes) -> None:
         if not data:
@@ -304,17 +326,11 @@ class AcpLink(ProgramLink):
         self._stage.feed(at, data, self._clock.monotonic())
         self._viewers.push(at, data)
 
-    def _save(self, session: str, at: int) -> None:
-        content = json.dumps({"launch": self.launch.launch_id, "session": session, "at": at}).encode()
-        try:
-            write_whole(self._folder / STATE_FILE, content, durable=False)
-        except OSError as error:
-            log.warning("the session is not kept", agent_id=self._agent_id, error=str(error))
-
     # --- the end ---
 
     def finishing(self) -> None:
         """Its end is told at once."""
+        self._rests.set()
 
     async def last_words(self) -> None:
         """How its turn ended just before is told first."""
@@ -331,9 +347,13 @@ class AcpLink(ProgramLink):
 
     def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
         """From here on the program may have the message: it is given it once, and by no other launch."""
+        self._prepared_at = self._clock.monotonic()
         return self._turns.record(record)
 
     async def deliver(self, delivery: Delivery) -> None:
+        if self._session.turn is not None and self._turns.turn is None:  # a person's, which came before it
+            await self._rests.wait()
+        self._prepared_at = None
         if self._session.turn is not None or self._turns.turn is not None:
             raise NotReady("a turn runs already")
         link = {**self._turns.record(delivery.record).link, **of_before(delivery.record.link)}
@@ -345,6 +365,10 @@ class AcpLink(ProgramLink):
         stopped = link["interrupting"] or link["refused_at"] is not None
         self._perform(self._session.deliver(link["key"], text, fresh=delivery.fresh, stopped=stopped))
         self._turns.begin(replace(delivery, record=delivery.record.model_copy(update={"link": link}), text=text))
+
+    @property
+    def _is_prepared(self) -> bool:
+        return self._prepared_at is not None and self._clock.monotonic() - self._prepared_at < PREPARED_S
 
     def recorded(self, record: TurnRecord) -> None:
         self._turns.recorded()
@@ -364,7 +388,7 @@ class AcpLink(ProgramLink):
             ends = await self._stopping.stop(goes_on=False)
         else:
             persons = self._session.turn is not None
-            self._perform(self._session.interrupt())
+            self._tell_to_stop()
             if not persons:
                 return False  # what it does by itself has no end that could be waited for
             ends = await self._rest_within(CONFIRM_S)
@@ -375,13 +399,18 @@ class AcpLink(ProgramLink):
             await asyncio.shield(self._program.exited)
         return True
 
+    def _tell_to_stop(self) -> None:
+        self._perform(self._session.interrupt(self._clock.monotonic()))
+
     async def _rest_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._rests.wait(), seconds)
         return self._rests.is_set()
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
-        self._perform(self._session.answer(text, prompt_id))
+        self._perform(commands := self._session.answer(text, prompt_id))
+        if (why := await self._refusal_of(commands)) is not None:
+            raise NotTaken(f"its program did not take the answer: {why}", prompt_id=prompt_id)
         return False
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
@@ -389,7 +418,7 @@ class AcpLink(ProgramLink):
         if commands is None:
             return False
         self._perform(commands)
-        return True
+        return await self._refusal_of(commands) is None
 
     async def stop(self, grace: float) -> LinkExited:
         return await self._program.stop(grace, leave=self._leave)
@@ -454,7 +483,10 @@ class AcpLink(ProgramLink):
                 if turn is not None:
                     self._program.tasks.spawn(self._stopping.stop())
                 else:
-                    self._perform(self._session.interrupt())
+                    self._tell_to_stop()
+                continue
+            if self._session.waiting is None and self._is_prepared:
+                self._perform([ShowLine("a message is about to be given to it: send yours when it is done")])
                 continue
             self._persons += 1
             try:
@@ -473,6 +505,7 @@ class _Pipes:
     """`interfaces.DeliveryWay`: a message's key is the id of the request that gives it."""
 
     name = CHANNEL
+    settles_s = 0.0
     gone: str | None = None
 
     def __init__(self, give: Callable[[str], Awaitable[None]], stop: Callable[[], None]) -> None:
@@ -490,7 +523,7 @@ class _Pipes:
         await self._give(key)
         return Submitted(turn=key)
 
-    async def find(self, key: str) -> FoundTurn:
+    async def find(self, key: str, turn: str | None = None) -> FoundTurn:
         """Nobody else can know whether the program has it all: it is given it, once."""
         await self._give(key)
         return FoundTurn(turn=key)

@@ -12,7 +12,7 @@ from synapsed.config.paths import Paths
 from synapsed.interfaces import AgentLink, Store
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.pipes.acp_link import AcpLink
-from synapsed.pipes.acp_session import SessionOpening
+from synapsed.pipes.acp_opening import SessionOpening
 from synapsed.pipes.transcript import TranscriptSpool
 from synapsed.profiles.profile import Profile
 from synapsed.pty.shared_timer import Rounds

@@ -8,9 +8,8 @@ not told again.
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from synapsed.errors import NotWaiting, PromptChanged
@@ -26,70 +25,37 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnOver,
 )
-from synapsed.model.link import LinkAlert, LinkObserved, LinkRefused, LinkSession, LinkTold
+from synapsed.model.link import LinkObserved, LinkRefused, LinkTold
+from synapsed.pipes.acp_opening import LOAD, SESSIONS, AcpOpening, AcpStage, SessionOpening
 from synapsed.pipes.acp_reports import CHANNEL, ProgramCalls, plan, used
-from synapsed.pipes.commands import OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
-from synapsed.pipes.permission_request import OpenRequest, answer_id, asked, open_request
-from synapsed.pipes.rpc import METHOD_NOT_FOUND, RpcLine, objects
-from synapsed.pipes.speech import PromptedTurn, TurnSpeech, outcome
+from synapsed.pipes.commands import NotRefused, OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
+from synapsed.pipes.kept_session import KeptPrompt, KeptSession
+from synapsed.pipes.permission_request import OpenRequest, asked, open_request
+from synapsed.pipes.program_requests import SAVE_EVERY, ProgramRequests
+from synapsed.pipes.rpc import RpcLine
+from synapsed.pipes.speech import PromptedTurn, PromptResponse, TurnSpeech, outcome
 from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
 
-INITIALIZE: Final = "initialize"
-OPEN: Final = "session"
-PLAIN: Final = "session.plain"
-"""A session without what the profile adds, for a program that does not take that."""
-LOAD: Final = "session.load"
-MODE: Final = "session.mode"
 PERSON: Final = "person."
 """Ids of requests of ours: those of prompts are their tasks', or a person's."""
 
 FINISHED_MAX: Final = 16
 """Turns that ended before anybody asked for them."""
 
-PATIENCE_S: Final = 60.0
-"""A program that has not opened a session by then is said not to answer; one that is still being installed may yet."""
-
 ALONE_S: Final = 3.0
 """A program that says or does something while no prompt is open works by itself, until it has been quiet for so long:
 one whose conversation a set clock has confused asked its model two thousand times."""
-
-REST_S: Final = 1.0
-"""A program that goes on with a conversation tells what was said in it, some also behind its answer to that: it has
-told all when it has told nothing for so long."""
 
 WORK: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
 
 TOLD: Final = WORK | {"user_message_chunk", "plan"}
 """Updates that tell of a conversation of before."""
 
-NOT_OPENED: Final = "NO_SESSION"
-"""Code of the alert: the program runs, and takes no messages."""
-
-
-class AcpStage(StrEnum):
-    """How far the program has come."""
-
-    STARTING = "starting"
-    OPENING = "opening"
-    TELLING = "telling what was said before"
-    READY = "ready"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOpening:
-    """What a launch gives its program besides messages: `session` is added to what opens a session, `brief` stands in
-    front of the first message of a conversation, as a block of its own."""
-
-    session: Mapping[str, Any] = field(default_factory=dict)
-    brief: str | None = None
-
 
 class AcpSession:
-    """`cwd` is the agent's folder, `conversation` the one to go on with. `known`: the session that an earlier daemon
-    opened in this launch, `known_at`: where in the program's output it was ready."""
+    """`cwd` is the agent's folder, `conversation` the one to go on with; `kept` is of the daemon before."""
 
     def __init__(
         self,
@@ -97,49 +63,48 @@ class AcpSession:
         *,
         cwd: str,
         conversation: str | None,
-        known: str | None = None,
-        known_at: int = 0,
+        kept: KeptSession | None = None,
         told_to: int = 0,
         opening: SessionOpening | None = None,
     ) -> None:
         self._profile = profile
-        self._cwd = cwd
+        self._out: deque[PipesCommand] = deque()
         opening = opening or SessionOpening()
-        self._added = opening.session
+        self._opening = AcpOpening(
+            profile,
+            cwd=cwd,
+            conversation=conversation,
+            session=kept.session if kept is not None else None,
+            added=opening.session,
+            out=self._out,
+            ready=self._ready,
+        )
         self._brief = opening.brief
-        self._conversation = conversation
         self._told_to = told_to
-        self.stage = AcpStage.READY if known is not None else AcpStage.STARTING
-        self.problem = ""
-        self.session = known
-        self._begins_at = known_at
-        """Up to there the output is of before the turn."""
-        self._read_to = 0
+        self._ready_at = self._begins_at = kept.at if kept is not None else 0
+        """Up to there the output is of before the session was ready, and of before the turn."""
+        self._place = self._read_to = 0
+        """Where the line that is read begins, and ends."""
+        self._kept = kept.prompt if kept is not None else None
+        """The prompt that was open last, as far as it is kept."""
         self.turn: PromptedTurn | None = None
         self._heard = PromptedTurn("")
         """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
-        self._finished: dict[str, tuple[TurnOver, TurnSpeech]] = {}
+        self._finished: dict[str, tuple[PromptResponse, TurnSpeech]] = {}
         self._ids = False
-        self._requests: dict[str, OpenRequest] = {}
+        self._requests = ProgramRequests(kept)
         self._calls = ProgramCalls()
-        self._loads = False
-        self._tells = False
-        """Something of the conversation of before came since time was looked at."""
-        self._told_since = -math.inf
-        """The time at which the last of that was seen."""
-        self._out: deque[PipesCommand] = deque()
         self._live = False
         """What is read was not told yet."""
-        self._stopped = False
-        """A person has stopped the last turn, or refused what it asked; nothing was said since it ended."""
+        self._stopped: set[str] = set()
+        """By what a person has stopped the last turn: by refusing what it asked, or else; nothing was said since it
+        ended."""
         self._works = False
         """Something of its own came since time was looked at."""
         self._alone_since: float | None = None
         """The time at which the last of that was seen; None while the program does not work by itself."""
         self._ended_one = False
         """A turn has ended since this daemon reads: what is said now is not the rest of one from before."""
-        self._waits_since: float | None = None
-        self._alerted = False
 
     def _drain(self) -> list[PipesCommand]:
         found = list(self._out)
@@ -150,116 +115,44 @@ class AcpSession:
 
     def begin(self) -> list[PipesCommand]:
         """Greet the program; one that was greeted before is not again, for the id is known."""
-        if self.stage is AcpStage.STARTING:
-            params = {
-                "protocolVersion": 1,
-                "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
-                "clientInfo": {"name": "synapsed", "title": "synapsed", "version": "1"},
-            }
-            self._request(INITIALIZE, "initialize", params)
+        self._opening.begin()
         return self._drain()
 
-    def _request(self, id_: str, method: str, params: dict[str, Any]) -> None:
-        self._out.append(Write({"id": id_, "method": method, "params": params}, id_))
+    @property
+    def stage(self) -> AcpStage:
+        return self._opening.stage
 
-    def _greeted(self, message: dict[str, Any]) -> None:
-        result = message.get("result")
-        if not isinstance(result, dict):
-            self._fail(f"initialize was refused: {_words(message)}")
-            return
-        self.stage = AcpStage.OPENING
-        able = result.get("agentCapabilities")
-        able = able if isinstance(able, dict) else {}
-        sessions = able.get("sessionCapabilities")
-        self._loads = able.get("loadSession") is True
-        resumes = isinstance(sessions, dict) and sessions.get("resume") is not None
-        if self._conversation is not None and (self._loads or resumes):
-            method = "session/load" if self._loads else "session/resume"
-            self._request(LOAD, method, {**self._given(), "sessionId": self._conversation})
-        else:
-            self._request(OPEN, "session/new", self._given())
-
-    def _given(self) -> dict[str, Any]:
-        return {"mcpServers": [], **self._added, "cwd": self._cwd}
-
-    def _opened(self, message: dict[str, Any], id_: str) -> None:
-        result, loaded = message.get("result"), id_ == LOAD
-        if loaded and "error" in message:
-            # The agent is told by the other id that the conversation is new.
-            self._request(OPEN, "session/new", self._given())
-            return
-        if id_ == OPEN and "error" in message and self._added:
-            self._out.append(ShowLine(f"it does not take what synapsed adds to a session: {_words(message)}"))
-            self._request(PLAIN, "session/new", {"mcpServers": [], "cwd": self._cwd})
-            return
-        if loaded:
-            self._brief = None  # it was told in there
-            self._tells = self._loads
-        session = self._conversation if loaded else result.get("sessionId") if isinstance(result, dict) else None
-        if not isinstance(session, str):
-            self._fail(f"no session was opened: {_words(message)}")
-            return
-        self.session = session
-        offered = result.get("modes") if isinstance(result, dict) else None
-        mode = self._mode(offered if isinstance(offered, dict) else {})
-        if mode is None:
-            self._opened_all()
-        else:
-            self._request(MODE, "session/set_mode", {"sessionId": session, "modeId": mode})
-
-    def _mode(self, offered: dict[str, Any]) -> str | None:
-        """The first of the profile's modes in which the program asks, if it has one and is in another."""
-        there = [each.get("id") for each in objects(offered.get("availableModes"))]
-        wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
-        return None if wanted == offered.get("currentModeId") else wanted
-
-    def _opened_all(self) -> None:
-        if self._tells:
-            self.stage = AcpStage.TELLING
-        else:
-            self._ready()
+    @property
+    def session(self) -> str | None:
+        return self._opening.session
 
     def _ready(self) -> None:
+        self._ready_at = self._begins_at = self._read_to
+        self._keep(None)
+
+    def _keep(self, prompt: KeptPrompt | None) -> None:
+        """The next daemon is to know that `prompt` is open."""
         assert self.session is not None
-        self.stage, self._begins_at = AcpStage.READY, self._read_to
-        if self._alerted:
-            self._alerted, self.problem = False, ""
-            self._out.append(Emit(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
-        self._out.append(Saved(self.session, self._begins_at))
-        self._out.append(Emit(LinkSession(self.session)))
-
-    def _fail(self, problem: str) -> None:
-        self.stage, self.problem = AcpStage.FAILED, problem
-        self._out.append(ShowLine(problem))
-        self._alert(problem)
-
-    def _alert(self, problem: str) -> None:
-        self._alerted = True
-        self._out.append(Emit(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
+        requests, self._kept = self._requests, prompt
+        requests.taken = 0
+        kept = KeptSession(
+            session=self.session, at=self._ready_at, prompt=prompt, asked_to=requests.asked_to, open=requests.open
+        )
+        self._out.append(Saved(kept))
 
     def waited(self, now: float) -> list[PipesCommand]:
-        """Time passed (monotonic seconds): a program that does not answer is told of, once."""
+        """Time passed (monotonic seconds)."""
+        self._out += self._requests.again()
         if self._alone_since is not None and (self._works or now - self._alone_since >= ALONE_S):
             self._alone_since, self._works = now if self._works else None, False
-        if self.stage is AcpStage.TELLING:
-            self._told_since, self._tells = now if self._tells else self._told_since, False
-            if now - self._told_since >= REST_S:
-                self._ready()
-        if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self._alerted:
-            return self._drain()
-        if self._waits_since is None:
-            self._waits_since = now
-        elif now - self._waits_since >= PATIENCE_S:
-            asked = "initialize" if self.stage is AcpStage.STARTING else "session/new"
-            self.problem = f"{asked} is not answered (does it speak the Agent Client Protocol on stdin and stdout?)"
-            self._alert(self.problem)
+        self._opening.waited(now)
         return self._drain()
 
     # --- what the program writes ---
 
     def read(self, line: RpcLine, now_ns: int) -> list[PipesCommand]:
         """A line of its output."""
-        self._live, self._read_to = line.end > self._told_to, line.end
+        self._live, self._place, self._read_to = line.end > self._told_to, line.begin, line.end
         message = line.message
         if message is None:
             if self._live:
@@ -278,7 +171,7 @@ class AcpSession:
     def missed(self) -> None:
         """Output is gone: what a turn said may have been in there."""
         self._brief = None
-        self._turn.speech = TurnSpeech(ids=self._ids, heard=True, missed=True)
+        self._turn.speech = TurnSpeech(ids=self._ids, missed=True)
 
     @property
     def _turn(self) -> PromptedTurn:
@@ -286,53 +179,56 @@ class AcpSession:
 
     def _answered(self, message: dict[str, Any], now_ns: int) -> None:
         id_ = message["id"]
-        if id_ == INITIALIZE:
-            if self.stage is AcpStage.STARTING:
-                self._greeted(message)
-        elif id_ in (OPEN, LOAD, PLAIN):
+        if id_ in SESSIONS:
             self._heard = PromptedTurn("")  # what it was told so far is the conversation before
-            if self.stage is AcpStage.OPENING:
-                self._opened(message, id_)
-        elif id_ == MODE:
-            if "error" in message:
-                self._out.append(ShowLine(f"the program did not take its mode: {_words(message)}"))
-            if self.stage is AcpStage.OPENING:
-                self._opened_all()
-        elif isinstance(id_, str):
+            if id_ == LOAD and "error" not in message:
+                self._brief = None  # it was told in there
+        if not self._opening.answered(message) and isinstance(id_, str):
             self._ended(id_, message, now_ns)
 
     def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
-        """The answer to a prompt: its turn is over, and with it what it has asked."""
+        """The response to a prompt: its turn is over, and with it what it has asked. It may come before the keeper's
+        word, which tells what was said before the prompt and is no answer to it."""
         turn = self._turn
-        if turn.id == id_:
-            self._accepted(turn, now_ns)  # first: it may come before the keeper's word
         if not (turn.id == id_ and turn.is_command):
             self._brief = None
-        over = outcome(message, turn.speech, self._profile.error, turn=id_, at_ns=now_ns)
         self._ids = self._ids or turn.speech.ids
-        self._requests.clear()
         self._heard = PromptedTurn("", speech=TurnSpeech(ids=self._ids))
         result = message.get("result")
         if self._live and isinstance(result, dict):
             self._worked(used(result.get("usage"), id_, now_ns))
-        if self.turn is None or self.turn.id != id_:
-            self._finished[id_] = (over, turn.speech)
+        response = PromptResponse(message, now_ns, self._live)
+        if self.turn is None:
+            self._requests.over()
+            self._finished[id_] = (response, turn.speech)
             while len(self._finished) > FINISHED_MAX:
                 del self._finished[next(iter(self._finished))]
-            return
-        self._conclude(turn, over)
+        elif turn.id == id_ and turn.response is None:
+            self._requests.over()
+            turn.response = response
+            if turn.taken:
+                self._conclude(turn)
 
     def _accepted(self, turn: PromptedTurn, now_ns: int) -> None:
         """The program has the message."""
-        if turn.own and not turn.taken:
-            self._live = turn.taken = True
+        if turn.taken:
+            return
+        turn.taken = True
+        if turn.own:
+            self._live = True
             fact = PromptAccepted(channel=CHANNEL, at_ns=now_ns, prompt=turn.text, turn=turn.id, key=turn.id, own=True)
             self._fact(fact)
             self._out.append(OfTurn(fact))
             for message in turn.speech.own:
                 self._saying(turn, message.name, message.text)
 
-    def _conclude(self, turn: PromptedTurn, over: TurnOver) -> None:
+    def _conclude(self, turn: PromptedTurn) -> None:
+        """The turn ended as its response says."""
+        assert turn.response is not None
+        message, at_ns, self._live = turn.response.message, turn.response.at_ns, turn.own or turn.response.live
+        self._end(turn, outcome(message, turn.speech, self._profile.error, turn=turn.id, at_ns=at_ns))
+
+    def _end(self, turn: PromptedTurn, over: TurnOver) -> None:
         self.turn, self._ended_one, at_ns = None, True, over.at_ns
         if isinstance(over, TurnEnded) and not over.answer:
             if self._stopped:
@@ -346,6 +242,7 @@ class AcpSession:
             self._out.append(ShowLine(f"[{over.code.lower().replace('_', ' ')}] {over.message}".rstrip()))
         answer = over.answer if isinstance(over, TurnEnded) else None
         if not turn.own:
+            self._keep(None)
             self._fact(PromptAccepted(channel=CHANNEL, at_ns=at_ns, prompt=turn.text, turn=turn.id, own=False))
             self._fact(TurnEnded(channel=CHANNEL, at_ns=at_ns, answer=answer, prompt=turn.text, turn=turn.id))
             return
@@ -359,26 +256,27 @@ class AcpSession:
         self._out.append(OfTurn(over))
 
     def _update(self, update: dict[str, Any], now_ns: int) -> None:
-        kind, turn = update.get("sessionUpdate"), self._turn
-        if not isinstance(kind, str):
-            return
-        if self.stage is not AcpStage.READY or self._read_to <= self._begins_at:
-            self._tells = self._tells or kind in TOLD
+        kind, turn = str(update.get("sessionUpdate")), self._turn
+        if self.stage is not AcpStage.READY or self._place < self._begins_at:
+            if kind in TOLD:
+                self._opening.told()
             return  # what was before, which the program tells when it goes on with a conversation
         if kind in WORK and self.turn is None and self._live and self._ended_one:
             self._works_alone()
         if kind == "agent_message_chunk":
-            if (piece := turn.speech.chunk(update)) is not None and self._live:
+            if (piece := turn.speech.chunk(update, self._place)) is not None and self._live:
                 self._tell(turn, *piece)
         elif kind in ("tool_call", "tool_call_update"):
-            turn.speech.interlude()
+            turn.speech.interlude(self._place)
             self._worked(self._calls.told(update, now_ns))
             self._told_more(str(update.get("toolCallId") or ""))
         elif kind == "plan":
-            turn.speech.interlude()
+            turn.speech.interlude(self._place)
             self._fact(plan(update, now_ns))
         elif kind == "agent_thought_chunk":
-            turn.speech.heard = True
+            turn.speech.hear(self._place)
+        elif kind == "user_message_chunk":
+            turn.speech.stir(self._place)
 
     def _works_alone(self) -> None:
         """Notes that the program works by itself; a turn that a person has stopped is stopped once more."""
@@ -386,13 +284,16 @@ class AcpSession:
         if self._alone_since is None:
             self._alone_since = -math.inf
             if self._stopped:
-                self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
-        self._stopped = False
+                self._cancel()
+        self._stopped.clear()
+
+    def _cancel(self, input_id: str | None = None) -> None:
+        self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}, input_id))
 
     def _tell(self, turn: PromptedTurn, name: str, piece: str) -> None:
         self._out.append(ShowText(piece if turn.told in (None, name) else f"\n{piece}"))
         turn.told = name
-        if turn.taken:
+        if turn.own and turn.taken:
             self._saying(turn, name, piece)
 
     def _saying(self, turn: PromptedTurn, name: str, piece: str) -> None:
@@ -414,57 +315,88 @@ class AcpSession:
         params = message.get("params")
         given = params.get("toolCall") if isinstance(params, dict) else None
         call = self._calls.whole(given if isinstance(given, dict) else {})
-        request = open_request(message, call) if message["method"] == ACP_REQUEST else None
-        if request is not None:
-            if isinstance(given, dict):
-                self._worked(self._calls.told(given, now_ns))
-            self._requests[request.input_id] = request
-            if self._live:
-                self._out.append(ShowLine(_shown(request)))
-            self._fact(asked(request, call, now_ns))
+        request = open_request(message, call, self._read_to) if message["method"] == ACP_REQUEST else None
+        if request is not None and isinstance(given, dict):
+            self._worked(self._calls.told(given, now_ns))
+        if not self._requests.comes(self._read_to):
             return
-        error = {"code": METHOD_NOT_FOUND, "message": f"not offered: {str(message['method'])[:100]}"}
-        self._out.append(Write({"id": message["id"], "error": error}, answer_id(message["id"])))
+        if request is None:
+            self._out += self._requests.refuse(message, self._read_to)
+            return
+        self._requests.ask(request)
+        if self._live:
+            self._out.append(ShowLine(_shown(request)))
+        self._fact(asked(request, call, now_ns))
 
     def _told_more(self, call: str) -> None:
         """What is asked about that call is another question where it shows something else now: a yes was to what was
         shown."""
-        for name, known in self._requests.items():
+        for known in self._requests.all_waiting:
             if known.call == call and self._calls.knows(call):
-                now = open_request(known.message, self._calls.whole({"toolCallId": call}))
+                now = open_request(known.message, self._calls.whole({"toolCallId": call}), known.place)
                 if now is not None and now.prompt.prompt_id != known.prompt.prompt_id:
-                    self._requests[name] = now
+                    self._requests.ask(now)
                     if self._live:
                         self._out.append(ShowLine(_shown(now)))
 
     # --- what is asked of it ---
 
     @property
-    def waiting(self) -> OpenRequest | None:
-        """The request that waits longest."""
-        return next(iter(self._requests.values()), None)
+    def has_begun(self) -> bool:
+        """The program has begun with the turn, as far as it says so."""
+        return self.turn is None or self.turn.speech.begun or bool(self._requests.all_waiting)
 
     @property
-    def open_requests(self) -> list[OpenRequest]:
-        return list(self._requests.values())
+    def waiting(self) -> OpenRequest | None:
+        """The request that waits longest."""
+        return self._requests.waiting
+
+    @property
+    def unsure(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Requests that an earlier daemon may have answered (`ProgramRequests.unsure`)."""
+        return self._requests.unsure()
 
     def was_answered(self, input_id: str) -> list[PipesCommand]:
         """An earlier daemon has answered it."""
-        self._requests.pop(input_id, None)
+        self._requests.written(input_id)
         return self._drain()
 
     def deliver(self, prompt_id: str, text: str, *, fresh: bool, stopped: bool = False) -> list[PipesCommand]:
         """The message of a task is given as the next thing; not `fresh`: an earlier daemon has, perhaps, and has
         `stopped` its turn, or refused what that asked."""
-        over, speech = self._finished.pop(prompt_id, (None, TurnSpeech(ids=self._ids) if fresh else self._heard.speech))
-        self._begin(PromptedTurn(prompt_id, text, own=True, speech=speech, over=over), stopped=stopped)
+        response, speech = self._known(prompt_id) if not fresh else (None, TurnSpeech(ids=self._ids))
+        turn = PromptedTurn(prompt_id, text, own=True, speech=speech, response=response)
+        self._begin(turn, stopped=stopped)
         if fresh:
             self._out.append(ShowLine(text, bold=True))
         return self._drain()
 
+    def _known(self, prompt_id: str) -> tuple[PromptResponse | None, TurnSpeech]:
+        """What was read of a prompt that an earlier daemon gave."""
+        return self._finished.pop(prompt_id, (None, self._heard.speech))
+
+    def take_up(self) -> list[PipesCommand]:
+        """All that was written before is read: go on with a person's prompt that was open. It is written now if it was
+        not: the keeper writes it once."""
+        self._out += self._requests.looked_back()
+        kept = self._kept
+        if kept is not None and kept.text is not None and self.turn is None:
+            response, speech = self._known(kept.id)
+            turn = PromptedTurn(kept.id, kept.text, before=list(kept.before), speech=speech, response=response)
+            self.turn = turn
+            if kept.at is not None:
+                self._take(turn, kept.at, 0)
+            elif (message := self.prompt(kept.id)) is not None:
+                self._out.append(Write(message, kept.id))
+            else:
+                self._conclude(turn)
+        return self._drain()
+
     def _begin(self, turn: PromptedTurn, *, stopped: bool = False) -> None:
-        self.turn, self._stopped = turn, stopped
-        if self._brief is not None and turn.over is None and not turn.is_command:  # behind other words it would be none
+        self.turn, self._stopped = turn, {turn.id} if stopped else set()
+        if (
+            self._brief is not None and turn.response is None and not turn.is_command
+        ):  # behind other words it would be none
             turn.before, self._brief = [self._brief], None
 
     def typed(self, prompt_id: str, text: str) -> list[PipesCommand]:
@@ -474,44 +406,67 @@ class AcpSession:
         if self.turn is not None or self.stage is not AcpStage.READY:
             self._out.append(ShowLine("it works: Ctrl-C stops it" if self.turn else "it is not ready yet"))
             return self._drain()
-        self._begin(PromptedTurn(prompt_id, text, speech=TurnSpeech(ids=self._ids)))
+        turn = PromptedTurn(prompt_id, text, speech=TurnSpeech(ids=self._ids))
+        self._begin(turn)
         message = self.prompt(prompt_id)
         assert message is not None, "it is not over"
+        self._keep(KeptPrompt(id=prompt_id, text=text, before=tuple(turn.before)))
         self._out += [ShowLine(text, bold=True), Write(message, prompt_id)]
         return self._drain()
 
     def prompt(self, prompt_id: str) -> dict[str, Any] | None:
         """The request that gives the message of the turn; None where that is over."""
         turn = self.turn
-        if turn is None or turn.id != prompt_id or turn.over is not None:
+        if turn is None or turn.id != prompt_id or turn.response is not None:
             return None
         blocks = [{"type": "text", "text": each} for each in (*turn.before, turn.text)]
         return {"id": prompt_id, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": blocks}}
 
     def unwritten(self, prompt_id: str) -> list[PipesCommand]:
-        """The keeper did not take the message."""
+        """The keeper did not take that input: a message, the answer to a request, or the word to stop a turn."""
         turn = self.turn
         if turn is not None and turn.id == prompt_id:
             self.turn = None
             self._brief = turn.before[0] if turn.before else self._brief
+            if not turn.own:
+                self._keep(None)
             self._out.append(ShowLine("[not written]"))
+        elif turn is not None and prompt_id.startswith(_stop_id(turn)):
+            turn.cancels, turn.canceled = turn.cancels - 1, None
+        elif (request := self._requests.unwritten(prompt_id)) is not None:
+            if prompt_id in self._stopped:
+                self._stopped.discard(prompt_id)
+                self._out += [] if self._stopped else [NotRefused()]
+            self._out += [ShowLine("[not written: it asks still]"), ShowLine(_shown(request))]
         return self._drain()
 
-    def given(self, prompt_id: str, now_ns: int, *, at: int, whole: bool = False) -> list[PipesCommand]:
-        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it.
-        `whole`: nothing of what it wrote since is gone."""
+    def given(self, prompt_id: str, now_ns: int, *, at: int | None, whole: bool = False) -> list[PipesCommand]:
+        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it. None:
+        the keeper has forgotten that. `whole`: nothing of what it wrote since is gone."""
+        self._requests.written(prompt_id)
         turn = self.turn
         if turn is None or turn.id != prompt_id:
-            return []
+            if self._requests.taken >= SAVE_EVERY and self.session is not None:
+                self._keep(self._kept)
+            return self._drain()
+        if at is None:
+            at = self._kept.at if self._kept is not None and self._kept.id == prompt_id else None
+        elif self._kept is None or self._kept.id != prompt_id or self._kept.at is None:
+            kept = self._kept if self._kept is not None and self._kept.id == prompt_id else KeptPrompt(id=prompt_id)
+            self._keep(kept.model_copy(update={"at": at}))
         turn.speech.missed = turn.speech.missed and not whole
-        if turn.over is None and at > self._begins_at:
-            self._begins_at, missed = at, turn.speech.missed
-            if self._read_to <= at:
-                turn.speech, turn.told = TurnSpeech(ids=self._ids, heard=missed, missed=missed), None
-        self._accepted(turn, now_ns)
-        if turn.over is not None:
-            self._conclude(turn, turn.over)
+        self._take(turn, at or 0, now_ns)
         return self._drain()
+
+    def _take(self, turn: PromptedTurn, at: int, now_ns: int) -> None:
+        """The program has the message, and had written so much by then."""
+        self._begins_at = max(self._begins_at, at)
+        turn.speech.cut(self._begins_at)
+        if not turn.speech.messages:
+            turn.told = None
+        self._accepted(turn, now_ns)
+        if turn.response is not None:
+            self._conclude(turn)
 
     def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
         """Answer what is asked. Raises NotWaiting, PromptChanged, InvalidChoice."""
@@ -528,11 +483,11 @@ class AcpSession:
     def _choose(self, request: OpenRequest, key: str) -> list[PipesCommand]:
         option = request.options[key]
         if request.kinds[key].startswith("reject"):
-            self._stopped = self._stopped or self.turn is not None
+            self._stopped |= {request.input_id} if self.turn is not None else set()
             self._out.append(Emit(LinkRefused(request.prompt.prompt)))  # first: it is put on record
         outcome_ = {"outcome": "selected", "optionId": option}
         self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
-        del self._requests[request.input_id]
+        self._requests.give(request)
         label = next(each.label for each in request.prompt.options if each.key == key)
         self._out.append(ShowLine(f"→ {label}", bold=True))
         return self._drain()
@@ -543,22 +498,29 @@ class AcpSession:
         key = request.of_kind(kind) if request is not None else None
         return self._choose(request, key) if request is not None and key is not None else None
 
-    def interrupt(self) -> list[PipesCommand]:
-        """Ask the program to stop its turn; what it has asked is answered with nothing."""
-        if self.turn is not None or self._alone_since is not None:
-            self._stopped = self._stopped or self.turn is not None
-            self._out.append(Write({"method": "session/cancel", "params": {"sessionId": self.session}}))
-            for request in self._requests.values():
-                told = {"id": request.id, "result": {"outcome": {"outcome": "cancelled"}}}
-                self._out.append(Write(told, request.input_id))
-            self._requests.clear()
+    def interrupt(self, now: float) -> list[PipesCommand]:
+        """Ask the program to stop its turn; what it has asked is answered with nothing. `now`: monotonic seconds."""
+        turn = self.turn
+        if turn is None and self._alone_since is None:
+            return self._drain()
+        if turn is None:
+            self._cancel()
+        else:
+            self._stopped.add(turn.id)
+            if turn.may_cancel(now):
+                self._cancel(f"{_stop_id(turn)}{turn.cancels}")
+                turn.cancels, turn.canceled = turn.cancels + 1, (now, self._read_to)
+        for request in self._requests.all_waiting:
+            self._requests.give(request)
+            told = {"id": request.id, "result": {"outcome": {"outcome": "cancelled"}}}
+            self._out.append(Write(told, request.input_id))
         return self._drain()
 
     def given_up(self, now_ns: int) -> list[PipesCommand]:
         """The program does not end its turn, and is about to be ended itself."""
         if (turn := self.turn) is not None:
             self._live = True
-            self._conclude(turn, TurnInterrupted(channel=CHANNEL, at_ns=now_ns, turn=turn.id))
+            self._end(turn, TurnInterrupted(channel=CHANNEL, at_ns=now_ns, turn=turn.id))
         return self._drain()
 
     # --- what it does ---
@@ -566,8 +528,10 @@ class AcpSession:
     def observation(self, *, in_turn: bool = False) -> LinkObserved:
         """`in_turn`: a task's turn runs, whose message is not given yet, or whose end is not told."""
         request = self.waiting
-        if self.stage is AcpStage.FAILED or self._alerted:
-            return LinkObserved(Activity.UNKNOWN, f"acp: {self.problem}", None, can_receive=False, held="not ready")
+        if self.stage is AcpStage.FAILED or self._opening.alerted:
+            return LinkObserved(
+                Activity.UNKNOWN, f"acp: {self._opening.problem}", None, can_receive=False, held="not ready"
+            )
         if self.stage is not AcpStage.READY:
             return LinkObserved(Activity.STARTING, f"acp: {self.stage.value}", None, can_receive=False)
         if request is not None:
@@ -582,9 +546,9 @@ class AcpSession:
         return LinkObserved(Activity.READY, "acp: no prompt is open", None, can_receive=True)
 
 
-def _words(message: dict[str, Any]) -> str:
-    error = message.get("error")
-    return str(error.get("message") or error) if isinstance(error, dict) else "no reason was given"
+def _stop_id(turn: PromptedTurn) -> str:
+    """How the ids begin under which the keeper knows that the turn is to stop."""
+    return f"stop.{turn.id}."
 
 
 def _shown(request: OpenRequest) -> str:

@@ -27,6 +27,10 @@ class AcpTurn(ChannelTurn):
         """A refusal counts until the turn ends, whatever the program says to it."""
         return []
 
+    def not_refused(self) -> list[Command]:
+        """The program was not given the refusal."""
+        return super().overrule()
+
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
         """One that was given up is over, though nobody knows whether the program has the message."""
         if self.phase is Phase.SENDING and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsed.model.facts import ChannelFact
+from synapsed.pipes.kept_session import KeptSession
 from synapsed.pty.keyboard import Emit
 
 
@@ -32,10 +33,9 @@ class ShowLine:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The program's own session is known: it is kept for the next daemon, with where in its output it was ready."""
+    """The next daemon is to know that."""
 
-    session: str
-    at: int
+    kept: KeptSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +45,9 @@ class OfTurn:
     fact: ChannelFact
 
 
-type PipesCommand = Write | Emit | OfTurn | ShowText | ShowLine | Saved
+@dataclass(frozen=True, slots=True)
+class NotRefused:
+    """The program was not given the refusal that was told of: it stands no more."""
+
+
+type PipesCommand = Write | Emit | OfTurn | NotRefused | ShowText | ShowLine | Saved

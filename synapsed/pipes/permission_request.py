@@ -23,9 +23,11 @@ _NO = frozenset({"no", "n", "deny", "reject", "decline"})
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request that waits. `id` is the program's; `options` their ids, by the key under which a person chooses one."""
+    """A request that waits. `id` is the program's, `place` where in its output it stands; `options` their ids, by the
+    key under which a person chooses one."""
 
     id: Any
+    place: int
     prompt: Prompt
     options: dict[str, str]
     kinds: dict[str, str]
@@ -36,7 +38,7 @@ class OpenRequest:
     @property
     def input_id(self) -> str:
         """By which the keeper knows the answer."""
-        return answer_id(self.id)
+        return answer_id(self.id, self.place)
 
     def of_kind(self, kind: str) -> str | None:
         """The key of the one option of that kind; None where that is not exactly one."""
@@ -63,14 +65,16 @@ class OpenRequest:
         raise InvalidChoice(f"{words!r} is no answer to it: choose one of {keys}", prompt=self.prompt.model_dump())
 
 
-def answer_id(request: Any) -> str:
-    """By which the keeper knows the answer to a request of the program's."""
-    return f"answer.{hashlib.sha256(json.dumps(request).encode()).hexdigest()[:24]}"
+def answer_id(request: Any, place: int | None = None) -> str:
+    """By which the keeper knows the answer to a request of the program's, which may give an id again; None: to the only
+    one of that id, as a version before had it."""
+    known = request if place is None else [place, request]
+    return f"answer.{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:24]}"
 
 
-def open_request(message: dict[str, Any], call: Mapping[str, Any]) -> OpenRequest | None:
-    """The request in `message`; None where it cannot be understood. `call`: what the program has told, there and
-    before, of the call that it is about."""
+def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -> OpenRequest | None:
+    """The request in `message`, which stands at `place` of the program's output; None where it cannot be understood.
+    `call`: what the program has told, there and before, of the call that it is about."""
     params = message.get("params")
     given = params.get("options") if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(given, list):
@@ -80,7 +84,8 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any]) -> OpenReques
         return None
     told = about_call(call)
     text = _text(call, told)
-    digest = hashlib.sha256(json.dumps([message.get("id"), text, told.command, told.diff]).encode()).hexdigest()[:16]
+    known_by = json.dumps([place, message.get("id"), text, told.command, told.diff])
+    digest = hashlib.sha256(known_by.encode()).hexdigest()[:16]
     keys = {str(number): each for number, each in enumerate(options, 1)}
     prompt = Prompt(
         prompt_id=digest,
@@ -92,7 +97,7 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any]) -> OpenReques
     )
     ids = {key: each["optionId"] for key, each in keys.items()}
     kinds = {key: str(each.get("kind")) for key, each in keys.items()}
-    return OpenRequest(message.get("id"), prompt, ids, kinds, message, str(call.get("toolCallId") or ""))
+    return OpenRequest(message.get("id"), place, prompt, ids, kinds, message, str(call.get("toolCallId") or ""))
 
 
 def about_call(call: Mapping[str, Any]) -> About:

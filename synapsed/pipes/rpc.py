@@ -29,8 +29,9 @@ COUNT_MAX = (1 << 63) - 1
 @dataclass(frozen=True, slots=True)
 class RpcLine:
     """One line: its message, or None for anything else, such as a word of the program's own on its stdout, of which
-    `text` is the beginning. `end` is the offset behind it."""
+    `text` is the beginning. `begin` is its offset, `end` the one behind it."""
 
+    begin: int
     end: int
     message: dict[str, Any] | None
     text: str = ""
@@ -82,13 +83,13 @@ class LineReader:
 
 
 def _read(end: int, line: bytes) -> RpcLine:
-    told = None
+    told, begin = None, end - len(line) - 1
     if line.count(b"[") + line.count(b"{") <= INNER_MAX and line.count(b",") <= PARTS_MAX:
         with suppress(ValueError, RecursionError):
             told = json.loads(line)
     if isinstance(told, dict) and told.get("jsonrpc") == "2.0" and _is_sound(told, line):
-        return RpcLine(end, _whole(told, line))
-    return RpcLine(end, None, line[:SHOWN_MAX].decode("utf-8", "replace"))
+        return RpcLine(begin, end, _whole(told, line))
+    return RpcLine(begin, end, None, line[:SHOWN_MAX].decode("utf-8", "replace"))
 
 
 def _is_sound(message: dict[str, Any], line: bytes) -> bool:

@@ -6,6 +6,7 @@ What was learnt of the programs: a notice says that it is informational, or has 
 messages have one.
 """
 
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,12 +20,34 @@ MESSAGES_MAX = 1000
 """Messages of a turn that are kept; further ones go into the last."""
 
 
-@dataclass(slots=True)
 class _Message:
-    name: str
-    """Its id; where it has none, one of ours."""
-    has_id: bool
-    text: str = ""
+    """`name` is its id; where it has none, one of ours."""
+
+    __slots__ = ("_marks", "_said", "_size", "has_id", "name")
+
+    def __init__(self, name: str, *, has_id: bool) -> None:
+        self.name = name
+        self.has_id = has_id
+        self._said = io.StringIO()
+        self._size = 0
+        self._marks: list[tuple[int, int]] = []
+        """Where in the program's output pieces of it stand, each with the characters before it."""
+
+    def add(self, text: str, place: int | None) -> None:
+        if place is not None:
+            self._marks.append((place, self._size))
+        self._size += self._said.write(text)
+
+    @property
+    def text(self) -> str:
+        return self._said.getvalue()
+
+    def cut(self, begin: int) -> bool:
+        """Forget what stands before `begin`; whether something is left."""
+        kept = next((size for place, size in self._marks if place >= begin), self._size)
+        rest, self._said, self._marks = self.text[kept:], io.StringIO(), []
+        self._size = self._said.write(rest)
+        return bool(rest)
 
 
 @dataclass(slots=True)
@@ -33,16 +56,50 @@ class TurnSpeech:
 
     ids: bool = False
     messages: list[_Message] = field(default_factory=list)
-    heard: bool = False
-    """The program did something: it said, thought, planned or called something."""
     missed: bool = False
     """What was said before is gone."""
+    _names: int = 0
+    """Messages without an id so far."""
+    _heard_at: int = -1
+    """Where in its output the program last did something: it said, thought, planned or called something."""
+    _stirred_at: int = -1
+    """Where it last told anything of a turn, such as the message that it works on."""
+    _begin: int | None = None
+    """What stands before that in its output is of before the turn; None while that is not known."""
     _broken: bool = False
     """Something else came: text without an id is another message from here on."""
 
-    def chunk(self, update: dict[str, Any]) -> tuple[str, str] | None:
+    @property
+    def heard(self) -> bool:
+        """The program did something in the turn, as far as that is known."""
+        return self.missed or self._heard_at >= (self._begin or 0)
+
+    @property
+    def begun(self) -> bool:
+        """The program has told something of the turn: it has begun with it."""
+        return self.missed or self._stirred_at >= (self._begin or 0)
+
+    def stir(self, place: int) -> None:
+        """The program told something of a turn, at that place of its output."""
+        self._stirred_at = max(self._stirred_at, place)
+
+    def hear(self, place: int) -> None:
+        """The program did something, at that place of its output."""
+        self.stir(place)
+        self._heard_at = max(self._heard_at, place)
+
+    def cut(self, begin: int) -> None:
+        """The turn's message was given when the program had written so much: what it said before is no answer."""
+        self._begin = begin
+        self.messages = [message for message in self.messages if message.cut(begin)]
+
+    def goes_on(self, place: int) -> bool:
+        """The program has told something since that place."""
+        return self._stirred_at >= place
+
+    def chunk(self, update: dict[str, Any], place: int) -> tuple[str, str] | None:
         """An `agent_message_chunk`: the message's name and the piece, None for what is no answer's."""
-        self.heard = True
+        self.hear(place)
         content = update.get("content")
         text = content.get("text") if isinstance(content, dict) and content.get("type") == "text" else None
         if not isinstance(text, str) or not text or _informational(update) or _informational(content):
@@ -51,7 +108,7 @@ class TurnSpeech:
         has_id = isinstance(given, str) and bool(given)
         self.ids = self.ids or has_id
         message = self._message(given if has_id else None)
-        message.text += text
+        message.add(text, place if self._begin is None else None)
         return None if self.ids and not has_id else (message.name, text)
 
     def _message(self, given: str | None) -> _Message:
@@ -63,14 +120,16 @@ class TurnSpeech:
         if found is None and len(self.messages) >= MESSAGES_MAX:
             found = self.messages[-1]
         if found is None:
-            found = _Message(given or f"m{len(self.messages) + 1}", given is not None)
+            self._names += 1
+            found = _Message(given or f"m{self._names}", has_id=given is not None)
             self.messages.append(found)
         self._broken = False
         return found
 
-    def interlude(self) -> None:
+    def interlude(self, place: int) -> None:
         """A tool call or a plan came."""
-        self.heard = self._broken = True
+        self.hear(place)
+        self._broken = True
 
     @property
     def own(self) -> list[_Message]:
@@ -160,6 +219,25 @@ def code_of(words: str) -> str:
     return "CONTEXT_FULL" if _FULL.search(words) else "MODEL_ERROR"
 
 
+CANCELS_MAX = 3
+"""How often a program is told to stop one turn."""
+
+CANCEL_AGAIN_S = 1.0
+"""How long after it was told to a program that goes on is told to stop once more."""
+
+LAST_CANCEL_S = 5.0
+"""The same for one that says nothing; it is ended after twice that."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptResponse:
+    """The program's response to a prompt; `live`: nobody was told of it."""
+
+    message: dict[str, Any]
+    at_ns: int
+    live: bool
+
+
 @dataclass(slots=True)
 class PromptedTurn:
     """A turn: of a task (`own`), or of a person at an attached terminal. `id` is that of the request that gives its
@@ -173,9 +251,22 @@ class PromptedTurn:
     told: str | None = None
     """The message that is being told."""
     taken: bool = False
-    """It is known that the program has it."""
-    over: TurnOver | None = None
-    """How it ended before this daemon came."""
+    """It is known that the program has it, and what it had written by then."""
+    response: PromptResponse | None = None
+    """How it ended, where that was heard before it was known to be taken."""
+    cancels: int = 0
+    """How often the program was told to stop it."""
+    canceled: tuple[float, int] | None = None
+    """When it was told so last (monotonic), and what it had written by then."""
+
+    def may_cancel(self, now: float) -> bool:
+        """Whether the program is told to stop it now: once, and again only where it goes on with the turn, or begins
+        with it, or has not ended it for long, before it is ended itself."""
+        if self.canceled is None:
+            return True
+        last, place = self.canceled
+        wait = CANCEL_AGAIN_S if self.speech.goes_on(place) else LAST_CANCEL_S
+        return self.cancels < CANCELS_MAX and now - last >= wait
 
     @property
     def is_command(self) -> bool:

@@ -89,7 +89,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             raise NotReady("a turn runs already", task=self.turn.task_id)
         state = ChannelTurnState.model_validate(delivery.record.link)
         denial = marked(delivery.task_id, self._profile.prompts.denial_note)
-        self.turn = self._machine(delivery, state, denial=denial)
+        self.turn = self._machine(delivery, state, denial=denial, settles_s=self._channel.settles_s)
         self.ended.clear()
         if self._profile.stream.enabled:
             self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
@@ -151,8 +151,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         match command:
             case turns.GiveMessage(key, text):
                 return await self._submit(turn, key, text)
-            case turns.LookUp(key):
-                return await self._find(turn, key)
+            case turns.LookUp(key, known):
+                return await self._find(turn, key, known)
             case turns.RenewKey(leg):
                 return turn.keyed(self._channel.key(turn.task_id, leg), self._now())
             case turns.StopTurn(what):
@@ -184,13 +184,13 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             return False
         return self._new_when.search(shown) is not None
 
-    async def _find(self, turn: ChannelTurn, key: str) -> Sequence[turns.Command]:
+    async def _find(self, turn: ChannelTurn, key: str, known: str | None) -> Sequence[turns.Command]:
         try:
-            found = await self._channel.find(key)
+            found = await self._channel.find(key, known)
         except ChannelAway as error:
             return turn.unsent(error.message, sent=True, now=self._now())
         except MessageRefused as error:
-            return turn.refused(error.message)
+            return turn.unshown(error.message, self._now())
         return turn.found(found, self._channel.reach(), self._now())
 
     def _reached(self, turn: ChannelTurn) -> Sequence[turns.Command]:

@@ -12,8 +12,8 @@ turn: from WORKING back to SENDING, with a note in place of the message.
 
 A message is given once. The record says that it is SENDING, and under which key, before the first byte goes out. Of a
 message that was SENDING when the connection or the daemon ended, the program is asked by that key: only one that it
-does not have is given again, and only while it rests. What the terminal could do is not done any more then: a message
-that may have arrived is never typed.
+does not have is given again, and only while it rests, and when it would show it by now. What the terminal could do is
+not done any more then: a message that may have arrived is never typed.
 """
 
 from typing import Literal
@@ -37,6 +37,17 @@ nothing at all for so long was not refused."""
 KEY_KEEPS_S = 30.0
 """A message that the program does not have is given again under the same key for so long after that was made. Later a
 turn of others may have been since, and some programs order messages by their keys."""
+
+LOOK_S = 1.0
+"""How soon a program that does not show a message is asked again, at first."""
+
+LOST_S = 120.0
+"""A turn that was begun, and that a program which works does not show, is looked for so long."""
+
+LOST = (
+    "the program has begun a turn for the message, and shows neither of them any more: whether its model has it is not "
+    "known, so it is not sent again"
+)
 
 EARLY_MAX = 256
 """Facts that come before it is known whose they are, the last ones."""
@@ -65,8 +76,21 @@ class ChannelTurnState(KeptTurn):
 class ChannelTurn(TurnMachine[ChannelTurnState]):
     """The machine of one turn. Times (`now`) are the wall clock's, which the record outlives."""
 
-    def __init__(self, delivery: Delivery, state: ChannelTurnState, *, denial: str | None = None) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        state: ChannelTurnState,
+        *,
+        denial: str | None = None,
+        settles_s: float = 0.0,
+    ) -> None:
+        """`settles_s`: as of `interfaces.DeliveryWay`."""
         super().__init__(delivery, state, denial)
+        self._settles_s = settles_s
+        self._lost_since: float | None = None
+        """Since when the program does not show the message, or its turn."""
+        self._look_at: float | None = None
+        """When it is asked again."""
         self._early: list[ChannelFact] = []
         self._waiting: Literal["found", "submitted"] | None = None
         """What the machine waits to hear; None: for facts."""
@@ -88,7 +112,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
 
     def _find(self) -> list[Command]:
         self._waiting = "found"
-        return [LookUp(self.state.key)]
+        return [LookUp(self.state.key, self.state.turn)]
 
     def submitted(self, how: Submitted, now: float) -> list[Command]:
         """The program took the message."""
@@ -140,6 +164,9 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
 
     def waited(self, now: float) -> list[Command]:
         """Time passed."""
+        if self._look_at is not None and now >= self._look_at and self._waiting is None and not self.over:
+            self._look_at = None
+            return self._find()
         refused = self.state.refused_at
         if refused is not None and now - refused >= REFUSAL_STOPS_S and self.phase is Phase.WORKING:
             return self.overrule()
@@ -155,6 +182,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
             return []
         if found is None:
             return self._not_found(reach, now)
+        self._lost_since = self._look_at = None
         commands = self._accept(found.turn, "it has the message", now) if self.phase is Phase.SENDING else []
         return [*commands, *self._became(found, now)]
 
@@ -165,11 +193,29 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
             return self._reported(found.over, now)
         return [StopTurn(found.turn)] if self.state.interrupting else []
 
+    def unshown(self, why: str, now: float) -> list[Command]:
+        """The program does not say whether it has the message."""
+        self._waiting = None
+        if self.over or self._looks_later(now, self._settles_s):
+            return []
+        return self.refused(why)
+
+    def _looks_later(self, now: float, within: float) -> bool:
+        """Whether it is asked again: a program shows a message that it has taken, and begun with, only when its turn is
+        under way. `within`: seconds after it was given, or was not shown for the first time."""
+        self._lost_since = since = now if self._lost_since is None else self._lost_since
+        given_at = since if self.phase is Phase.WORKING else min(self.state.minted_at, since)
+        if now >= given_at + within:
+            return False
+        self._look_at = now + max(LOOK_S, (now - since) / 2)
+        return True
+
     def _not_found(self, reach: Reach, now: float) -> list[Command]:
-        if self.phase is Phase.WORKING:  # it had it: its conversation is another one by now
-            return self._over(
-                LinkTurnFailed(self.task_id, "INTERRUPTED", "the program has the message no more", self.evidence)
-            )
+        works = self.phase is Phase.WORKING and reach in ("busy", "asking")
+        if self._settles_s > 0 and self._looks_later(now, LOST_S if works else self._settles_s):
+            return []
+        if self.phase is Phase.WORKING:
+            return self._over(LinkTurnFailed(self.task_id, "INTERRUPTED", LOST, self.evidence + "not shown"))
         if self.state.interrupting:
             return self._interrupted("interrupted", "not yet sent")
         if reach != "idle":

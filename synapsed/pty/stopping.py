@@ -147,19 +147,31 @@ class Stopping:
 class WayStopping:
     """Stops turns on a way of the program's own, without a key."""
 
-    def __init__(self, turns: ChannelDelivery, way: DeliveryWay) -> None:
+    def __init__(
+        self,
+        turns: ChannelDelivery,
+        way: DeliveryWay,
+        *,
+        begun: Callable[[], bool] = lambda: True,
+        taking_s: float = TAKING_S,
+    ) -> None:
+        """`begun` says of a turn that was given whether the program has begun with it, `taking_s` how long it may take
+        until it has."""
         self._turns = turns
         self._way = way
+        self._begun = begun
+        self._taking_s = taking_s
         self.moved = asyncio.Event()
         """Set when `reach` of the way changes."""
 
     async def stop(self, within: float = CONFIRM_S, *, goes_on: bool = True) -> bool:
-        """Stops the given turn; returns True if it is over at most `within` seconds after the program had the message.
-        If not, it `goes_on`, or is still to be stopped."""
+        """Stops the given turn; returns True if it is over at most `within` seconds after the program had begun with
+        it. If not, it `goes_on`, or is still to be stopped."""
         loop, turn = asyncio.get_running_loop(), self._turns.turn
-        taken_by, until = loop.time() + TAKING_S, loop.time() + within
+        taken_by, until = loop.time() + self._taking_s, loop.time() + within
         while turn is not None and self._turns.turn is turn:
-            if turn.phase is turns.Phase.SENDING and loop.time() < taken_by:
+            begun = turn.phase is not turns.Phase.SENDING and self._begun()
+            if not begun and loop.time() < taken_by:
                 until = loop.time() + within
             if (left := until - loop.time()) <= 0:
                 self._turns.add(turn.go_on() if goes_on else [])

@@ -279,9 +279,11 @@ class GiveMessage:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Asks the program for the message, then calls `ChannelTurn.found`, or `unsent` if it does not answer."""
+    """Asks the program for the message, then calls `ChannelTurn.found`, or `unsent` if it does not answer. `turn`: the
+    turn that it has begun with the message, if that is known."""
 
     key: str
+    turn: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from synapsed.agents.alerts import HELD_UP, HELD_UP_S
+from synapsed.agents.alerts import HELD_UP, HELD_UP_S, NOT_STARTED, START_SLOW_S
 from synapsed.errors import KeeperLost, NotTaken
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AttentionChanged, Event, InputAnswered, InputRequired, Origin, ScreenRested
@@ -250,6 +250,26 @@ async def test_a_program_that_works_is_not_asked_for_its_screen(world: World, mo
     world.link.ready()
     await until(lambda: world.manager.directory.view(AGENT).activity is Activity.READY)
     assert asked == [Activity.READY]
+
+
+async def test_a_program_that_does_not_come_up_is_told_of_and_used_when_it_does(world: World) -> None:
+    """It stood `starting` for eight minutes, and nobody was told."""
+    await world.start(ready=False)
+    await world.send(AGENT)
+    world.link.observe_as(Activity.STARTING, evidence="quiet: nothing yet")
+    await until(lambda: world.manager.directory.view(AGENT).evidence == "quiet: nothing yet")
+    world.clock.advance(START_SLOW_S - 10.0)
+    world.link.observe_as(Activity.STARTING, evidence="quiet: still nothing")
+    await until(lambda: world.manager.directory.view(AGENT).evidence == "quiet: still nothing")
+    assert attention(world) == []
+    world.clock.advance(20.0)
+    await until(lambda: attention(world) == [("opened", NOT_STARTED)])
+    (told,) = world.told(AttentionChanged, lambda told: told.question)
+    assert "has not started for 3 minutes (quiet: still nothing)" in told
+    world.link.ready()
+    await world.delivered()
+    world.clock.advance(5.0)
+    await until(lambda: attention(world) == [("opened", NOT_STARTED), ("gone", NOT_STARTED)])
 
 
 async def test_messages_that_wait_behind_a_draft_for_long(world: World) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from synapsed import own_python
@@ -106,6 +107,25 @@ def test_a_permission_over_a_kill_is_found_again(piped: Piped) -> None:
     assert len(piped.receipts("answer")) == 2
 
 
+def test_an_answer_that_the_keeper_does_not_take_is_told_and_may_be_given_again(piped: Piped) -> None:
+    """Its journal cannot be written, as on a full disk: nothing is written then."""
+    task = piped.send("ask")
+    piped.daemon.task_in(task, "input_required")
+    keeper = psutil.Process(piped.daemon.agent("p")["pid"]).parent()
+    assert keeper is not None
+    before = keeper.rlimit(psutil.RLIMIT_FSIZE)
+    keeper.rlimit(psutil.RLIMIT_FSIZE, (1, before[1]))
+    refused = piped.daemon.ctl("approve", task)
+    keeper.rlimit(psutil.RLIMIT_FSIZE, before)
+    assert refused.code != 0
+    assert "did not take the answer" in refused.err
+    assert piped.daemon.task(task)["status"] == "input_required"
+    eventually(lambda: piped.daemon.agent("p")["activity"] == "waiting", "it asks still")
+    assert piped.daemon.ctl("approve", task).code == 0
+    assert answer_of(piped.daemon.ended(task)) == "You chose yes."
+    assert len(piped.receipts("answer")) == 1
+
+
 @pytest.mark.parametrize("early", [True, pytest.param(False, marks=pytest.mark.night)])
 def test_a_refusal_that_ends_a_turn_is_known_over_a_kill(piped: Piped, *, early: bool) -> None:
     """Also where the turn ended while there was no daemon."""
@@ -122,6 +142,19 @@ def test_a_refusal_that_ends_a_turn_is_known_over_a_kill(piped: Piped, *, early:
     go.touch()
     done = piped.daemon.ended(task)
     assert done["status"] == "canceled"
+
+
+def test_what_is_not_offered_is_refused_once_over_a_kill(piped: Piped) -> None:
+    """Also where the keeper has forgotten that: it remembers the last 512 inputs."""
+    go = piped.folder / "go"
+    task = piped.send(f"ask-much 700\nwait {go}\nread\nsay done")
+    eventually(lambda: piped.receipts("refused") == [700], "all are refused")
+    piped.daemon.kill9()
+    piped.daemon.start()
+    piped.daemon.task_in(task, "working")
+    go.touch()
+    assert answer_of(piped.daemon.ended(task)).endswith("done")
+    assert piped.receipts("strange") == []
 
 
 def test_no_kill_of_the_daemon_loses_or_doubles_a_message(piped: Piped) -> None:
@@ -173,6 +206,23 @@ def test_a_person_attaches_reads_and_writes(piped: Piped) -> None:
     piped.daemon.kill9()
     piped.daemon.start()
     eventually(lambda: "hello" in piped.daemon.ctl("screen", "p").out, "the transcript is there")
+
+
+def test_a_persons_prompt_that_is_open_over_a_kill_is_no_tasks(piped: Piped) -> None:
+    """The next daemon knows that it is open: a message waits for its end, and has its own answer."""
+    go = piped.folder / "go"
+    assert piped.daemon.ctl("keys", "p", f"wait {go}", "Enter").code == 0
+    eventually(lambda: piped.receipts("prompt"), "it is asked")
+    piped.daemon.kill9()
+    piped.daemon.start()
+    eventually(lambda: piped.daemon.agent("p")["activity"] == "busy", "it works on it")
+    task = piped.send("say so")
+    assert piped.daemon.task(task)["status"] == "submitted"
+    go.touch()
+    assert answer_of(piped.daemon.ended(task)) == "so"
+    events = piped.daemon.ctl("events", "--json").out.splitlines()
+    assert len([line for line in events if json.loads(line)["event"] == "turnSeen"]) == 1
+    assert len(piped.receipts("prompt")) == 2
 
 
 @pytest.mark.night

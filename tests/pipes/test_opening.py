@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert, LinkTold
-from synapsed.pipes.acp_session import PATIENCE_S, REST_S, SessionOpening
+from synapsed.pipes.acp_opening import PATIENCE_S, REST_S, SessionOpening
 from synapsed.pipes.commands import Saved, ShowLine, Write
 from synapsed.pty.keyboard import Emit
 from tests.pipes.test_pure import Played, tool
@@ -37,6 +37,7 @@ def prompt(played: Played, text: str, number: int) -> list[str]:
     played.done += played.session.deliver(f"t.{number}", text, fresh=True)
     request = played.session.prompt(f"t.{number}")
     assert request is not None
+    played.done += played.session.given(f"t.{number}", 1, at=played.at)
     played.line(id=f"t.{number}", result={"stopReason": "end_turn"})
     return [block["text"] for block in request["params"]["prompt"]]
 
@@ -124,7 +125,7 @@ def test_the_next_daemon_knows_where_what_was_before_ends() -> None:
     for now in (1.0, 1.0 + REST_S):
         played.done += played.session.waited(now)
     (saved,) = [command for command in played.done if isinstance(command, Saved)]
-    again = Played(conversation="old", known=saved.session, known_at=saved.at)
+    again = Played(conversation="old", kept=saved.kept)
     for id_, result in (("initialize", {"agentCapabilities": {"loadSession": True}}), ("session.load", {})):
         again.line(id=id_, result=result)
     again.said("an answer of before")

@@ -1,6 +1,7 @@
 """What decides of a program on pipes: lines, speech, outcomes, requests, the transcript and the session. No daemon."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PermissionAsked, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkRefused, LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
+from synapsed.pipes.acp_opening import SessionOpening
 from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
-from synapsed.pipes.acp_session import AcpSession, SessionOpening
+from synapsed.pipes.acp_session import AcpSession
 from synapsed.pipes.acp_turn import AcpTurn
-from synapsed.pipes.commands import OfTurn, PipesCommand, Write
+from synapsed.pipes.commands import NotRefused, OfTurn, PipesCommand, Saved, Write
+from synapsed.pipes.kept_session import KeptSession
 from synapsed.pipes.permission_request import open_request
 from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.speech import TurnSpeech, outcome
@@ -60,8 +63,8 @@ def chunk(text: str, message: str | None = None, **more: Any) -> dict[str, Any]:
 
 def speech(*updates: dict[str, Any] | None, ids: bool = False) -> TurnSpeech:
     said = TurnSpeech(ids=ids)
-    for update in updates:
-        said.interlude() if update is None else said.chunk(update)
+    for place, update in enumerate(updates):
+        said.interlude(place) if update is None else said.chunk(update, place)
     return said
 
 
@@ -130,7 +133,7 @@ def asks(id_: Any = "p") -> dict[str, Any]:
 
 @pytest.mark.parametrize(("words", "option"), [("1", "a"), ("Always", "b"), ("c", "c"), ("yes", "a"), ("NO", "c")])
 def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option: str) -> None:
-    request = open_request(asks(), asks()["params"]["toolCall"])
+    request = open_request(asks(), asks()["params"]["toolCall"], 7)
     assert request is not None
     assert request.prompt.prompt == "touch it\ntouch x"
     assert request.chosen(words)[1] == option
@@ -140,7 +143,7 @@ def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option:
 
 @pytest.mark.parametrize("params", [None, [], {}, {"options": []}, {"options": [1]}, {"options": [{"name": "x"}]}])
 def test_a_request_that_cannot_be_understood_is_none(params: Any) -> None:
-    assert open_request({"id": 1, "method": "session/request_permission", "params": params}, {}) is None
+    assert open_request({"id": 1, "method": "session/request_permission", "params": params}, {}, 7) is None
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -177,14 +180,16 @@ class Played:
 
     def line(self, **message: Any) -> None:
         self.at += 10
-        self.done += self.session.read(RpcLine(self.at, {"jsonrpc": "2.0", **message}), 1)
+        self.done += self.session.read(RpcLine(self.at - 10, self.at, {"jsonrpc": "2.0", **message}), 1)
 
     def said(self, text: str, message: str | None = None) -> None:
         self.line(method="session/update", params={"update": chunk(text, message)})
 
-    def opened(self) -> "Played":
+    def opened(self, *, back: bool = False) -> "Played":
+        """`back`: what follows was written before this daemon came, too."""
         self.line(id="initialize", result={"agentCapabilities": {"loadSession": True}})
         self.line(id="session", result={"sessionId": "s"})
+        self.done += [] if back else self.session.take_up()
         return self
 
     @property
@@ -204,15 +209,17 @@ class Played:
                     commands += machine.refuse("a note", 0)
                 case Write({"method": "session/cancel"}):
                     commands += machine.interrupt()
+                case NotRefused():
+                    commands += machine.not_refused()
         kinds = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
         return [c.event for c in commands if isinstance(c, Say) and isinstance(c.event, kinds)]
 
-    def deliver(self, text: str = "text", *, fresh: bool, whole: bool = False, **kept: Any) -> None:
-        """`kept`: what is on record of the turn."""
+    def deliver(self, text: str = "text", *, fresh: bool, at: int | None = 0, whole: bool = False, **kept: Any) -> None:
+        """`kept`: what is on record of the turn; `at`: what the program had written by then."""
         self.kept = kept
         self.done += self.session.deliver("t.1", text, fresh=fresh, stopped=bool(kept))
         self.given = self.session.prompt("t.1")
-        self.done += self.session.given("t.1", 1, at=0, whole=whole)
+        self.done += self.session.given("t.1", 1, at=at, whole=whole)
 
 
 def test_a_session_is_opened_and_a_message_answered() -> None:
@@ -342,7 +349,7 @@ def test_two_writes_to_one_file_say_what_differs() -> None:
         block = {"type": "diff", "path": "/x/f.txt", "oldText": "old\n", "newText": f"{line}\n"}
         tool(played, call=call, title="Edit f.txt", kind="edit", content=[block], rawInput={"command": "str_replace"})
         played.line(**only_named(call, call))
-    one, two = (request.prompt for request in played.session.open_requests)
+    one, two = (request.prompt for request in played.session._requests.all_waiting)
     assert (one.command, one.diff) == (None, "--- /x/f.txt\n+++ /x/f.txt\n-old\n+one")
     assert (two.command, two.diff) == (None, "--- /x/f.txt\n+++ /x/f.txt\n-old\n+two")
     assert one.prompt == two.prompt == "Edit f.txt\n/x/f.txt"
@@ -406,7 +413,7 @@ def test_a_turn_that_was_told_to_stop_and_ends_without_a_word_was_stopped(said: 
     """So ends opencode's that waits to ask its model again. What says its answer had said it by then."""
     played = Played().opened()
     played.deliver(fresh=True)
-    played.done += played.session.interrupt()
+    played.done += played.session.interrupt(0.0)
     if said:
         played.said(said, "1")
     usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
@@ -428,50 +435,26 @@ def test_only_a_command_ends_without_a_word(words: str, *, thought: bool) -> Non
     assert isinstance(over, LinkTurnEnded if thought or words == "/compact" else LinkTurnFailed)
 
 
-def test_the_next_daemon_knows_that_a_turn_was_stopped_by_the_one_before() -> None:
-    played = Played().opened()
-    played.line(id="t.1", result={"stopReason": "cancelled"})
-    played.deliver(fresh=False, interrupting=True)
-    assert [event.reason for event in played.told] == ["interrupted"]
+def saved(played: Played) -> KeptSession:
+    return [command.kept for command in played.done if isinstance(command, Saved)][-1]
 
 
-@pytest.mark.parametrize("ended", [True, False])
-def test_the_next_daemon_knows_that_a_permission_was_refused(*, ended: bool) -> None:
-    """The request and what follows it come again, but not what was answered."""
-    played = Played().opened()
-    over = {"id": "t.1", "result": {"stopReason": "end_turn"}}
-    if ended:
-        played.line(**over)
-    played.deliver(fresh=False, refused_at=0.0)
-    if not ended:
-        played.line(**over)
-    assert [event.reason for event in played.told] == ["refused"]
+def test_a_long_answer_in_small_pieces_is_read_in_time() -> None:
+    """Each piece costs the same, however much was said before it."""
 
+    def cost(pieces: int) -> float:
+        said = TurnSpeech()
+        update = chunk("0123456789abcdef", "1")
+        began = time.process_time()
+        for place in range(pieces):
+            said.chunk(update, place)
+        said.cut(0)
+        assert said.answer is not None
+        assert len(said.answer) == 16 * pieces
+        return time.process_time() - began
 
-def test_the_next_daemon_finds_a_turn_that_ended_meanwhile() -> None:
-    played = Played().opened()
-    played.said("so", "1")
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    played.deliver(fresh=False)
-    assert [event.answer for event in played.told] == ["so"]
-    assert played.given is None
-
-
-def test_the_next_daemon_goes_on_with_a_turn_that_runs() -> None:
-    played = Played().opened()
-    played.said("be", "1")
-    played.deliver(fresh=False)
-    assert played.given is not None  # the keeper knows whether it was before
-    played.said("gun", "1")
-    played.line(id="t.1", result={"stopReason": "end_turn"})
-    assert [event.answer for event in played.told] == ["begun"]
-
-
-def test_what_was_told_before_is_not_told_again() -> None:
-    played = Played(known="s", told_to=1000)
-    played.line(method="session/update", params={"update": {"sessionUpdate": "tool_call", "toolCallId": "c"}})
-    played.said("so", "1")
-    assert not [c for c in played.done if isinstance(c, Emit)]
+    few = min(cost(20_000) for _ in range(3))
+    assert cost(200_000) < 40 * few
 
 
 def test_a_permission_waits_is_answered_once_and_is_gone_with_its_turn() -> None:
@@ -494,7 +477,7 @@ def test_a_cancel_answers_what_is_asked_with_nothing() -> None:
     played = Played().opened()
     played.deliver(fresh=True)
     played.line(**asks())
-    commands = played.session.interrupt()
+    commands = played.session.interrupt(0.0)
     played.done += commands
     written = [command.message for command in commands if isinstance(command, Write)]
     assert [m.get("method") or m["result"]["outcome"]["outcome"] for m in written] == ["session/cancel", "cancelled"]
@@ -510,7 +493,7 @@ def test_a_program_that_goes_on_by_itself_is_busy_until_it_is_quiet(*, stopped: 
     assert played.session.observation().can_receive, "no turn has ended: it may be the rest of one"
     played.deliver(fresh=True)
     if stopped:
-        played.done += played.session.interrupt()
+        played.done += played.session.interrupt(0.0)
     played.line(id="t.1", result={"stopReason": "cancelled" if stopped else "end_turn"})
     played.done.clear()
     for now in (100.0, 101.0, 104.5):
@@ -522,7 +505,7 @@ def test_a_program_that_goes_on_by_itself_is_busy_until_it_is_quiet(*, stopped: 
         )
     methods = [one.message["method"] for one in played.done if isinstance(one, Write)]
     assert methods == ["session/cancel"] * stopped
-    played.done += played.session.interrupt()
+    played.done += played.session.interrupt(0.0)
     assert played.done[-1] == Write({"method": "session/cancel", "params": {"sessionId": "s"}})
     played.session.waited(106.0)
     assert not played.session.observation().can_receive

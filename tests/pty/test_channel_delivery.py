@@ -32,6 +32,7 @@ class FakeChannel:
 
     name = "server"
     coming = False
+    settles_s = 0.0
 
     def __init__(self) -> None:
         self.now: Reach = "idle"
@@ -68,7 +69,7 @@ class FakeChannel:
             raise self.fails.pop(0)
         return Submitted(turn=f"turn-{len(self.given)}")
 
-    async def find(self, key: str) -> FoundTurn | None:
+    async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
         self.looked_for.append(key)
         if self.fails:
             raise self.fails.pop(0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.interfaces import FoundTurn, Submitted
+from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import (
     AssistantSaid,
     ChannelFact,
@@ -23,7 +23,7 @@ from synapsed.model.link import (
     LinkTurnProgress,
     LinkUndelivered,
 )
-from synapsed.pty.channel_turn import KEY_KEEPS_S, SENDING_S, ChannelTurn, ChannelTurnState
+from synapsed.pty.channel_turn import KEY_KEEPS_S, LOST_S, SENDING_S, ChannelTurn, ChannelTurnState
 from synapsed.pty.turn_types import (
     NEXT,
     Command,
@@ -39,10 +39,13 @@ from tests.pty.playbook import delivery_of
 
 NOW = 1000.0
 
+SETTLES = 15.0
 
-def turn(**state: Any) -> ChannelTurn:
+
+def turn(settles_s: float = 0.0, **state: Any) -> ChannelTurn:
     fields = {"channel": "server", "key": "k1", "minted_at": NOW, **state}
-    return ChannelTurn(delivery_of("the message", task="task"), ChannelTurnState(**fields), denial="it was denied")
+    delivery = delivery_of("the message", task="task")
+    return ChannelTurn(delivery, ChannelTurnState(**fields), denial="it was denied", settles_s=settles_s)
 
 
 def working(**state: Any) -> ChannelTurn:
@@ -104,7 +107,7 @@ def test_one_that_joined_a_turn_of_the_person_says_so() -> None:
 
 def test_after_a_restart_the_program_is_asked_before_anything_is_delivery_of() -> None:
     assert turn().begin(fresh=False) == [LookUp("k1")]
-    assert working().begin(fresh=False) == [LookUp("k1")]
+    assert working().begin(fresh=False) == [LookUp("k1", "t1")]
 
 
 def test_what_the_program_has_is_not_given_again() -> None:
@@ -158,7 +161,7 @@ def test_where_it_cannot_be_looked_up_it_is_never_given_again() -> None:
 def test_an_end_that_was_missed_is_asked_for() -> None:
     it = working()
     assert it.lost(NOW) == []
-    assert it.reached("idle") == [LookUp("k1")]
+    assert it.reached("idle") == [LookUp("k1", "t1")]
     assert events(it.found(FoundTurn(turn="t1", over=told(TurnEnded, answer="meanwhile")), "idle", NOW)) == [
         LinkTurnEnded("task", "meanwhile", True, "server: turn ended")
     ]
@@ -166,7 +169,7 @@ def test_an_end_that_was_missed_is_asked_for() -> None:
 
 def test_an_end_without_its_answer_is_asked_for() -> None:
     it = working()
-    assert it.told(told(TurnEnded), NOW) == [LookUp("k1")]
+    assert it.told(told(TurnEnded), NOW) == [LookUp("k1", "t1")]
 
 
 def test_a_conversation_that_has_it_no_more() -> None:
@@ -174,6 +177,53 @@ def test_a_conversation_that_has_it_no_more() -> None:
     it.begin(fresh=False)
     (event,) = events(it.found(None, "idle", NOW))
     assert (type(event), event.code) == (LinkTurnFailed, "INTERRUPTED")
+
+
+@pytest.mark.parametrize("reach", ["idle", "busy"])
+def test_a_turn_that_is_not_shown_yet_is_looked_for_again(reach: Reach) -> None:
+    """So is one that codex 0.157.0 has begun with: it lists it seconds later, and its message seconds after that."""
+    it = working(settles_s=SETTLES)
+    it.begin(fresh=False)
+    assert it.found(None, reach, NOW) == []
+    assert it.waited(NOW + 0.5) == []
+    assert it.waited(NOW + 1.0) == [LookUp("k1", "t1")]
+    assert it.found(None, reach, NOW + SETTLES - 1) == []
+    assert it.waited(NOW + 2 * SETTLES) == [LookUp("k1", "t1")]
+    commands = it.found(None, reach, NOW + 2 * SETTLES)
+    assert [type(event) for event in events(commands)] == ([] if reach == "busy" else [LinkTurnFailed])
+    assert [event.code for event in events(it.found(None, reach, NOW + LOST_S) or commands)] == ["INTERRUPTED"]
+
+
+def test_a_turn_that_is_shown_late_goes_on() -> None:
+    it = working(settles_s=SETTLES)
+    it.begin(fresh=False)
+    it.found(None, "idle", NOW)
+    it.waited(NOW + 1.0)
+    assert it.found(FoundTurn(turn="t1"), "busy", NOW + 2.0) == []
+    assert it.waited(NOW + LOST_S) == []
+    assert not it.over
+
+
+@pytest.mark.parametrize("asks", ["found", "unshown"])
+def test_what_may_not_be_shown_yet_is_not_given_twice(asks: str) -> None:
+    """Nor told as not delivered."""
+    it = turn(settles_s=SETTLES)
+    it.begin(fresh=False)
+    for now in (NOW + 1, NOW + SETTLES - 1):
+        assert (it.found(None, "idle", now) if asks == "found" else it.unshown("not yet", now)) == []
+        assert it.waited(now + SETTLES) == [LookUp("k1")]
+    last = it.found(None, "idle", NOW + SETTLES) if asks == "found" else it.unshown("no", NOW + SETTLES)
+    given = last == [GiveMessage("k1", "the message")]
+    assert given is (asks == "found")
+    assert given or events(last) == [LinkUndelivered("task", "no")]
+
+
+def test_a_clock_that_was_set_back_does_not_keep_a_message() -> None:
+    it = turn(settles_s=SETTLES, minted_at=NOW + 86_400)
+    it.begin(fresh=False)
+    assert it.found(None, "idle", NOW) == []
+    assert it.waited(NOW + SETTLES) == [LookUp("k1")]
+    assert it.found(None, "idle", NOW + SETTLES) == [GiveMessage("k1", "the message")]
 
 
 # --- how else it ends ------------------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@
 
 Every line of a prompt is a directive: `say TEXT`, `slow TEXT` (word by word), `ask` (a permission; `ask silently`: and
 says nothing of it), `plan TEXT`, `then TEXT` (after a tool call), `notice TEXT` (without an id), `wait FILE` (until
-there is such a file), `deaf` (a cancel is not heard), `error CODE TEXT`, `fail TEXT` (as codex tells a failure),
-`exit N`, `garbage`. Anything else is said back. Prompts that came, and answers to permissions, are written to RECEIPTS,
-a line each.
+there is such a file), `ask-much N` (so often, for what is not offered), `deaf` (a cancel is not heard), `error CODE
+TEXT`, `fail TEXT` (as codex tells a failure), `exit N`, `garbage`. Anything else is said back. Prompts that came, and
+answers to permissions, are written to RECEIPTS, a line each; so are answers that nobody waits for.
 """
 
 import json
@@ -56,6 +56,8 @@ def heard_cancel(wait=0.0):
     message = receive(wait)
     if message is not None and message.get("method") == "session/cancel":
         _canceled = True
+    elif message is not None:
+        note("strange", message)
     return _canceled
 
 
@@ -130,8 +132,14 @@ def work(text):
                 say(f"You chose {chosen}.")
         elif word == "read":
             send({"id": "f1", "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": "/x"}})
-            answer = receive(None)
+            while (answer := receive(None)).get("id") != "f1":
+                note("strange", answer)
             say(f"error {answer['error']['code']}")
+        elif word == "ask-much":
+            for _ in range(int(rest)):  # by one id
+                send({"id": "f0", "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": "/x"}})
+                assert receive(None)["error"]["code"] == -32601
+            note("refused", int(rest))
         elif word == "wait":
             while not os.path.exists(rest):
                 if heard_cancel(0.02) and not deaf:

@@ -40,6 +40,12 @@ GONE_S = 3.0
 """A server that was connected and refuses connections for so long has ended."""
 MESSAGE_MAX = 64 << 20
 """Bytes of one message of the server's."""
+SETTLES_S = 15.0
+"""So long after it was given, or looked for, a message may stand in no turn: a busy machine's server lists a turn some
+seconds after it began, and its message some seconds after that."""
+STALE_S = 0.5
+"""How long the pages may call a turn interrupted that has just ended."""
+RUNS = "inProgress"
 WAITS = "waitingOnApproval"
 """Flag of a thread that has asked for an approval, which a client that resumes it is asked for as well."""
 SUBSCRIBE_TRIES = 50
@@ -61,6 +67,7 @@ class AppServerChannel:
     """`interfaces.Delivering`, on `context.server_socket`."""
 
     coming = False
+    settles_s = SETTLES_S
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -84,6 +91,8 @@ class AppServerChannel:
         """Two threads may write at once: what stands last is what was known last."""
         self._subscribed = False
         self._busy = False
+        self._running: frozenset[str] = frozenset()
+        """Turns of which the pages said last that they run."""
         self._threads: set[str] = set()
         """Those of the program's that were told, but for those of its own for a moment."""
         self._turns = AppTurns(name, channel, self._say)
@@ -179,24 +188,27 @@ class AppServerChannel:
             self._subscribe()
         return Submitted(turn=turn, joined=turn in known)
 
-    async def find(self, key: str) -> FoundTurn | None:
+    async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
+        """A turn is listed before its message stands in it, and begins before it is listed."""
         if self._thread is None or self._server is None:
             raise ChannelAway("its server is not connected", sent=False)
-        for number, turn in enumerate(await self._read_turns(TURNS_MAX, until=key)):
-            if user_key(turn, key):
-                return self._became(turn, key, newest=number == 0)
-        return None
+        read = await self._read_ended(TURNS_MAX, until=(key, turn))
+        found = next((each for each in read if user_key(each, key)), None)
+        found = found or next((each for each in read if turn is not None and each.get("id") == turn), None)
+        return None if found is None else self._became(found, key, newest=found is read[0])
 
     def _became(self, turn: _Json, key: str, *, newest: bool) -> FoundTurn:
         id_, status = str(turn.get("id")), turn.get("status")
         common: dict[str, Any] = {"channel": self.name, "at_ns": time.monotonic_ns(), "turn": id_}
         if (answer := answered(turn, key)) is not None or status == "completed":
-            answer = answer_in(turn, after=key) if answer is None else answer
+            after = key if user_key(turn, key) else None
+            answer = answer_in(turn, after=after) if answer is None else answer
             return FoundTurn(turn=id_, over=TurnEnded(**common, answer=answer))
         if status == "failed":
             code, message = code_of(self._channel, turn.get("error"))
             return FoundTurn(turn=id_, over=TurnFailed(**common, code=code, message=message))
-        runs = newest and self._busy and id_ not in self._turns.over  # the pages call it interrupted until it has ended
+        # A page may call a turn interrupted that has not ended, and its thread idle that has not begun with it.
+        runs = id_ not in self._turns.over and (status == RUNS or (newest and self._busy))
         return FoundTurn(turn=id_, over=None if runs else TurnInterrupted(**common))
 
     async def interrupt(self, turn: str | None) -> bool:
@@ -396,16 +408,24 @@ class AppServerChannel:
 
     async def _catch_up(self) -> None:
         """Tell what the last turns have had that was not told."""
-        read = await self._read_turns(2 if self._turns.over else 1)  # what was over before is not told again
+        read = await self._read_ended(2 if self._turns.over else 1)  # what was over before is not told again
         for turn in reversed(read):
             ended = turn.get("status") in ("completed", "failed")
-            self._turns.read(
-                turn, runs=turn.get("status") == "inProgress" or (turn is read[0] and self._busy and not ended)
-            )
+            self._turns.read(turn, runs=turn.get("status") == RUNS or (turn is read[0] and self._busy and not ended))
+        self._running = frozenset(str(turn.get("id")) for turn in read if turn.get("status") == RUNS)
 
-    async def _read_turns(self, count: int, *, until: str | None = None) -> list[_Json]:
+    async def _read_ended(self, count: int, *, until: tuple[str, str | None] | None = None) -> list[_Json]:
+        """As `_read_turns`, when the last turn says how it ended."""
+        read = await self._read_turns(count, until=until)
+        last = read[0] if read and not self._busy else {}
+        if last.get("status") == "interrupted" and last.get("id") not in self._turns.over:
+            await asyncio.sleep(STALE_S)
+            read = await self._read_turns(count, until=until)
+        return read
+
+    async def _read_turns(self, count: int, *, until: tuple[str, str | None] | None = None) -> list[_Json]:
         """The last `count` turns with all that is in them, the newest first; no more than those up to the one with the
-        message `until`."""
+        message, or of the id, in `until`."""
         read: list[_Json] = []
         cursor = None
         while len(read) < count:
@@ -419,7 +439,7 @@ class AppServerChannel:
             turns = [turn for turn in _list(page.get("data")) if isinstance(turn, dict)]
             read += turns
             cursor = page.get("nextCursor")
-            if not turns or cursor is None or (until is not None and any(user_key(turn, until) for turn in turns)):
+            if not turns or cursor is None or any(_is(turn, until) for turn in turns):
                 break
         return read
 
@@ -499,7 +519,8 @@ class AppServerChannel:
             with suppress(ChannelAway, MessageRefused):
                 await (self._call("thread/read", threadId=self._thread) if self._busy else self._catch_up())
         for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
-            self._turns.end({"turn": {"status": "interrupted"}}, turn)
+            if turn not in self._running:
+                self._turns.end({"turn": {"status": "interrupted"}}, turn)
         self._tell()
 
     def _tell(self) -> None:
@@ -515,6 +536,11 @@ def looks_for_thread() -> Iterator[float]:
     while True:
         yield pause
         pause = min(LOOK_GROWS * pause, LOOK_MAX_S)
+
+
+def _is(turn: _Json, wanted: tuple[str, str | None] | None) -> bool:
+    """Whether it is the turn with the message of that key, or the one of that id."""
+    return wanted is not None and (user_key(turn, wanted[0]) or turn.get("id") == wanted[1])
 
 
 def _list(value: Any) -> list[Any]:

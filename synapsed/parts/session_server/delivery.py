@@ -43,6 +43,8 @@ class SessionDelivery(SessionServerChannel):
     """`interfaces.Delivering`."""
 
     coming = False
+    settles_s = 0.0
+    """A message that is given again under its id is the same one."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         super().__init__(name=name, channel=channel, context=context)
@@ -86,7 +88,7 @@ class SessionDelivery(SessionServerChannel):
         self._busy.add(session)
         return Submitted(turn=key)
 
-    async def find(self, key: str) -> FoundTurn | None:
+    async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
         session = self._of(key)
         if session is None:
             return None

@@ -1,12 +1,13 @@
 """The app-server adapter: turns, what they ask, and what else is told of them."""
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from synapsed.interfaces import Delivering
+from synapsed.interfaces import Delivering, FoundTurn
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -228,6 +229,43 @@ async def test_what_became_of_a_message_is_found(channel: tuple[AppServerChannel
     assert await became(it, key) == end(TurnFailed, code="RATE_LIMITED", message="no")
     turn |= {"status": "interrupted", "error": None}
     assert await became(it, key) == end(TurnInterrupted)
+
+
+async def test_a_turn_is_found_by_its_id_before_its_message_stands_in_it(
+    channel: tuple[AppServerChannel, Facts], server: AppServer
+) -> None:
+    """Its thread may be told as idle until it has begun. So codex 0.157.0 lists it for seconds on a busy machine."""
+    it, _ = channel
+    key = it.key("task-1", 0)
+    server.turns = [{"id": "turn-0", "status": "completed", "items": []}]
+    assert await it.find(key, "turn-1") is None
+    server.turns.append({"id": "turn-1", "status": "inProgress", "items": []})
+    assert await it.find(key) is None
+    assert await it.find(key, "turn-1") == FoundTurn(turn="turn-1")
+    server.turns[1] |= {"status": "completed", "items": [{"type": "agentMessage", "id": "m", "text": "done"}]}
+    found = await it.find(key, "turn-1")
+    assert found is not None
+    assert isinstance(found.over, TurnEnded)
+    assert found.over.answer == "done"
+
+
+async def test_a_turn_that_has_just_ended_is_read_once_more(
+    channel: tuple[AppServerChannel, Facts], server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages call it interrupted for a moment."""
+    it, _ = channel
+    key = it.key("task-1", 0)
+    user = {"type": "userMessage", "id": "u1", "clientId": key, "content": []}
+    server.turns = [{"id": "turn-1", "status": "interrupted", "items": [user]}]
+
+    monkeypatch.setattr(app_server, "STALE_S", 0.05)
+    before = len(server.called("thread/turns/list"))
+    finding = asyncio.create_task(it.find(key))
+    await until(lambda: len(server.called("thread/turns/list")) > before)
+    server.turns[0] |= {"status": "completed", "items": [user, {"type": "agentMessage", "id": "m", "text": "it"}]}
+    found = await finding
+    assert found is not None
+    assert isinstance(found.over, TurnEnded)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,218 @@
+"""The way of a program on pipes to its session: it is greeted, opens one or goes on with one, and is put into a mode in
+which it asks. Pure.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from synapsed.model.link import LinkAlert, LinkSession
+from synapsed.pipes.commands import PipesCommand, ShowLine, Write
+from synapsed.pipes.rpc import objects
+from synapsed.profiles.profile import Profile
+from synapsed.pty.keyboard import Emit
+
+INITIALIZE: Final = "initialize"
+OPEN: Final = "session"
+PLAIN: Final = "session.plain"
+"""A session without what the profile adds, for a program that does not take that."""
+LOAD: Final = "session.load"
+MODE: Final = "session.mode"
+
+SESSIONS: Final = frozenset({OPEN, LOAD, PLAIN})
+"""Requests whose answer is a session."""
+
+PATIENCE_S: Final = 60.0
+"""A program that has not opened a session by then is said not to answer; one that is still being installed may yet."""
+
+REST_S: Final = 1.0
+"""A program that goes on with a conversation tells what was said in it, some also behind its answer to that: it has
+told all when it has told nothing for so long."""
+
+NOT_OPENED: Final = "NO_SESSION"
+"""Code of the alert: the program runs, and takes no messages."""
+
+
+class AcpStage(StrEnum):
+    """How far the program has come."""
+
+    STARTING = "starting"
+    OPENING = "opening"
+    TELLING = "telling what was said before"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpening:
+    """What a launch gives its program besides messages: `session` is added to what opens a session, `brief` stands in
+    front of the first message of a conversation, as a block of its own."""
+
+    session: Mapping[str, Any] = field(default_factory=dict)
+    brief: str | None = None
+
+
+class AcpOpening:
+    """Of one launch. `session`: the one that an earlier daemon opened in it; `out` is given what is to be done; `ready`
+    is called when there is a session."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        cwd: str,
+        conversation: str | None,
+        session: str | None,
+        added: Mapping[str, Any],
+        out: deque[PipesCommand],
+        ready: Callable[[], None],
+    ) -> None:
+        self._profile = profile
+        self._cwd, self._conversation = cwd, conversation
+        self._added = added
+        self._out = out
+        self._told_ready = ready
+        self.stage = AcpStage.READY if session is not None else AcpStage.STARTING
+        self.session = session
+        self.problem = ""
+        self.alerted = False
+        """A person was told that it takes no messages."""
+        self._loads = False
+        self._tells = False
+        """Something of the conversation of before came since time was looked at."""
+        self._told_since = -math.inf
+        """The time at which the last of that was seen."""
+        self._waits_since: float | None = None
+
+    def begin(self) -> None:
+        """Greet the program; one that was greeted before is not again, for the id is known."""
+        if self.stage is AcpStage.STARTING:
+            params = {
+                "protocolVersion": 1,
+                "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+                "clientInfo": {"name": "synapsed", "title": "synapsed", "version": "1"},
+            }
+            self._request(INITIALIZE, "initialize", params)
+
+    def told(self) -> None:
+        """It tells of the conversation of before."""
+        self._tells = True
+
+    def answered(self, message: dict[str, Any]) -> bool:
+        """A response; whether it is to one of these requests."""
+        id_ = message["id"]
+        if id_ == INITIALIZE:
+            if self.stage is AcpStage.STARTING:
+                self._greeted(message)
+        elif id_ in SESSIONS:
+            if self.stage is AcpStage.OPENING:
+                self._opened(message, id_)
+        elif id_ == MODE:
+            if "error" in message:
+                self._out.append(ShowLine(f"the program did not take its mode: {words_of(message)}"))
+            if self.stage is AcpStage.OPENING:
+                self._opened_all()
+        else:
+            return False
+        return True
+
+    def _request(self, id_: str, method: str, params: dict[str, Any]) -> None:
+        self._out.append(Write({"id": id_, "method": method, "params": params}, id_))
+
+    def _greeted(self, message: dict[str, Any]) -> None:
+        result = message.get("result")
+        if not isinstance(result, dict):
+            self._fail(f"initialize was refused: {words_of(message)}")
+            return
+        self.stage = AcpStage.OPENING
+        able = result.get("agentCapabilities")
+        able = able if isinstance(able, dict) else {}
+        sessions = able.get("sessionCapabilities")
+        self._loads = able.get("loadSession") is True
+        resumes = isinstance(sessions, dict) and sessions.get("resume") is not None
+        if self._conversation is not None and (self._loads or resumes):
+            method = "session/load" if self._loads else "session/resume"
+            self._request(LOAD, method, {**self._given(), "sessionId": self._conversation})
+        else:
+            self._request(OPEN, "session/new", self._given())
+
+    def _given(self) -> dict[str, Any]:
+        return {"mcpServers": [], **self._added, "cwd": self._cwd}
+
+    def _opened(self, message: dict[str, Any], id_: str) -> None:
+        result, loaded = message.get("result"), id_ == LOAD
+        if loaded and "error" in message:
+            # The agent is told by the other id that the conversation is new.
+            self._request(OPEN, "session/new", self._given())
+            return
+        if id_ == OPEN and "error" in message and self._added:
+            self._out.append(ShowLine(f"it does not take what synapsed adds to a session: {words_of(message)}"))
+            self._request(PLAIN, "session/new", {"mcpServers": [], "cwd": self._cwd})
+            return
+        if loaded:
+            self._tells = self._loads
+        session = self._conversation if loaded else result.get("sessionId") if isinstance(result, dict) else None
+        if not isinstance(session, str):
+            self._fail(f"no session was opened: {words_of(message)}")
+            return
+        self.session = session
+        offered = result.get("modes") if isinstance(result, dict) else None
+        mode = self._mode(offered if isinstance(offered, dict) else {})
+        if mode is None:
+            self._opened_all()
+        else:
+            self._request(MODE, "session/set_mode", {"sessionId": session, "modeId": mode})
+
+    def _mode(self, offered: dict[str, Any]) -> str | None:
+        """The first of the profile's modes in which the program asks, if it has one and is in another."""
+        there = [each.get("id") for each in objects(offered.get("availableModes"))]
+        wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
+        return None if wanted == offered.get("currentModeId") else wanted
+
+    def _opened_all(self) -> None:
+        if self._tells:
+            self.stage = AcpStage.TELLING
+        else:
+            self._ready()
+
+    def _ready(self) -> None:
+        assert self.session is not None
+        self.stage = AcpStage.READY
+        if self.alerted:
+            self.alerted, self.problem = False, ""
+            self._out.append(Emit(LinkAlert(NOT_OPENED, "it has opened a session", "over")))
+        self._told_ready()
+        self._out.append(Emit(LinkSession(self.session)))
+
+    def _fail(self, problem: str) -> None:
+        self.stage, self.problem = AcpStage.FAILED, problem
+        self._out.append(ShowLine(problem))
+        self._alert(problem)
+
+    def _alert(self, problem: str) -> None:
+        self.alerted = True
+        self._out.append(Emit(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
+
+    def waited(self, now: float) -> None:
+        """Time passed (monotonic seconds): a program that does not answer is told of, once."""
+        if self.stage is AcpStage.TELLING:
+            self._told_since, self._tells = now if self._tells else self._told_since, False
+            if now - self._told_since >= REST_S:
+                self._ready()
+        if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self.alerted:
+            return
+        if self._waits_since is None:
+            self._waits_since = now
+        elif now - self._waits_since >= PATIENCE_S:
+            asked = "initialize" if self.stage is AcpStage.STARTING else "session/new"
+            self.problem = f"{asked} is not answered (does it speak the Agent Client Protocol on stdin and stdout?)"
+            self._alert(self.problem)
+
+
+def words_of(message: dict[str, Any]) -> str:
+    """Why a request of ours was refused."""
+    error = message.get("error")
+    return str(error.get("message") or error) if isinstance(error, dict) else "no reason was given"
