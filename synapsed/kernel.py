@@ -2,9 +2,9 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and of data only; what the part does is loaded when it is opened. Beside the
-libraries (`a2a_types`, `documents`, `outgoing`, `shared`), kernel modules that parts use: `aio`, `api` (what the room
-exports), `api.operation`, `channels` (what the room exports), `clock`, `config.api_section`, `config.config` (for
-sections), `errors`, `interfaces`, `model` (all of it), `store.database`, `store.follower`,
+libraries (`a2a_types`, `documents`, `outgoing`, `own_python`, `shared`), kernel modules that parts use: `aio`, `api`
+(what the room exports), `api.operation`, `channels` (what the room exports), `clock`, `config.api_section`,
+`config.config` (for sections), `errors`, `interfaces`, `model` (all of it), `store.database`, `store.follower`,
 `store.idempotency`, `store.lookup`, `tasks` (what the room exports), `tasks.live_answer`, `tasks.transitions`.
 """
 
@@ -86,6 +86,10 @@ class Face:
     adapters_in: str = ""
     """A module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
     the daemon begins."""
+    profiles_in: str = ""
+    """A module whose `stand_ins(state)` gives, of what is in the state directory, files in place of built-in profiles
+    (`synapsed.profiles.library.StandIn`: path, and the version of synapsed since which there is that file), by their
+    names. It never raises. Blocks."""
     extras_in: str = ""
     """A module whose `missing(config)` says what has to be installed for what is configured, or returns None."""
     findings_in: str = ""

@@ -16,4 +16,5 @@ NAMES = (
     "session_server",
     "editors",
     "worktrees",
+    "bundles",
 )
