@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check simulate nightly lint surface test-clients test-real test-versions test-shipped test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check compiled simulate nightly lint surface test-clients test-real test-versions test-shipped test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,11 +26,15 @@ test: $(STAMP) ## the gate's tests, but for slow ones and those with a browser, 
 test-fast: $(STAMP) ## the rooms without daemons, a few drawn examples each, nothing slow: within a minute
 	@$(PY) -m tests.runs.gate fast
 
-check: $(STAMP) lint ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs; CHANGED=1 or CHANGED=REV: what a change can reach
+check: $(STAMP) ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs; CHANGED=1 or CHANGED=REV: what a change can reach
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint $(if $(CHANGED),,compiled)
 	@$(PY) -m tests.runs.gate $(if $(CHANGED),changed $(if $(filter 1,$(CHANGED)),HEAD,$(CHANGED)),all)
 
 nightly: $(STAMP) ## what the gate leaves out, section by section, as far as no result of the cache counts; SECTION=soak MINUTES=60
 	@$(PY) -m tests.runs.night $(if $(SECTION),--section $(SECTION)) $(if $(MINUTES),MINUTES=$(MINUTES)) $(if $(KILLS),KILLS=$(KILLS)) $(if $(MESSAGES),MESSAGES=$(MESSAGES))
+
+compiled: $(STAMP) # the tests' assertions rewritten once, beside lint, which takes one core; each worker would do it again
+	@-$(PY) -m tests.runs.gate compile
 
 simulate: $(STAMP) ## the real kernel on a simulated machine: the story of SEED=17 (SHRINK=1: and of the least that fails), or SEEDS=0:2000
 	@PYTHONHASHSEED=0 $(PY) -m tests.simulation.run $(if $(SEEDS),--seeds $(SEEDS),$(or $(SEED),0)) $(if $(SHRINK),--shrink)

@@ -4,6 +4,7 @@
     python -m tests.runs.gate all            # make check: all of the gate
     python -m tests.runs.gate fast           # make test-fast: rooms whose tests start no daemon, the first examples
     python -m tests.runs.gate changed [REV]  # make check CHANGED=REV: what a change since REV (HEAD) can reach
+    python -m tests.runs.gate compile        # no test: imports all, so that what pytest compiles is in its cache
     python -m tests.runs.gate -k NAME …      # pytest's own arguments: those tests, in asyncio's debug mode
 
 Tests with daemons, keepers and programs wait more than they compute, so there are two workers for each core, and one
@@ -132,10 +133,17 @@ def _changed(base: str) -> int:
     return _run("changed", tests, strict=True) if tests else 0
 
 
+def _compile() -> int:
+    command = [*PYTEST, *PLAIN, "-qq", "--collect-only", *gate_paths(rooms(), around=True)]
+    return subprocess.run(command, cwd=ROOT, env=_environ(), stdout=subprocess.DEVNULL, check=False).returncode
+
+
 def main(arguments: Sequence[str]) -> int:
     match list(arguments):
         case [] | ["all"]:
             return _whole(everything=bool(arguments))
+        case ["compile"]:
+            return _compile()
         case ["fast", *more]:
             return _fast(more)
         case ["changed", *base]:
