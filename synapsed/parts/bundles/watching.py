@@ -66,6 +66,7 @@ class BundleWatch(Follower):
             self._suspicion.launched.clear()
             if self._alerted:
                 self._kernel.settle(self._alerted)
+                self._alerted = ""
         self._counts = counts
         self._suspicion.unproved = frozenset(() if counts.trial is not None else counts.unproved)
 
@@ -89,15 +90,15 @@ class BundleWatch(Follower):
                     self._kernel.timers.call_later(trial.UP_S, silent)
             case ActivityChanged(activity=activity):
                 if self._suspicion.activity(event.agent_id, profile, activity):
-                    self._work.spawn(self._proved(profile), name="bundles: proved")
+                    self._work.spawn(self._proved(self._counts.current, profile), name="bundles: proved")
         return None
 
     def _silent(self, agent: str, profile: str, since: float) -> None:
         if self.running and self._suspicion.silent(agent, since):
             self._doubt(agent, profile, f"nothing of it was read for {trial.UP_S:g} s")
 
-    async def _proved(self, profile: str) -> None:
-        self._become(await self._change(partial(trial.proved, digest=self._counts.current, profile=profile)))
+    async def _proved(self, digest: str, profile: str) -> None:
+        self._become(await self._change(partial(trial.proved, digest=digest, profile=profile)))
 
     async def _change(self, decide: "partial[Counts | None]") -> Counts:
         return await asyncio.to_thread(self._shelf.change, decide)
