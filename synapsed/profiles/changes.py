@@ -86,7 +86,7 @@ def _leaves(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _runs(key: str, old: Any, new: Any) -> bool:
-    """Of `versions` it depends on what they override."""
+    """Returns whether the key decides what is run; `versions` does by what they override."""
     if key != "versions":
         return key not in READING
     either = [

@@ -24,7 +24,7 @@ FAULTS_MAX = 50
 
 @dataclass(slots=True)
 class Proved:
-    """What was found: `profiles` by their names, those too that only extend one of the folder; `gone`: those that there
+    """The findings: `profiles` by their names, those too that only extend one of the folder; `gone`: those that there
     will be no more; `faults` in sentences, the first of which are told."""
 
     profiles: dict[str, dict[str, Any]] = field(default_factory=dict)

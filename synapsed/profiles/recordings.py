@@ -58,7 +58,7 @@ class Recording(BaseModel):
 
 
 class Expected(BaseModel):
-    """What is to be believed at each mark, in their order; keys of a mark that only a running agent has, as
+    """The beliefs that are expected at each mark, in their order; keys of a mark that only a running agent has, as
     `receives`, are passed over."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -78,7 +78,7 @@ class RecordedRun:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a profile made of a recording: what it believed at each mark, and where that is not what was expected."""
+    """A profile's reading of a recording: what it believed at each mark, and where that is not what was expected."""
 
     name: str
     marks: Sequence[Mapping[str, Any]]

@@ -30,7 +30,7 @@ TOLD_MAX = 300
 """Characters of either side of a difference."""
 
 type Cut = Callable[[bytes], Sequence[bytes]]
-"""How a chunk is cut further."""
+"""Cuts a chunk further."""
 
 
 def whole(chunk: bytes) -> Sequence[bytes]:

@@ -1,4 +1,4 @@
-"""What is another in a profile, and which of it decides what is run or typed."""
+"""Differences of a profile, and which of them decide what is run or typed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is said of a folder of profiles before they stand in for built-in ones."""
+"""A folder of profiles is looked at before they stand in for built-in ones."""
 
 from pathlib import Path
 from typing import Any

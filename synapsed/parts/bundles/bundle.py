@@ -48,7 +48,7 @@ class HeldProfile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a bundle says of itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`: the
+    """The words of a bundle about itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`: the
     oldest that it is for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

@@ -66,7 +66,7 @@ class Counts(BaseModel):
 
 
 class About(BaseModel):
-    """What is kept of a bundle besides what came. Times are seconds since 1970."""
+    """The facts that are kept of a bundle besides what came. Times are seconds since 1970."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -1,4 +1,4 @@
-"""What `synapsectl profiles update` has done: looks at a bundle, takes it, goes back to the one before. Blocks.
+"""Does the work of `synapsectl profiles update`: looks at a bundle, takes it, goes back to the one before. Blocks.
 
 Taking has two steps, between which a person is asked: `look` says what would change, and `take` takes exactly that, if
 what counts is still what it was compared with.

@@ -26,7 +26,7 @@ AT_REST: Final = frozenset({"stopping", "stopped", "parked", "removed"})
 
 @dataclass(slots=True)
 class Suspicion:
-    """What is known of agents of profiles that no agent has come up with. `launched`: since when, by the agent's id."""
+    """The launches of agents of profiles that no agent has come up with. `launched`: since when, by the agent's id."""
 
     unproved: frozenset[str] = frozenset()
     launched: dict[str, float] = field(default_factory=dict)

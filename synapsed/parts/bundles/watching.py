@@ -24,7 +24,7 @@ from synapsed.store.follower import Changes, Follower
 ROLLED_BACK = "PROFILES_ROLLED_BACK"
 """Code of the alert."""
 LOOK_S = 0.5
-"""How often an agent in a trial is looked at."""
+"""Seconds between two looks at an agent in a trial."""
 
 log = structlog.stdlib.get_logger("synapsed.bundles")
 

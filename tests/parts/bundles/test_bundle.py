@@ -1,4 +1,4 @@
-"""What is signed and what is unpacked: one spelling, bounded sizes, no path that an archive names."""
+"""Signatures and archives: one spelling, bounded sizes, no path that an archive names."""
 
 import io
 import tarfile

@@ -46,7 +46,7 @@ def taken(shelf: Shelf, signer: Signer, text: str) -> str:
 
 
 def counting(state: Path) -> str:
-    """What the profiles that stand in say, all of them; empty for the shipped ones."""
+    """Returns what all profiles that stand in say; empty for the shipped ones."""
     found = stand_ins(state)
     assert set(found) in (set(), {"fake", "text"}), "half of a bundle"
     return found["text"][0].read_text() if found else ""

@@ -1,4 +1,4 @@
-"""What a bundle has to be before it is taken, and where it may come from."""
+"""Conditions on a bundle before it is taken, and on where it comes from."""
 
 import http.server
 import threading

@@ -79,7 +79,7 @@ class Shelved(World):
 
     @property
     def command(self) -> str:
-        """What agents of the profile are started with now."""
+        """The program that agents of the profile are started with now."""
         return self.manager._library.get("fake").command
 
     async def commands_are(self, command: str) -> None:

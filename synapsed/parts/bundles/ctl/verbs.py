@@ -1,4 +1,4 @@
-"""What bundles add to the verb `profiles`, and the daemon's verb that does it."""
+"""The sub-verbs that `profiles` has more, and the daemon's verb that does them."""
 
 from synapsectl.verbs import DaemonVerb, Verb
 
