@@ -48,8 +48,8 @@ class HeldProfile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The words of a bundle about itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`: the
-    oldest that it is for."""
+    """The words of a bundle about itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`:
+    the oldest that it is for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
