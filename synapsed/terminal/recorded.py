@@ -38,7 +38,7 @@ def whole(chunk: bytes) -> Sequence[bytes]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RecordedLook:
     """A look, when and at which offset; `mark` is the mark's place in the recording for a look at one."""
 
     at: float
@@ -63,7 +63,7 @@ class Player:
         cols, rows = self.record["size"]
         self.observer = TerminalObserver(self.profile, cols=cols, rows=rows, offset=0)
 
-    def play(self) -> Iterator[Seen]:
+    def play(self) -> Iterator[RecordedLook]:
         """Every look, in order. `observer` may be replaced between two of them."""
         steps: list[tuple[float, int, Any]] = [(at, 1, offset) for at, offset in self.record["chunks"]]
         # At a mark the program had written what the recorder had read by then.
@@ -79,13 +79,13 @@ class Player:
                 self._feed(what, at)
             else:
                 self._feed(what[1], at)
-                yield Seen(at, self.observer.look(at), what[0])
+                yield RecordedLook(at, self.observer.look(at), what[0])
             if self.looks:
                 for when in (at, *(at + pause for pause in PAUSES_S if at + pause < end)):
                     if not self.observer.mid_frame(when):
-                        yield Seen(when, self.observer.look(when))
+                        yield RecordedLook(when, self.observer.look(when))
             elif at + PAUSES_S[0] < end:
-                yield Seen(at, self.observer.look(at))
+                yield RecordedLook(at, self.observer.look(at))
 
     def _feed(self, end: int, at: float) -> None:
         while (start := self.observer.offset) < end:

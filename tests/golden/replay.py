@@ -12,9 +12,9 @@ from typing import Any
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.terminal.recorded import Cut, Player, Seen, whole
+from synapsed.terminal.recorded import Cut, Player, RecordedLook, whole
 
-__all__ = ["CASES", "Case", "Cut", "Replay", "Seen", "at_random", "bytewise", "whole"]
+__all__ = ["CASES", "Case", "Cut", "RecordedLook", "Replay", "at_random", "bytewise", "whole"]
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parent / "recordings"

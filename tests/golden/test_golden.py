@@ -15,7 +15,7 @@ from synapsed.model.records import Checkpoint
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.recorded import believed
 from synapsed.terminal.turn_signs import said_of_turn
-from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
+from tests.golden.replay import CASES, Case, Cut, RecordedLook, Replay, at_random, bytewise
 from tests.support import readiness
 from tests.support.gated import chosen
 
@@ -30,7 +30,7 @@ NAME = attrgetter("name")
 SMALL = [case for case in CASES if len(case.raw) < 20_000]
 
 
-def found(seen: Seen, replay: Replay, *, receives: bool = True) -> dict[str, Any]:
+def found(seen: RecordedLook, replay: Replay, *, receives: bool = True) -> dict[str, Any]:
     """What is believed, in the words of an expectation."""
     facts = believed(replay.profile, seen.look)
     if receives and readiness.receives(seen.look):
@@ -40,7 +40,7 @@ def found(seen: Seen, replay: Replay, *, receives: bool = True) -> dict[str, Any
     return facts
 
 
-def check_mark(seen: Seen, replay: Replay, *, receives: bool = True) -> None:
+def check_mark(seen: RecordedLook, replay: Replay, *, receives: bool = True) -> None:
     assert seen.mark is not None
     expected = dict(replay.case.expected["marks"][seen.mark])
     label = expected.pop("mark")
@@ -97,7 +97,7 @@ def test_looking_seldom_changes_nothing_at_the_marks(case: Case) -> None:
             check_mark(seen, replay)
 
 
-def settled(seen: Seen, case: Case) -> bool:
+def settled(seen: RecordedLook, case: Case) -> bool:
     """Whether nothing was written for a while before the mark."""
     return seen.at - max((at for at, _ in case.record["chunks"] if at <= seen.at), default=0.0) > 0.5
 

@@ -65,7 +65,7 @@ class Counts(BaseModel):
         return {self.current, *self.before, *([self.trial.digest] if self.trial is not None else [])} - {SHIPPED}
 
 
-class About(BaseModel):
+class BundleAbout(BaseModel):
     """The facts that are kept of a bundle besides what came. Times are seconds since 1970."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -95,17 +95,17 @@ class Shelf:
     def place(self, digest: str) -> Path:
         return self.folder / "bundles" / digest
 
-    def about(self, digest: str) -> About | None:
+    def about(self, digest: str) -> BundleAbout | None:
         """Returns None for one that is not there, or was damaged."""
         try:
-            return About.model_validate_json((self.place(digest) / "about.json").read_bytes())
+            return BundleAbout.model_validate_json((self.place(digest) / "about.json").read_bytes())
         except (OSError, ValidationError):
             return None
 
     def put(self, bundle: Bundle, content: bytes, *, source: str, now: float) -> Path:
         """Puts a bundle there, which does not count yet, and returns its folder. Raises StoreError."""
         place = self.place(bundle.digest)
-        about = About(
+        about = BundleAbout(
             signer=bundle.signer.name,
             key=bundle.signer.text,
             made=bundle.manifest.made,

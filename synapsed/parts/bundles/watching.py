@@ -171,7 +171,7 @@ class BundleWatch(Follower):
         )
 
 
-class Watching(Running):
+class BundleWatching(Running):
     def __init__(self, watch: BundleWatch) -> None:
         self._watch = watch
 
@@ -191,4 +191,4 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
     watch = BundleWatch(kernel)
     await watch.restore()
     await watch.look()
-    yield Watching(watch)
+    yield BundleWatching(watch)
