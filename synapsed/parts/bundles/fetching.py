@@ -35,7 +35,7 @@ def shown(source: str) -> str:
     try:
         url = urlsplit(source)
     except ValueError:
-        return "an address that is none"
+        return "what is no address"
     return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
