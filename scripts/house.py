@@ -28,6 +28,7 @@ LIBRARIES = (
     "synapsed.documents",
     "synapsed.model.event_pattern",
     "synapsed.outgoing",
+    "synapsed.own_python",
     "synapsed.shared",
 )
 """These know neither agents nor parts, and are no modules of the kernel."""

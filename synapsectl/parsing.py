@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from synapsectl.output import PROGRAM, UNBROKEN, fold, harmless, is_text, named
-from synapsectl.verbs import RELEASED, SYNONYMS, Verb, all_verbs, overview, verbs
+from synapsectl.verbs import RELEASED, SYNONYMS, Verb, all_verbs, overview, subverbs_of_parts, verbs
 
 if TYPE_CHECKING:
     from synapsectl.context import CommandContext
@@ -269,6 +269,7 @@ def _loaded(part: Verb | SubVerb) -> SubVerb:
     if isinstance(part, SubVerb):
         return part
     command = part.load()
+    subverbs = getattr(command, "SUBVERBS", {})
     return SubVerb(
         part.help,
         getattr(command, "configure", None),
@@ -276,6 +277,6 @@ def _loaded(part: Verb | SubVerb) -> SubVerb:
         part.examples(),
         bool(getattr(command, "TAKES_REST", False)),
         bool(getattr(command, "TAKES_BYTES", False)),
-        getattr(command, "SUBVERBS", {}),
+        {**subverbs, **({} if not subverbs else subverbs_of_parts(part.module))},
         getattr(command, "DEFAULT", None),
     )

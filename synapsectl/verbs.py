@@ -238,6 +238,16 @@ def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
     return dict(sorted(rows, key=lambda row: GROUPS.index(row[1].group) if row[1].group in GROUPS else len(GROUPS)))
 
 
+def subverbs_of_parts(module: str) -> dict[str, Any]:
+    """Returns the sub-verbs that parts add to the verb in that module of this tool."""
+    found: dict[str, Any] = {}
+    for package in packages_with("verbs"):
+        with suppress(Exception):  # as `all_verbs`
+            if (added := getattr(import_module(f"{package}.verbs"), "SUBVERBS", {}).get(module)) is not None:
+                found = import_module(f"{package}.{added}").SUBVERBS | found
+    return found
+
+
 def overview(columns: int | None = None) -> str:
     """Returns the verbs by their groups, in lines that break at words if a terminal has fewer `columns`."""
     lines = [f"usage: {PROGRAM} VERB …"]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from synapsed.config.config import AgentConfig
     from synapsed.errors import SynapsedError
     from synapsed.profiles.library import ProfileLibrary
+    from synapsed.profiles.profile import Profile
+    from synapsed.profiles.recordings import Proof
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -62,12 +64,15 @@ def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
         help="come up without the main port where it is taken, and take it once it is free (a service always does)",
     )
     profile = verbs.add_parser("profile", help="show a profile as it counts, or check a file before it is used")
-    profile.add_argument("what", choices=["show", "check", "new"])
-    profile.add_argument("name", help="show, new: a profile's name; check: a profile's file")
+    profile.add_argument("what", choices=["show", "check", "new", "file", "prove"])
+    profile.add_argument("name", help="show, new, file: a profile's name; check: a profile's file; prove: a folder")
     profile.add_argument("--size", type=int, nargs=2, metavar=("COLS", "ROWS"), help="new: of the screen on stdin")
     profile.add_argument("--agent", default="", help="new: whose screen that is")
     profile.add_argument("--command", type=json.loads, default=[], help="new: what starts the program, a JSON array")
     profile.add_argument("--json", action="store_true", help="print a JSON document")
+    profile.add_argument("--against", metavar="RECORDING", help="check: how it reads a recording, or a folder of them")
+    profile.add_argument("--since", metavar="X", help="prove: the version of synapsed that had them")
+    profile.add_argument("--no-recordings", action="store_true", help="prove: without reading the recordings")
     profile.add_argument("--version", dest="release", metavar="X", help="as it counts for that version of the program")
     run.add_argument(
         "--service",
@@ -105,7 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"synapsed: {reason}", file=sys.stderr)
         return EXIT_CONFIG
     if args.verb == "profile":
-        return _printed(_new_profile if args.what == "new" else _profile, args)
+        return _printed(
+            {"new": _new_profile, "file": _profile_file, "prove": _prove_profiles}.get(args.what, _profile), args
+        )
     if args.verb == "version":
         print(json.dumps(versions()) if args.json else f"synapsed {with_commit(__version__, commit())}")
         return EXIT_OK
@@ -233,42 +240,112 @@ def _of_part(verb: "DaemonVerb", args: argparse.Namespace) -> int:
 
 
 def _profile(args: argparse.Namespace) -> int:
-    import shutil
-    from pathlib import Path
-
-    import tomli_w
-
-    from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
-    from synapsed.profiles.library import ProfileLibrary, advice
     from synapsed.profiles.releases import key
 
     if args.release is not None and key(args.release) is None:
         print(f"synapsed: --version: {args.release!r} is no version: numbers with dots between them", file=sys.stderr)
         return EXIT_CONFIG
     try:
-        if args.what == "show":
-            profile = ProfileLibrary.one(Paths.from_environ().user_profiles, args.name).at(args.release)
-            if (drift := profile.drift(args.release)) is not None:
-                print(f"{args.name}: {drift}", file=sys.stderr)
-            shown = profile.model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
-            print(json.dumps(shown) if args.json else tomli_w.dumps(shown).removesuffix("\n"))
-            return EXIT_OK
-        checked = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
-        profile = checked.at(args.release)
+        return _show_profile(args) if args.what == "show" else _check_profile(args)
     except SynapsedError as error:
         return _refuse(error, as_json=args.json)
+
+
+def _show_profile(args: argparse.Namespace) -> int:
+    import tomli_w
+
+    from synapsed.config.paths import Paths
+    from synapsed.parts.loading import stand_ins
+    from synapsed.profiles.library import ProfileLibrary
+
+    paths = Paths.from_environ()
+    whole = ProfileLibrary.one(paths.user_profiles, args.name, partial(stand_ins, paths.state))
+    profile = whole.at(args.release)
+    if (drift := profile.drift(args.release)) is not None:
+        print(f"{args.name}: {drift}", file=sys.stderr)
+    shown = profile.model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
+    print(json.dumps(shown) if args.json else tomli_w.dumps(shown).removesuffix("\n"))
+    return EXIT_OK
+
+
+def _check_profile(args: argparse.Namespace) -> int:
+    import shutil
+    from dataclasses import asdict
+    from pathlib import Path
+
+    from synapsed.profiles.library import ProfileLibrary, advice
+
+    checked = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
+    profile = checked.at(args.release)
+    proofs = _proofs(profile, args.against)
     told = advice(profile)
     if shutil.which(program := profile.argv(sys.executable)[0]) is None:
         hint = ": arguments stand in 'args'" if " " in program.strip() else ""
         told.append(f"its program {program!r} is not on this shell's PATH{hint}")
     told += [f"differs {variant.range}: {', '.join(sorted(variant.overrides))}" for variant in checked.versions]
+    differences = [f"{proof.name}: {each}" for proof in proofs for each in proof.differences]
     if args.json:
-        print(json.dumps({"file": args.name, "advice": told}))
-        return EXIT_OK
-    for line in told:
+        read = {"recordings": [asdict(proof) for proof in proofs]} if args.against is not None else {}
+        print(json.dumps({"file": args.name, "advice": told, **read}))
+        return EXIT_FAILED if differences else EXIT_OK
+    for mark in (f"{proof.name}: {json.dumps(mark, ensure_ascii=False)}" for proof in proofs for mark in proof.marks):
+        print(mark)
+    for line in (*told, *differences):
         print(f"{args.name}: {line}", file=sys.stderr)
-    print(f"{args.name}: fine{', with advice' if told else ''}")
+    if not differences:
+        print(f"{args.name}: fine{', with advice' if told else ''}")
+    return EXIT_FAILED if differences else EXIT_OK
+
+
+def _proofs(profile: "Profile", against: str | None) -> "list[Proof]":
+    """Raises ConfigError."""
+    from pathlib import Path
+
+    from synapsed.profiles.recordings import prove, read_recordings
+
+    return prove(profile, read_recordings(Path(against))) if against is not None else []
+
+
+def _profile_file(args: argparse.Namespace) -> int:
+    """Prints the whole file of a profile: a JSON document of where it is."""
+    from synapsed.config.paths import Paths
+    from synapsed.errors import ConfigError, SynapsedError
+    from synapsed.profiles.library import ProfileLibrary
+
+    own = Paths.from_environ().user_profiles / f"{args.name}.toml"
+    try:
+        shipped = ProfileLibrary.builtin().find(args.name)
+        if shipped is not None and own.is_file():
+            raise ConfigError(f"{own} overrides the profile that comes with synapsed: give a file with a whole profile")
+        source = ProfileLibrary.standard(own.parent).get(args.name).source
+    except SynapsedError as error:
+        return _refuse(error, as_json=True)
+    print(json.dumps({"file": source}))
+    return EXIT_OK
+
+
+def _prove_profiles(args: argparse.Namespace) -> int:
+    """Prints one JSON document: what is to be known of profiles before they stand in for built-in ones."""
+    from pathlib import Path
+
+    from synapsed.config.paths import Paths
+    from synapsed.errors import SynapsedError
+    from synapsed.parts.loading import stand_ins
+    from synapsed.profiles.proving import prove_folder
+
+    paths = Paths.from_environ()
+    try:
+        found = prove_folder(
+            Path(args.name),
+            args.since or __version__,
+            user=paths.user_profiles,
+            now=partial(stand_ins, paths.state),
+            recorded=not args.no_recordings,
+        )
+    except SynapsedError as error:
+        return _refuse(error, as_json=True)
+    print(json.dumps(found.document()))
     return EXIT_OK
 
 
@@ -360,13 +437,13 @@ def _check_config(*, as_json: bool) -> int:
     from synapsed.config.config_files import load_config
     from synapsed.config.paths import Paths
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
-    from synapsed.parts.loading import config_model, findings, lacking
+    from synapsed.parts.loading import config_model, findings, lacking, stand_ins
     from synapsed.profiles.library import ProfileLibrary
 
     paths = Paths.from_environ()
     try:
         config = load_config(paths, config_model())
-        profiles = ProfileLibrary.standard(paths.user_profiles)
+        profiles = ProfileLibrary.standard(paths.user_profiles, partial(stand_ins, paths.state))
         for name, agent in config.agents.items():
             try:
                 profiles.get(agent.profile or name)
@@ -383,12 +460,21 @@ def _check_config(*, as_json: bool) -> int:
         api = config.api
         listen = {"address": api.address, "port": api.port}
         told = {"listen": listen, "proxy": config.outgoing.place, "agents": agents, "missing": wanting}
-        print(json.dumps({**told, "api": api.model_dump(mode="json"), "findings": findings(config, paths.state)}))
+        found = [*findings(config, paths.state), *_not_counting(profiles)]
+        print(json.dumps({**told, "api": api.model_dump(mode="json"), "findings": found}))
     else:
         for sentence in wanting:
             print(f"synapsed: {sentence}", file=sys.stderr)
         print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")
     return EXIT_OK
+
+
+def _not_counting(profiles: "ProfileLibrary") -> list[tuple[str, str, str, str]]:
+    """Returns what `doctor` tells of profiles that were taken and do not count."""
+    return [
+        ("profiles", "note", f"the profile {name} that was taken does not count: {why}", "")
+        for name, why in profiles.left_out.items()
+    ]
 
 
 def _agent_facts(name: str, agent: "AgentConfig", profiles: "ProfileLibrary") -> dict[str, object]:

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -51,7 +52,7 @@ from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.parts.loading import LEFT_OUT, adapters, config_model, faces, log_left_out, unread_files
+from synapsed.parts.loading import LEFT_OUT, adapters, config_model, faces, log_left_out, stand_ins, unread_files
 from synapsed.pipes.acp_link_factory import AcpLinks
 from synapsed.process.collector import collecting
 from synapsed.process.control_token import load_or_create
@@ -251,7 +252,9 @@ class Daemon:
 
     async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> _Parts:
         paths = self._paths
-        profiles = await asyncio.to_thread(ProfileLibrary.standard, paths.user_profiles)
+        profiles = await asyncio.to_thread(
+            ProfileLibrary.standard, paths.user_profiles, partial(stand_ins, paths.state)
+        )
         check_parking(config, profiles, paths)
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)

@@ -2,10 +2,10 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the
-libraries (`a2a_types`, `documents`, `outgoing`, `shared`), kernel modules that parts use: `aio`, `api` (what the room
-exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for sections), `errors`,
-`interfaces`, `model` (all of it), `profiles.setting_spec`, `store.database`, `store.follower`, `store.idempotency`,
-`store.lookup`, `tasks` (what the room exports), `tasks.transitions`.
+libraries (`a2a_types`, `documents`, `outgoing`, `own_python`, `shared`), kernel modules that parts use: `aio`, `api`
+(what the room exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for sections),
+`errors`, `interfaces`, `model` (all of it), `profiles.setting_spec`, `store.database`, `store.follower`,
+`store.idempotency`, `store.lookup`, `tasks` (what the room exports), `tasks.transitions`.
 """
 
 import asyncio
@@ -87,6 +87,10 @@ class Face:
     adapters_in: str = ""
     """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
     the daemon begins."""
+    profiles_in: str = ""
+    """A module whose `stand_ins(state)` gives, of what is in the state directory, files in place of built-in profiles
+    (`synapsed.profiles.library.StandIn`: path, and the version of synapsed since which there is that file), by their
+    names. It never raises. Blocks."""
     extras_in: str = ""
     """Module whose `missing(config)` returns the extra to install for a configured feature, or None."""
     findings_in: str = ""

@@ -45,6 +45,11 @@ def _configure_show(parser: argparse.ArgumentParser) -> None:
 def _configure_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="FILE", help="a profile's file")
     _add_version(parser)
+    parser.add_argument(
+        "--against",
+        metavar="RECORDING",
+        help="say how it reads a recording, or a folder of them; 1 where that is wrong",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document of the advice")
 
 
@@ -92,6 +97,7 @@ def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
 def _read(what: str, args: argparse.Namespace, _: CommandContext) -> int:
     command = own_python.command("synapsed.cli", "profile", what, args.name)
     command += ["--version", args.release] if args.release is not None else []
+    command += ["--against", args.against] if getattr(args, "against", None) is not None else []
     command += ["--json"] if args.json else []
     return _code(subprocess.run(command, env=dict(os.environ), check=False).returncode)
 

@@ -20,4 +20,5 @@ NAMES = (
     "session_server",
     "editors",
     "worktrees",
+    "bundles",
 )

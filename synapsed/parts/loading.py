@@ -15,6 +15,7 @@ from synapsed.model.released_names import CONFIG_FILES
 from synapsed.parts import outside
 from synapsed.parts.config import added_keys, config_with
 from synapsed.parts.list import NAMES
+from synapsed.profiles.library import StandIn
 
 LEFT_OUT: dict[str, str] = {}
 """Parts of other distributions whose faces cannot be loaded, with the reasons."""
@@ -68,6 +69,16 @@ def adapters() -> dict[str, Adapter]:
     found = dict(OWN)
     for face in (face for face in faces() if face.adapters_in):
         found |= importlib.import_module(face.adapters_in).ADAPTERS
+    return found
+
+
+def stand_ins(state: Path) -> dict[str, StandIn]:
+    """Returns the files that parts have in place of built-in profiles. Blocks."""
+    found: dict[str, StandIn] = {}
+    for face in (face for face in faces() if face.profiles_in):
+        found |= {
+            name: StandIn(*each) for name, each in importlib.import_module(face.profiles_in).stand_ins(state).items()
+        }
     return found
 
 

@@ -1,5 +1,8 @@
 """The profiles that there are: found by name in the user's directory and among the built-in ones; a user's file of the
-same name overrides the built-in key by key, and so does one that `extends` another."""
+same name overrides the built-in key by key, and so does one that `extends` another.
+
+A stand-in counts in place of the built-in profile of its name, as a whole: what it says was proved without that.
+"""
 
 import difflib
 import json
@@ -8,13 +11,15 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from synapsed import __version__
 from synapsed.config.toml_errors import describe_syntax, describe_validation, line_of, unreadable
 from synapsed.errors import ConfigError, UnknownProfile
 from synapsed.profiles.profile import Profile
+from synapsed.profiles.releases import key as order_of
 from synapsed.profiles.releases import within
 from synapsed.profiles.variants import Variant
 
@@ -30,6 +35,23 @@ _ITS_OWN = ("ports", "description")
 _OF_ONE_PROGRAM = ("verified", "unverified", "install", "version", "versions")
 """What it does not take either where its command is another one."""
 _OF_A_TERMINAL = frozenset({"composer", "ready", "busy", "answer"})
+NEWER = "the one that comes with this version of synapsed is newer"
+"""Why a stand-in does not count, as a rule."""
+
+
+class StandIn(NamedTuple):
+    """A file in place of a built-in profile, or a profile more. `since`: the version of synapsed that had it first."""
+
+    path: Path
+    since: str
+
+
+type StandIns = Callable[[], Mapping[str, StandIn]]
+"""Gives them as they are now, by their names."""
+
+
+def _none() -> Mapping[str, StandIn]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +69,37 @@ class _Written:
 
 
 class ProfileLibrary:
-    """The profiles of `directories`, the last one winning key by key. Read once; `reload` reads again."""
+    """The profiles of `directories`, the last one winning key by key, with `stand_ins` in place of those of the first
+    one. Read once; `reload` reads again."""
 
-    def __init__(self, directories: list[Path]) -> None:
+    def __init__(self, directories: list[Path], stand_ins: StandIns = _none) -> None:
         self._directories = directories
+        self._stand_ins = stand_ins
         self._profiles: dict[str, Profile] = {}
+        self.left_out: dict[str, str] = {}
+        """Stand-ins that do not count, and why."""
         self.reload()
 
     @classmethod
-    def standard(cls, user: Path) -> "ProfileLibrary":
+    def standard(cls, user: Path, stand_ins: StandIns = _none) -> "ProfileLibrary":
         """The built-in profiles, overridden by those in the directory `user`."""
-        return cls([_builtin(), user])
+        return cls([_builtin(), user], stand_ins)
 
     @classmethod
     def builtin(cls) -> "ProfileLibrary":
         """The built-in profiles as they are shipped."""
         return cls([_builtin()])
 
+    @classmethod
+    def builtin_with(cls, stand_ins: StandIns) -> "ProfileLibrary":
+        """The built-in profiles with what stands in for them, and nothing of the person's."""
+        return cls([_builtin()], stand_ins)
+
     @staticmethod
-    def one(user: Path, name: str) -> Profile:
+    def one(user: Path, name: str, stand_ins: StandIns = _none) -> Profile:
         """The profile `name` as `standard` has it, read by itself with those that it extends."""
+        if standing := stand_ins():
+            return ProfileLibrary.standard(user, lambda: standing).get(name)
 
         def find(name: str) -> _Written | None:
             found = None
@@ -81,25 +114,31 @@ class ProfileLibrary:
 
     def reload(self) -> None:
         """Read all files; ConfigError leaves the profiles as they were."""
-        written = self._read_all()
+        written, left_out = self._read_all()
         self._profiles = {
             name: _profile(each.path, each.text, _extended(each, written.get)) for name, each in written.items()
         }
+        self.left_out = left_out
 
-    def _read_all(self) -> dict[str, _Written]:
+    def _read_all(self) -> tuple[dict[str, _Written], dict[str, str]]:
+        """Returns what the files say, and which stand-ins do not count."""
         written: dict[str, _Written] = {}
-        for directory in self._directories:
-            for path in sorted(directory.glob("*.toml")) if directory.is_dir() else ():
-                written[path.stem] = _written(path, written.get(path.stem))
-        return written
+        left_out: dict[str, str] = {}
+        for number, directory in enumerate(self._directories):
+            written |= _in_directory(directory, written)
+            if number == 0:
+                standing, left_out = _standing_in(written, self._stand_ins())
+                written |= standing
+        return written, left_out
 
     def again(self) -> "ProfileLibrary":
         """What the files say now. Raises ConfigError."""
-        return ProfileLibrary(self._directories)
+        return ProfileLibrary(self._directories, self._stand_ins)
 
     def become(self, other: "ProfileLibrary") -> None:
         """Have the profiles of `other` from now on."""
         self._profiles = {name: other.get(name) for name in other.names()}
+        self.left_out = other.left_out
 
     def find(self, name: str) -> Profile | None:
         return self._profiles.get(name)
@@ -110,7 +149,7 @@ class ProfileLibrary:
     def check(self, path: Path) -> Profile:
         """The profile that `path` would make, over the one of the same name. Those that it extends are ours, or stand
         beside it. Raises ConfigError."""
-        known = self._read_all()
+        known, _ = self._read_all()
         checked = _written(path, known.get(path.stem))
 
         def find(name: str) -> _Written | None:
@@ -145,6 +184,54 @@ class ProfileLibrary:
 
 def _builtin() -> Path:
     return BUILTIN if BUILTIN.is_dir() else CHECKOUT
+
+
+def _in_directory(directory: Path, over: Mapping[str, _Written]) -> dict[str, _Written]:
+    """Returns what the files of a directory say, over what those before it said."""
+    paths = sorted(directory.glob("*.toml")) if directory.is_dir() else []
+    return {path.stem: _written(path, over.get(path.stem)) for path in paths}
+
+
+def _standing_in(
+    built_in: Mapping[str, _Written], given: Mapping[str, StandIn]
+) -> tuple[dict[str, _Written], dict[str, str]]:
+    """Returns the stand-ins that count, and why the others do not. One that this version cannot read is left out, and
+    so is one that extends it: a newer version of synapsed is no reason to have none."""
+    standing: dict[str, _Written] = {}
+    left_out: dict[str, str] = {}
+    for name, each in given.items():
+        try:
+            written = _written(each.path, None)
+        except ConfigError as error:
+            left_out[name] = error.message
+            continue
+        if name in built_in and _is_newer(built_in[name].data, written.data, each.since):
+            left_out[name] = NEWER
+        else:
+            standing[name] = written
+    for _ in range(len(standing)):
+        together = {**built_in, **standing}
+        faults: dict[str, str] = {}
+        for name, written in standing.items():
+            try:
+                _profile(written.path, written.text, _extended(written, together.get))
+            except ConfigError as error:
+                faults[name] = error.message
+        left_out |= faults
+        standing = {name: written for name, written in standing.items() if name not in faults}
+        if not faults:
+            break
+    return standing, left_out
+
+
+def _is_newer(built_in: Mapping[str, Any], other: Mapping[str, Any], since: str) -> bool:
+    """Returns whether the built-in profile is newer than `other`, which there is since that version of synapsed: by the
+    version of the program that each was measured on, and where that is the same (or not told), by synapsed's."""
+    ours, theirs = (order_of(str(data.get("verified", ""))) for data in (built_in, other))
+    if ours != theirs and ours is not None and theirs is not None:
+        return ours > theirs
+    made, here = order_of(since), order_of(__version__)
+    return made is None or here is None or here > made
 
 
 def _profile(path: Path, text: str, layers: Sequence[Mapping[str, Any]]) -> Profile:

@@ -3,8 +3,8 @@
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,12 @@ from typing import Any
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.terminal.look import Look
-from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.recorded import Cut, Player, RecordedLook, whole
 
-__all__ = ["CASES", "Case", "Cut", "Replay", "Seen", "at_random", "bytewise", "whole"]
+__all__ = ["CASES", "Case", "Cut", "RecordedLook", "Replay", "at_random", "bytewise", "whole"]
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parent / "recordings"
-
-PAUSES_S = (0.05, 0.16, 0.26, 0.41, 1.0, 3.1)
-"""When a screen that rests is looked at again: as the link does, whenever time alone may change the verdict."""
 
 FACTS: dict[str, type[ChannelFact]] = {
     "accepted": PromptAccepted,
@@ -32,13 +28,6 @@ FACTS: dict[str, type[ChannelFact]] = {
 }
 SERVER_EVENTS = {"session.idle": "ended", "session.error": "failed"}
 """What a session server's events mean here; that a turn began is told by the first `busy` after none was open."""
-
-type Cut = Callable[[bytes], Sequence[bytes]]
-"""How a chunk is cut further."""
-
-
-def whole(chunk: bytes) -> Sequence[bytes]:
-    return [chunk]
 
 
 def bytewise(chunk: bytes) -> Sequence[bytes]:
@@ -121,56 +110,9 @@ class Case:
 CASES = [Case(path) for path in sorted(HERE.glob("*-[0-9]*/*.json"))]
 
 
-@dataclass(frozen=True)
-class Seen:
-    """A look, when and at which offset; `mark` is the mark's place in the recording for a look at one."""
+class Replay(Player):
+    """Plays `case`. `told`: side channels speak too."""
 
-    at: float
-    look: Look
-    mark: int | None = None
-
-
-@dataclass
-class Replay:
-    """Plays `case`. `told`: side channels speak too. `cut`: how its chunks are cut; `looks`: between its chunks too."""
-
-    case: Case
-    cut: Cut = whole
-    told: bool = False
-    looks: bool = True
-    observer: TerminalObserver = field(init=False)
-
-    def __post_init__(self) -> None:
-        cols, rows = self.case.record["size"]
-        self.observer = TerminalObserver(self.case.profile(), cols=cols, rows=rows, offset=0)
-
-    def play(self) -> Iterator[Seen]:
-        """Every look, in order. `observer` may be replaced between two of them."""
-        record, raw = self.case.record, self.case.raw
-        steps: list[tuple[float, int, Any]] = [(at, 1, offset) for at, offset in record["chunks"]]
-        # At a mark the program had written what the recorder had read by then.
-        steps += [(at, 2, (n, offset)) for n, (at, offset, _) in enumerate(record["marks"])]
-        if self.told:
-            steps += [(at, 0, fact) for at, fact in self.case.facts()]
-        steps.sort(key=lambda step: step[:2])
-        ends = [step[0] for step in steps[1:]] + [steps[-1][0] + 1]
-        for (at, kind, what), end in zip(steps, ends, strict=True):
-            if kind == 0:
-                self.observer.turn.told(what)
-                continue
-            if kind == 1:
-                self._feed(raw, what, at)
-            else:
-                self._feed(raw, what[1], at)
-                yield Seen(at, self.observer.look(at), what[0])
-            if self.looks:
-                for when in (at, *(at + pause for pause in PAUSES_S if at + pause < end)):
-                    if not self.observer.mid_frame(when):
-                        yield Seen(when, self.observer.look(when))
-            elif at + PAUSES_S[0] < end:
-                yield Seen(at, self.observer.look(at))
-
-    def _feed(self, raw: bytes, end: int, at: float) -> None:
-        while (start := self.observer.offset) < end:
-            for piece in self.cut(raw[start:end]):
-                self.observer.feed(self.observer.offset, piece, at)
+    def __init__(self, case: Case, cut: Cut = whole, told: bool = False, looks: bool = True) -> None:
+        self.case = case
+        super().__init__(case.profile(), case.record, case.raw, case.facts() if told else (), cut, looks)

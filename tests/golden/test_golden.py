@@ -13,8 +13,9 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.recorded import believed
 from synapsed.terminal.turn_signs import said_of_turn
-from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
+from tests.golden.replay import CASES, Case, Cut, RecordedLook, Replay, at_random, bytewise
 from tests.support import readiness
 from tests.support.gated import chosen
 
@@ -29,27 +30,17 @@ NAME = attrgetter("name")
 SMALL = [case for case in CASES if len(case.raw) < 20_000]
 
 
-def found(seen: Seen, replay: Replay, *, receives: bool = True) -> dict[str, Any]:
+def found(seen: RecordedLook, replay: Replay, *, receives: bool = True) -> dict[str, Any]:
     """What is believed, in the words of an expectation."""
-    look, verdict = seen.look, seen.look.verdict
-    error, interrupted = said_of_turn(replay.case.profile(), look, "")
-    facts: dict[str, Any] = {"activity": verdict.activity.value, "composer": look.composer.state}
-    if receives and readiness.receives(look):
+    facts = believed(replay.profile, seen.look)
+    if receives and readiness.receives(seen.look):
         facts["receives"] = True
-    if (held := readiness.held(look)) is not None:
+    if (held := readiness.held(seen.look)) is not None:
         facts["held"] = held
-    if verdict.asked is not None:
-        prompt = verdict.asked.prompt
-        facts["prompt"] = {
-            "type": prompt.type,
-            "prompt": prompt.prompt,
-            "options": [[option.key, option.label] for option in prompt.options],
-            "default": prompt.default,
-        } | ({"own_words": True} if prompt.own_words else {})
-    return facts | ({"error": list(error)} if error else {}) | ({"interrupted": True} if interrupted else {})
+    return facts
 
 
-def check_mark(seen: Seen, replay: Replay, *, receives: bool = True) -> None:
+def check_mark(seen: RecordedLook, replay: Replay, *, receives: bool = True) -> None:
     assert seen.mark is not None
     expected = dict(replay.case.expected["marks"][seen.mark])
     label = expected.pop("mark")
@@ -106,7 +97,7 @@ def test_looking_seldom_changes_nothing_at_the_marks(case: Case) -> None:
             check_mark(seen, replay)
 
 
-def settled(seen: Seen, case: Case) -> bool:
+def settled(seen: RecordedLook, case: Case) -> bool:
     """Whether nothing was written for a while before the mark."""
     return seen.at - max((at for at, _ in case.record["chunks"] if at <= seen.at), default=0.0) > 0.5
 

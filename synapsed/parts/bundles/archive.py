@@ -1,0 +1,96 @@
+"""The files of a bundle as one archive, tar in gzip, and back. Pure.
+
+What is unpacked is never unpacked to a path that the archive names: a name is one of a few forms, or the archive is
+refused; so is anything that is no plain file. Sizes are bounded before anything is allocated.
+"""
+
+import io
+import re
+import tarfile
+import zlib
+from collections.abc import Mapping
+from typing import Final
+
+from synapsed.errors import InvalidRequest
+
+PACKED_MAX: Final = 32 << 20
+UNPACKED_MAX: Final = 128 << 20
+"""Bytes of a whole archive."""
+FILES_MAX: Final = 2000
+MANIFEST: Final = "manifest.json"
+_PIECE = 1 << 20
+
+_PROFILE = r"profiles/[a-z0-9][a-z0-9_-]{0,63}\.toml"
+_FOLDER = r"[a-z0-9][a-z0-9_-]{0,63}-[0-9][0-9a-z.+-]{0,63}"
+_RECORDING = rf"recordings/{_FOLDER}/[a-z0-9][a-z0-9_-]{{0,63}}(?:\.raw|\.json|\.expected\.json)"
+_NAME = re.compile(f"{re.escape(MANIFEST)}|{_PROFILE}|{_RECORDING}")
+
+SIZES: Final = ((".toml", 256 << 10), (".raw", 8 << 20), (".json", 4 << 20))
+"""Bytes of one file, by the end of its name."""
+
+
+def check_name(name: str, size: int) -> None:
+    """Raises InvalidRequest where there can be no such file in a bundle."""
+    if _NAME.fullmatch(name) is None:
+        raise InvalidRequest(f"no file of a bundle is called {name[:100]!r}")
+    limit = next(limit for end, limit in SIZES if name.endswith(end))
+    if size > limit:
+        raise InvalidRequest(f"{name} has {size} bytes; {limit} are allowed")
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """Returns the archive: of the same files always the same bytes. Raises InvalidRequest."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in sorted(files.items()):
+            check_name(name, len(content))
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    if len(out.getvalue()) > UNPACKED_MAX or len(files) > FILES_MAX:
+        raise InvalidRequest(f"a bundle has at most {FILES_MAX} files of {UNPACKED_MAX >> 20} MiB together")
+    deflate = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return deflate.compress(out.getvalue()) + deflate.flush()
+
+
+def unpack(packed: bytes) -> dict[str, bytes]:
+    """Raises InvalidRequest."""
+    try:
+        plain = io.BytesIO(_inflated(packed))
+        with tarfile.open(fileobj=plain, mode="r:") as archive:
+            return _files(archive)
+    except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
+        raise InvalidRequest(f"the archive cannot be read ({type(error).__name__})") from None
+
+
+def _files(archive: tarfile.TarFile) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for member in archive:
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.pax_headers:
+            raise InvalidRequest(f"{member.name[:100]!r} is no plain file")
+        check_name(member.name, member.size)
+        if member.name in files or len(files) >= FILES_MAX:
+            raise InvalidRequest(f"{member.name!r} is there twice, or the archive has more than {FILES_MAX} files")
+        opened = archive.extractfile(member)
+        content = opened.read(member.size) if opened is not None else b""
+        if len(content) != member.size:
+            raise InvalidRequest(f"{member.name!r} is cut off")
+        files[member.name] = content
+    return files
+
+
+def _inflated(packed: bytes) -> bytes:
+    if len(packed) > PACKED_MAX:
+        raise InvalidRequest(f"the archive has more than {PACKED_MAX >> 20} MiB")
+    inflate, found, rest = zlib.decompressobj(31), bytearray(), packed
+    while not inflate.eof:
+        piece = inflate.decompress(rest, _PIECE)
+        rest = inflate.unconsumed_tail
+        found += piece
+        if len(found) > UNPACKED_MAX:
+            raise InvalidRequest(f"the archive has more than {UNPACKED_MAX >> 20} MiB unpacked")
+        if not piece and not rest and not inflate.eof:
+            raise InvalidRequest("the archive is cut off")
+    if inflate.unused_data:
+        raise InvalidRequest("there is something behind the archive's end")
+    return bytes(found)

@@ -1,0 +1,92 @@
+"""`synapsed bundles WHAT`: reads a JSON request from stdin, has it done, writes the JSON answer to stdout."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from synapsed.errors import InvalidRequest
+
+
+class _Places(Protocol):
+    @property
+    def state(self) -> Path: ...
+
+
+type _Done = Callable[[dict[str, Any], _Places, Callable[[], Any]], dict[str, Any]]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what")
+
+
+def run(args: argparse.Namespace, paths: _Places, configuration: Callable[[], Any], _: object) -> None:
+    """Raises SynapsedError."""
+    doing: Mapping[str, _Done] = {
+        "key": _key,
+        "make": _make,
+        "look": _look,
+        "take": _take,
+        "roll-back": _roll_back,
+    }
+    if args.what not in doing:
+        raise InvalidRequest(f"{args.what!r} is nothing that is done with bundles")
+    body = json.loads(sys.stdin.read() or "{}")
+    sys.stdout.write(f"{json.dumps(doing[args.what](body, paths, configuration))}\n")
+
+
+def _key(body: dict[str, Any], *_: object) -> dict[str, Any]:
+    from synapsed.parts.bundles.keys import make_key
+
+    return {"file": body["file"], "key": make_key(Path(body["file"]))}
+
+
+def _make(body: dict[str, Any], paths: _Places, _: object) -> dict[str, Any]:
+    from synapsed.clock import SystemClock
+    from synapsed.parts.bundles.making import make
+
+    return make(
+        [Path(file) for file in body["files"]],
+        key=Path(body["key"]),
+        out=Path(body["out"]),
+        needs=body["needs"],
+        recordings=[Path(folder) for folder in body["recordings"]],
+        expected=[Path(folder) for folder in body["expected"]],
+        scratch=paths.state,
+        now=SystemClock().wall(),
+    )
+
+
+def _look(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]) -> dict[str, Any]:
+    from synapsed.clock import SystemClock
+    from synapsed.parts.bundles.shelf import Shelf
+    from synapsed.parts.bundles.taking import look
+
+    config = configuration()
+    return look(
+        body["from"],
+        Shelf(paths.state),
+        keys=config.profiles.keys,
+        outgoing=config.outgoing,
+        older=body["older"],
+        again=body["again"],
+        now=SystemClock().wall(),
+    )
+
+
+def _take(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]) -> dict[str, Any]:
+    from synapsed.parts.bundles.shelf import Shelf
+    from synapsed.parts.bundles.taking import take
+
+    keys = configuration().profiles.keys
+    shelf = Shelf(paths.state)
+    return take(body["digest"], shelf, instead_of=body["instead_of"], keys=keys, unproved=body["unproved"])
+
+
+def _roll_back(_: dict[str, Any], paths: _Places, __: object) -> dict[str, Any]:
+    from synapsed.parts.bundles.shelf import Shelf
+    from synapsed.parts.bundles.taking import roll_back
+
+    return roll_back(Shelf(paths.state))

@@ -1,0 +1,36 @@
+"""Bundles of profiles: a release of profiles apart from synapsed's, signed by somebody whom the person trusts.
+
+`keys` and `public_keys` sign and verify; `archive` *(pure)* packs and unpacks; `bundle` *(pure)* is what is signed.
+`shelf` keeps those that were taken, and says which counts; `stand_ins` gives its profiles to the daemon. `fetching`
+gets one from where it is; `making` and `taking` are what the verbs do (`bundle_verb` for the tool; `proving` has the
+profiles looked at). `trial` *(pure)* decides when one is rolled back, and `watching` does it.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from synapsed.config.config import ConfigKey, Section
+from synapsed.kernel import Face
+from synapsed.parts.bundles.public_keys import PublicKey
+
+
+def _is_key(value: str) -> str:
+    PublicKey.parse(value)
+    return value
+
+
+class ProfilesConfig(Section):
+    """`[profiles]`."""
+
+    keys: list[Annotated[str, AfterValidator(_is_key)]] = Field(default=[], max_length=50)
+    """Whose bundles of profiles may be taken: public keys, each with a name behind it."""
+
+
+FACE = Face(
+    name="bundles",
+    opens="synapsed.parts.bundles.watching",
+    sections={"profiles": ConfigKey(ProfilesConfig, ProfilesConfig())},
+    profiles_in="synapsed.parts.bundles.stand_ins",
+    findings_in="synapsed.parts.bundles.findings",
+)

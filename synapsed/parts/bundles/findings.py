@@ -1,0 +1,43 @@
+"""The findings of `doctor` about the bundle of profiles that counts: its age, its signer, what is wrong. Blocks."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from synapsed.parts.bundles.shelf import SHIPPED, Shelf
+
+type Finding = tuple[str, str, str, str]
+OK, NOTE, WRONG = "ok", "note", "wrong"
+
+WHAT = "bundle of profiles"
+OLD_DAYS = 90
+BACK = "synapsectl profiles update --rollback"
+
+
+def findings(config: Any, state: Path) -> Iterator[Finding]:
+    """Yields nothing where none was ever taken."""
+    shelf = Shelf(state)
+    counts = shelf.counts()
+    for digest, why in counts.set_aside.items():
+        yield WHAT, NOTE, f"{digest[:12]} was rolled back by itself: {why}", "tell its signer"
+    if counts.trial is not None:
+        yield WHAT, NOTE, f"{counts.trial.digest[:12]} is set aside to see whether {counts.trial.agent} comes up", ""
+    if counts.current == SHIPPED:
+        return
+    about = shelf.about(counts.current)
+    if about is None:
+        yield WHAT, WRONG, f"{shelf.place(counts.current)} is damaged: the shipped profiles count", BACK
+        return
+    now = datetime.now(UTC).timestamp()
+    days, came = (max(0, int((now - then) // 86_400)) for then in (about.made, about.came))
+    detail = (
+        f"made {days} days ago by {about.signer or about.key}, taken {came} days ago from {about.source}: "
+        f"{', '.join(about.profiles)}"
+    )
+    if about.key not in [key.partition(" ")[0] for key in config.profiles.keys]:
+        yield WHAT, WRONG, f"{detail}; its key is not in [profiles] keys any more", BACK
+    elif days > OLD_DAYS:
+        yield WHAT, NOTE, detail, "synapsectl profiles update --from URL, or --rollback"
+    else:
+        yield WHAT, OK, detail, ""

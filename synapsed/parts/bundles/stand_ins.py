@@ -1,0 +1,17 @@
+"""The profiles of the bundle that counts, for whoever reads profiles. Blocks; it never raises."""
+
+from pathlib import Path
+
+from synapsed.parts.bundles.shelf import SHIPPED, Shelf
+
+
+def stand_ins(state: Path) -> dict[str, tuple[Path, str]]:
+    """Returns the files in place of built-in profiles, each with the version of synapsed that the bundle was made
+    with."""
+    shelf = Shelf(state)
+    counts = shelf.counts()
+    about = shelf.about(counts.current) if counts.current != SHIPPED else None
+    if about is None:
+        return {}
+    files = {name: shelf.place(counts.current) / "profiles" / f"{name}.toml" for name in about.profiles}
+    return {name: (file, about.made_with) for name, file in files.items() if file.is_file()}

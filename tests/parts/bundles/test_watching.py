@@ -1,0 +1,227 @@
+"""A bundle whose profile an agent does not come up with is rolled back by itself, where the agent does without it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from synapsed.errors import LaunchError
+from synapsed.model.agent import ProcessState
+from synapsed.model.events import AgentAlert, AttentionChanged
+from synapsed.parts.bundles import trial
+from synapsed.parts.bundles.bundle import open_bundle
+from synapsed.parts.bundles.shelf import SHIPPED, Shelf
+from synapsed.parts.bundles.stand_ins import stand_ins
+from synapsed.parts.bundles.taking import take
+from synapsed.parts.bundles.watching import LOOK_S, ROLLED_BACK, BundleWatch
+from synapsed.parts.loading import config_model
+from synapsed.profiles.library import ProfileLibrary, StandIn
+from tests.fakes.clock import until
+from tests.parts.bundles.made import Signer
+from tests.support.kernels import kernel_of
+from tests.support.world import PROFILE, World
+
+NEW = PROFILE.replace('command = "sh"', 'command = "env"\nverified = "2.0"')
+
+
+class Shelved(World):
+    """A home whose profiles a bundle may stand in for, with the part."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.shelf = Shelf(self.paths.state)
+        self.signer = Signer(root)
+        self.library = ProfileLibrary([root / "profiles"], self._stand_ins)
+        self.alerts: list[str] = []
+        self.watches: list[BundleWatch] = []
+
+    def _stand_ins(self) -> dict[str, StandIn]:
+        return {name: StandIn(*each) for name, each in stand_ins(self.paths.state).items()}
+
+    async def begin(self) -> BundleWatch:
+        await self.daemon()
+        kernel = kernel_of(
+            control=self.manager,
+            store=self.store,
+            clock=self.clock,
+            timers=self.clock,
+            config=config_model()(),
+            paths=self.paths,
+            alerts=self.alerts,
+        )
+        watch = BundleWatch(kernel)
+        await watch.restore()
+        await watch.look()
+        watch.start()
+        watch.go_on()
+        self.watches.append(watch)
+        return watch
+
+    async def end(self) -> None:
+        for watch in self.watches:
+            await watch.end()
+        await self.close()
+
+    def take(self, text: str = NEW) -> str:
+        content = self.signer.bundle({"profiles/fake.toml": text})
+        bundle = open_bundle(content, self.signer.trusted)
+        self.shelf.put(bundle, content, source="a test", now=self.clock.wall())
+        current = self.shelf.counts().current
+        take(bundle.digest, self.shelf, instead_of=current, keys=self.signer.trusted, unproved=["fake"])
+        return bundle.digest
+
+    async def took(self, text: str = NEW) -> str:
+        """A bundle is taken, and the daemon has read it."""
+        digest = self.take(text)
+        await self.manager.reload()
+        await self.watches[-1].look()
+        return digest
+
+    @property
+    def command(self) -> str:
+        """The program that agents of the profile are started with now."""
+        return self.manager._library.get("fake").command
+
+    async def commands_are(self, command: str) -> None:
+        await until(lambda: self.command == command, f"{command} counts")
+
+    async def runs_again(self, agent: str) -> None:
+        """It was launched a second time."""
+        await until(lambda: len(self.factory.launched) > 1, "another launch")
+        await self.agent_is(agent, ProcessState.RUNNING)
+
+    async def comes_up(self, agent: str) -> None:
+        """And the trial looks."""
+        self.link.ready()
+        await until(lambda: self.manager.directory.view(agent).activity == "ready")
+        self.clock.advance(LOOK_S)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[Shelved]:
+    world = Shelved(tmp_path)
+    yield world
+    await world.end()
+
+
+async def test_a_profile_that_does_not_come_up_is_rolled_back_and_told(world: Shelved) -> None:
+    await world.begin()
+    digest = await world.took()
+    view = await world.start(ready=False)
+    assert world.factory.profiles[-1].command == "env"
+    world.link.die(1)
+    await world.commands_are("sh")
+    await world.runs_again(view.id)
+    await until(lambda: world.factory.profiles[-1].command == "sh", "it is started without the bundle")
+    await world.comes_up(view.id)
+    await until(lambda: world.told(AgentAlert), "it is told")
+    counts = world.shelf.counts()
+    assert (counts.current, counts.trial) == (SHIPPED, None)
+    assert list(counts.set_aside) == [digest]
+    (alert,) = world.told(AgentAlert)
+    assert alert.code == ROLLED_BACK
+    assert alert.details == {"state": "happened", "bundle": digest, "profile": "fake"}
+    assert [item.kind for item in world.told(AttentionChanged) if item.code == ROLLED_BACK] == ["alert"]
+    assert world.alerts == [alert.message]
+    await world.took(NEW + "\n[busy]\nscreen = ['x']\n")
+    assert world.alerts == [], "a person has other profiles count"
+
+
+async def test_one_that_cannot_be_launched_is_rolled_back_too(world: Shelved) -> None:
+    await world.begin()
+    view = await world.start()
+    await world.took()
+    world.factory.refuse = LaunchError("no")
+    with pytest.raises(LaunchError):
+        await world.manager.restart(view.id)
+    world.factory.refuse = None
+    await world.commands_are("sh")
+    await until(lambda: world.factory.profiles[-1].command == "sh")
+    await world.comes_up(view.id)
+    await until(lambda: world.told(AgentAlert, lambda alert: alert.code) == [ROLLED_BACK])
+
+
+async def test_one_of_which_nothing_is_read_is_rolled_back(world: Shelved) -> None:
+    await world.begin()
+    await world.took()
+    view = await world.start(ready=False)
+    await until(lambda: world.watches[-1]._suspicion.launched)
+    world.clock.advance(trial.UP_S)
+    await world.commands_are("sh")
+    await world.runs_again(view.id)
+    await world.comes_up(view.id)
+    await until(lambda: world.told(AgentAlert))
+    assert world.shelf.counts().current == SHIPPED
+
+
+async def test_a_program_that_fails_either_way_is_not_the_bundles_fault(world: Shelved) -> None:
+    await world.begin()
+    digest = await world.took()
+    view = await world.start(ready=False)
+    world.link.die(1)
+    await world.commands_are("sh")
+    await world.runs_again(view.id)
+    world.link.die(1)
+    await until(lambda: world.manager.directory.view(view.id).state in trial.GONE)
+    world.factory.refuse = LaunchError("no")
+    trying = next(iter(world.watches[-1]._work))
+    world.clock.advance(trial.TRIAL_S)
+    await until(lambda: trying.done() or world.clock.advance(LOOK_S))
+    await world.commands_are("env")
+    await until(lambda: world.shelf.counts().current == digest)
+    counts = world.shelf.counts()
+    assert (counts.unproved, counts.set_aside, counts.trial) == ([], {}, None)
+    assert world.told(AgentAlert, lambda alert: alert.code) == []
+
+
+async def test_a_profile_that_came_up_once_is_not_suspected_later(world: Shelved) -> None:
+    await world.begin()
+    digest = await world.took()
+    view = await world.start()
+    await until(lambda: world.shelf.counts().unproved == [], "it is proved")
+    world.link.die(1)
+    await until(lambda: world.manager.directory.view(view.id).state in trial.GONE)
+    world.clock.advance(1.0)
+    await world.runs_again(view.id)
+    assert world.shelf.counts().current == digest
+    assert world.command == "env"
+
+
+async def test_an_agent_that_a_person_stops_is_no_reason(world: Shelved) -> None:
+    await world.begin()
+    digest = await world.took()
+    view = await world.start(ready=False)
+    await world.manager.stop(view.id)
+    world.clock.advance(trial.UP_S)
+    await world.watches[-1].reached(world.store.events.last_id)
+    assert world.shelf.counts().current == digest
+
+
+async def test_a_daemon_that_is_killed_in_a_trial_goes_on_with_it(world: Shelved) -> None:
+    await world.begin()
+    digest = await world.took()
+    view = await world.start(ready=False)
+    world.link.die(1)
+    await world.commands_are("sh")
+    await world.runs_again(view.id)
+    await world.end()  # as a kill: nothing is concluded
+    assert world.shelf.counts().trial is not None
+    world.library.reload()
+    await world.begin()
+    await world.comes_up(view.id)
+    await until(lambda: world.told(AgentAlert))
+    assert list(world.shelf.counts().set_aside) == [digest]
+
+
+async def test_a_person_who_goes_back_in_a_trial_ends_it(world: Shelved) -> None:
+    await world.begin()
+    await world.took()
+    view = await world.start(ready=False)
+    world.link.die(1)
+    await world.commands_are("sh")
+    await world.runs_again(view.id)
+    world.shelf.change(lambda counts: counts.model_copy(update={"trial": None, "unproved": []}))
+    await world.comes_up(view.id)
+    await until(lambda: not len(world.watches[-1]._work))
+    assert world.told(AgentAlert) == []
+    assert world.shelf.counts().set_aside == {}
