@@ -87,7 +87,13 @@ async def receiving(home: FleetHome, urls: Sequence[str] = ()) -> AsyncIterator[
 
 
 async def met(sender: Fleet, address: str) -> None:
-    await comes(lambda: sender.carrier.find(address) is not None, f"{address} is known")
+    def is_known() -> bool:
+        try:
+            return sender.carrier.find(address) is not None
+        except NotKnownYet:
+            return False
+
+    await comes(is_known, f"{address} is known")
 
 
 async def comes(look: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
