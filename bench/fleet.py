@@ -19,7 +19,7 @@ import aiohttp
 from bench.figures import SMOKE, environment, listening, milliseconds, percentile, pss, report, sized
 from bench.fleetpeer import HTTP, Peer, commit, member, quiet
 from synapsed.clock import SystemClock
-from synapsed.errors import ProgramNotFound
+from synapsed.errors import NotKnownYet, ProgramNotFound
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message
 from synapsed.store.store import SqliteStore
