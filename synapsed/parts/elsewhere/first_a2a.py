@@ -159,7 +159,7 @@ class FirstRemote:
     async def _events(
         self, method: str, params: dict[str, Any], headers: dict[str, str]
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """What a stream tells of the task; where one task is the whole answer, that."""
+        """Yields the news of the task in a stream, or the task if it is the whole answer."""
         limits, parser = httpx.Timeout(SILENCE_S, connect=CONNECT_S), SseParser()
         body, accept = self._request(method, params), {**headers, "Accept": EVENT_STREAM}
         try:

@@ -1,8 +1,8 @@
-"""What an agent that speaks as synapse-a2a does says, and is told: its JSON ↔ ours. Pure.
+"""The JSON of agents that speak as synapse-a2a does, from and to our models. Pure.
 
-Two forms of everything are read: that of the seed documents (S1, S2, S15), and that of synapse-a2a as it is
-(`{"type", "data": {"content"}}` for an artifact, `metadata.permission` for a question, `data: {"type": "done", …}` for
-the end of a stream). Nothing in there is believed to have its type.
+Two forms of everything are read: that of the seed documents (S1, S2, S15), and that of synapse-a2a as it is (`{"type",
+"data": {"content"}}` for an artifact, `metadata.permission` for a question, `data: {"type": "done", …}` for the end of
+a stream). Every value is checked for its type.
 """
 
 import hashlib
