@@ -60,7 +60,6 @@ LEFT = {
     "synapsed/agents": 134,
     "synapsed/parts/a2a": 48,
     "synapsed/parts/app_server": 17,
-    "synapsed/parts/attention": 57,
     "synapsed/parts/session_server": 8,
     "synapsed/pipes": 33,
     "synapsed/profiles": 113,
