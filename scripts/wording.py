@@ -58,7 +58,6 @@ FIRST = frozenset(
 LEFT = {
     "packages/synapsed-fleet": 233,
     "synapsed/agents": 134,
-    "synapsed/parts/a2a": 48,
     "synapsed/parts/app_server": 17,
     "synapsed/parts/session_server": 8,
     "synapsed/pipes": 33,
