@@ -3,7 +3,8 @@ it. Pure, and without the SDK.
 
 It is a visiting card: who this is and how to talk to it, never its instructions.
 
-It also makes the documents of the host about all its agents: its own card, and the catalogs by which they are found. Pure, without the SDK.
+It also makes the documents of the host about all its agents: its own card, and the catalogs by which they are found.
+Pure, without the SDK.
 
 The card is of A2A's form, so that any client can read it: one interface for each agent, all at one URL, told apart by
 `tenant`, which the SDK's clients send along; and one skill for each. docs/adr/0009 says why these catalogs.
