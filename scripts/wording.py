@@ -56,7 +56,6 @@ FIRST = frozenset(
 """First words that no docstring may have."""
 
 LEFT = {
-    "packages/synapsed-fleet": 233,
     "synapsed/agents": 134,
     "synapsed/parts/app_server": 17,
     "synapsed/parts/session_server": 8,
