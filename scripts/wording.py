@@ -56,12 +56,8 @@ FIRST = frozenset(
 """First words that no docstring may have."""
 
 LEFT = {
-    "packages/synapsed-fleet": 233,
     "synapsed/agents": 134,
-    "synapsed/parts/a2a": 48,
     "synapsed/parts/app_server": 17,
-    "synapsed/parts/attention": 57,
-    "synapsed/parts/elsewhere": 90,
     "synapsed/parts/session_server": 8,
     "synapsed/pipes": 33,
     "synapsed/profiles": 113,
