@@ -1,5 +1,6 @@
 """Alerts: what is wrong with an agent and stands until it is mended, told once when it begins and once when it ends;
-among it messages that wait behind what stands in its program's composer, and a program that does not come up. Pure.
+among it messages that wait behind what stands in its program's composer, a program that does not come up, and one whose
+rules nobody keeps. Pure.
 
 Who waits for a message is told what it waits for; but perhaps nobody does. The person who began to write may have gone,
 or it is what a daemon that was killed could not take back.
@@ -95,3 +96,28 @@ class SlowStart:
             "it comes, and not ended; attach shows what it does, 'synapsectl restart' starts it again"
         )
         return LinkAlert(NOT_STARTED, message, "begins")
+
+
+NOT_ENFORCED = "NOT_ENFORCED"
+
+
+class UnkeptRules:
+    """Tells of one agent whose program was started when its rules were kept, and runs on with a daemon in which nobody
+    keeps them."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+
+    def look(self, why: str | None) -> LinkAlert | None:
+        """Returns what is to be told of a program that runs and whose rules nobody keeps, which `why` says; None of any
+        other."""
+        if why == self._told:
+            return None
+        self._told = why
+        if why is None:
+            return LinkAlert(NOT_ENFORCED, "it has no such rules any more, or its program is gone", "over")
+        message = (
+            f"{why}; each call that its program asks about is refused: mend that and restart the daemon, or run "
+            "'synapsectl restart' with --without-approval"
+        )
+        return LinkAlert(NOT_ENFORCED, message, "begins")

@@ -231,6 +231,19 @@ class DecisionSpec(_Section):
     """What the error of a call has that `deny` refused. A turn that ends over one was not stopped by a person: with
     that call the program refuses whatever else it asks about at that moment, and stops there."""
 
+    def answer(self, verdict: str, reason: str) -> dict[str, Any] | None:
+        """Returns "allow" or "deny" in the program's own words; None where it has none for it, or for any other."""
+        template = {"allow": self.allow, "deny": self.deny}.get(verdict)
+        return {key: _filled(value, reason) for key, value in template.items()} if template else None
+
+
+def _filled(value: Any, reason: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("{reason}", reason)
+    if isinstance(value, dict):
+        return {key: _filled(item, reason) for key, item in value.items()}
+    return [_filled(item, reason) for item in value] if isinstance(value, list) else value
+
 
 ACP_REQUEST = "session/request_permission"
 """By which a program that speaks ACP asks."""
