@@ -6,6 +6,7 @@ one commit with the events that tell of them: even after a kill nothing is opene
 closed. Agents of the user's other hosts are not included: their questions stand in the inbox of their host.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Final
@@ -39,6 +40,8 @@ class AskedElsewhere(BaseModel):
     told: AttentionChanged
     since: str
     """RFC 3339, UTC."""
+    said: str = ""
+    """A digest of the prompt; empty where an older daemon told of it."""
 
 
 Open = Mapping[str, AskedElsewhere]
@@ -58,7 +61,7 @@ def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:
             return _closed(event.task_id, known, origin)
         case TaskStatusChanged(state=state, prompt=Prompt() as prompt) if state in INTERRUPTED_STATES:
             if asked is not None and asked.told.prompt_id == prompt.prompt_id:
-                return None
+                return _more(event.task_id, known, asked, prompt)
             over, rest = _closed(event.task_id, known, None)
             begun = opened(event.agent_id, event.context_id, prompt, mark=str(event.id), since=iso(event.at))
             return [*over, *events_of(event.task_id, begun, prompt)], {**rest, event.task_id: begun}
@@ -77,7 +80,19 @@ def opened(agent_id: str, context_id: str | None, prompt: Prompt, *, mark: str, 
         question=prompt.prompt[:QUESTION_MAX],
         prompt_id=prompt.prompt_id,
     )
-    return AskedElsewhere(agent_id=agent_id, context_id=context_id, told=told, since=since)
+    return AskedElsewhere(agent_id=agent_id, context_id=context_id, told=told, since=since, said=_digest(prompt))
+
+
+def _more(task_id: str, known: Open, asked: AskedElsewhere, prompt: Prompt) -> tuple[list[NewEvent], Open] | None:
+    """The prompt that stands, where more is known of it now: its command, or its edit."""
+    if (said := _digest(prompt)) == asked.said:
+        return None
+    event = NewEvent(asked.agent_id, InputRequired(prompt=prompt), task_id, asked.context_id)
+    return [event], {**known, task_id: asked.model_copy(update={"said": said})}
+
+
+def _digest(prompt: Prompt) -> str:
+    return hashlib.sha256(prompt.model_dump_json().encode()).hexdigest()[:16]
 
 
 def events_of(task_id: str, begun: AskedElsewhere, prompt: Prompt) -> list[NewEvent]:
