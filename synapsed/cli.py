@@ -289,7 +289,7 @@ def _check_profile(args: argparse.Namespace) -> int:
         read = {"recordings": [asdict(proof) for proof in proofs]} if args.against is not None else {}
         print(json.dumps({"file": args.name, "advice": told, **read}))
         return EXIT_FAILED if differences else EXIT_OK
-    for mark in (f"{proof.name}: {json.dumps(mark, ensure_ascii=False)}" for proof in proofs for mark in proof.marks):
+    for mark in (f"{proof.name}: {json.dumps(mark)}" for proof in proofs for mark in proof.marks):
         print(mark)
     for line in (*told, *differences):
         print(f"{args.name}: {line}", file=sys.stderr)

@@ -47,7 +47,7 @@ def prove_folder(folder: Path, since: str, *, user: Path, now: StandIns, recorde
     own = ProfileLibrary.standard(user, lambda: files)
     found = Proved(gone=sorted({*before.names()} - {*after.names()}))
     for name in after.names():
-        if name in files or before.find(name) != after.get(name):
+        if name in files or changes(before.find(name), after.get(name)):
             found.profiles[name] = {"inside": name in files, **_of_one(name, before, after, own)}
     if recorded:
         _prove_recordings(folder, {name: after.get(name) for name in files if name not in after.left_out}, found)

@@ -59,7 +59,7 @@ def unpack(packed: bytes) -> dict[str, bytes]:
         plain = io.BytesIO(_inflated(packed))
         with tarfile.open(fileobj=plain, mode="r:") as archive:
             return _files(archive)
-    except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidRequest(f"the archive cannot be read ({type(error).__name__})") from None
 
 

@@ -86,7 +86,7 @@ def _fetched(source: str, outgoing: OutgoingConfig) -> bytes:
             if answer.status_code != httpx.codes.OK:
                 raise Unreachable(f"{where} answered {answer.status_code}")
             return _body(answer, where, until)
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise Unreachable(f"{where} cannot be fetched ({type(error).__name__})") from None
 
 

@@ -8,7 +8,13 @@ from synapsed.parts.bundles.shelf import SHIPPED, Shelf
 def stand_ins(state: Path) -> dict[str, tuple[Path, str]]:
     """Returns the files in place of built-in profiles, each with the version of synapsed that the bundle was made
     with."""
-    shelf = Shelf(state)
+    try:
+        return _standing(Shelf(state))
+    except (OSError, ValueError):  # a damaged shelf: the shipped profiles count
+        return {}
+
+
+def _standing(shelf: Shelf) -> dict[str, tuple[Path, str]]:
     counts = shelf.counts()
     about = shelf.about(counts.current) if counts.current != SHIPPED else None
     if about is None:

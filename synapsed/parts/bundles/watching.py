@@ -1,32 +1,26 @@
-"""Rolls a bundle of profiles back by itself: does the I/O around `trial`.
+"""Tells a person that an agent does not come up with the bundle that counts: does the I/O around `trial`.
 
-Which bundle counts is in a file (`shelf`), and so is a trial: a daemon that is killed in the middle of one goes on with
-it when it begins again.
+It changes nothing of what counts, and restarts nothing: going back is for the person.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-import structlog
-
-from synapsed.aio import TaskSet, pause
+from synapsed.aio import TaskSet
 from synapsed.errors import SynapsedError
 from synapsed.interfaces import EventFilter, NewEvent
 from synapsed.kernel import Kernel, Running
 from synapsed.model.events import ActivityChanged, AgentAlert, AttentionChanged, Event, StateChanged
 from synapsed.parts.bundles import trial
-from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf, Trial
+from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf
 from synapsed.store.follower import Changes, Follower
 
-ROLLED_BACK = "PROFILES_ROLLED_BACK"
+NOT_UP = "BUNDLE_NOT_UP"
 """Code of the alert."""
-LOOK_S = 0.5
-"""Seconds between two looks at an agent in a trial."""
-
-log = structlog.stdlib.get_logger("synapsed.bundles")
+DOUBTS = 2
+"""So many launches of one profile have to fail."""
 
 
 class BundleWatch(Follower):
@@ -42,6 +36,8 @@ class BundleWatch(Follower):
         self._counts = Counts()
         self._suspicion = trial.Suspicion()
         self._work = TaskSet()
+        self._doubts: dict[str, int] = {}
+        """Launches that failed, by their profiles, of the bundle that counts."""
         self._alerted = ""
         """The alert that stands until a person has other profiles count."""
 
@@ -52,11 +48,6 @@ class BundleWatch(Follower):
     def look_soon(self) -> None:
         self._work.spawn(self.look(), name="bundles: what counts")
 
-    def go_on(self) -> None:
-        """Goes on with a trial that another daemon has begun."""
-        if (open_trial := self._counts.trial) is not None:
-            self._work.spawn(self._conclude(open_trial), name="bundles: trial")
-
     async def end(self) -> None:
         await self.close()
         await self._work.cancel()
@@ -64,11 +55,12 @@ class BundleWatch(Follower):
     def _become(self, counts: Counts) -> None:
         if counts.current != self._counts.current:
             self._suspicion.launched.clear()
+            self._doubts.clear()
             if self._alerted:
                 self._kernel.settle(self._alerted)
                 self._alerted = ""
         self._counts = counts
-        self._suspicion.unproved = frozenset(() if counts.trial is not None else counts.unproved)
+        self._suspicion.unproved = frozenset(counts.unproved)
 
     # --- what happens ---
 
@@ -103,70 +95,27 @@ class BundleWatch(Follower):
     async def _change(self, decide: "partial[Counts | None]") -> Counts:
         return await asyncio.to_thread(self._shelf.change, decide)
 
-    # --- a trial ---
+    # --- what is told ---
 
     def _doubt(self, agent: str, profile: str, why: str) -> None:
-        if self._counts.current == SHIPPED:
-            return
-        about = Trial(digest=self._counts.current, agent=agent, profile=profile, why=why)
-        self._work.spawn(self._try_without(about), name="bundles: trial")
+        self._doubts[profile] = self._doubts.get(profile, 0) + 1
+        if self._counts.current != SHIPPED and self._doubts[profile] == DOUBTS:
+            self._work.spawn(self._tell(self._counts.current, agent, profile, why), name="bundles: tell")
 
-    async def _try_without(self, about: Trial) -> None:
-        counts = await self._change(partial(trial.begun, trial=about))
-        self._become(counts)
-        if counts.trial != about:
-            return
-        log.warning("an agent does not come up: its profile's bundle is set aside", agent=about.agent, why=about.why)
-        await self._reload(about.agent)
-        await self._conclude(about)
-
-    async def _reload(self, agent: str) -> None:
-        """Has the agent as its profile is now: started again where it does not live, or was launched otherwise."""
-        try:
-            changes = await self._kernel.control.processes.reload()
-            view = self._kernel.control.directory.view(agent)
-            restarts = any(change.agent == view.name and change.action == "restart" for change in changes)
-            if restarts or view.state in trial.GONE:
-                await self._kernel.control.processes.restart(agent)
-        except SynapsedError as error:
-            log.warning("the profiles cannot be changed for a trial", agent=agent, why=error.message)
-
-    async def _conclude(self, about: Trial) -> None:
-        came_up = await self._comes_up(about.agent)
-        counts = await self._change(partial(trial.ended, trial=about, came_up=came_up))
-        self._become(counts)
-        if about.digest not in (counts.current, *counts.set_aside):
-            return  # a person has gone back meanwhile
-        if came_up:
-            await self._tell(about)
-        elif counts.current == about.digest:
-            log.info("the agent does not come up without the bundle either", agent=about.agent)
-            await self._reload(about.agent)
-
-    async def _comes_up(self, agent: str) -> bool:
-        until = self._kernel.clock.monotonic() + trial.TRIAL_S
-        while self._kernel.clock.monotonic() < until:
-            with contextlib.suppress(SynapsedError):
-                view = self._kernel.control.directory.view(agent)
-                if view.state == "running" and view.activity in trial.UP:
-                    return True
-            await pause(self._kernel.timers, LOOK_S)
-        return False
-
-    async def _tell(self, about: Trial) -> None:
+    async def _tell(self, digest: str, agent: str, profile: str, why: str) -> None:
         message = (
-            f"the bundle of profiles {about.digest[:12]} was rolled back: with its profile {about.profile} this agent "
-            f"did not come up ({about.why}), and without it it did. 'synapsectl doctor' says which profiles count"
+            f"this agent does not come up with its profile {profile} of the bundle of profiles {digest[:12]} ({why}); "
+            "it may have other reasons. 'synapsectl profiles update --rollback' goes back"
         )
-        details = {"state": "happened", "bundle": about.digest, "profile": about.profile}
-        item = f"{about.agent}:bundle-{about.digest[:12]}"
-        told = AttentionChanged(id=item, state="opened", kind="alert", question=message, code=ROLLED_BACK)
+        details = {"state": "happened", "bundle": digest, "profile": profile}
+        item = f"{agent}:bundle-{digest[:12]}"
+        told = AttentionChanged(id=item, state="opened", kind="alert", question=message, code=NOT_UP)
         self._kernel.alert(message)
         self._alerted = message
         await self._kernel.store.commit(
             events=[
-                NewEvent(about.agent, AgentAlert(code=ROLLED_BACK, message=message, details=details)),
-                NewEvent(about.agent, told),
+                NewEvent(agent, AgentAlert(code=NOT_UP, message=message, details=details)),
+                NewEvent(agent, told),
             ]
         )
 
@@ -177,7 +126,6 @@ class BundleWatching(Running):
 
     def started(self) -> None:
         self._watch.start()
-        self._watch.go_on()
 
     def reconfigured(self) -> None:
         self._watch.look_soon()

@@ -142,28 +142,22 @@ def test_a_persons_own_profile_wins(daemon: Daemon, signer: Signer) -> None:
 # --- a program that does not come up ---------------------------------------------------------------------------------
 
 
-def test_a_bundle_whose_program_fails_is_rolled_back_by_itself(daemon: Daemon, signer: Signer) -> None:
+def test_a_bundle_whose_program_fails_is_told_and_gone_back_from(daemon: Daemon, signer: Signer) -> None:
     daemon.start()
     assert daemon.ctl("start", "dummy").code == 0
     daemon.ready()
     bundle = bundled(daemon, signer, ENDS)
     assert daemon.ctl("profiles", "update", "--from", str(bundle), "--accept-commands").code == 0
     taken = counting(daemon)
-    assert taken != SHIPPED
-    eventually(lambda: Shelf(daemon.home / "state").counts().set_aside or None, "it is rolled back")
-    assert counting(daemon) == SHIPPED
+    told = eventually(lambda: daemon.get("/control/status").json["alerts"] or None, "it is told")
+    assert "--rollback" in json.dumps(told)
+    assert "BUNDLE_NOT_UP" in daemon.ctl("events", "dummy", "--after", "0", "--json").out
+    assert counting(daemon) == taken
+    assert daemon.ctl("profiles", "update", "--rollback").code == 0
+    assert daemon.ctl("restart", "dummy").code == 0
     daemon.ready()
     task = daemon.ctl("send", "dummy", "--wait", "echo it works again")
     assert (task.code, task.out.strip()) == (0, "it works again")
-    told = eventually(lambda: daemon.get("/control/status").json["alerts"] or None, "it is told")
-    assert "was rolled back" in json.dumps(told)
-    assert "PROFILES_ROLLED_BACK" in daemon.ctl("events", "dummy", "--after", "0", "--json").out
-    inbox = eventually(lambda: daemon.ctl("inbox", "--json").json or None, "it is in the inbox")
-    assert "was rolled back" in json.dumps(inbox)
-    again = daemon.ctl("profiles", "update", "--from", str(bundle), "--accept-commands")
-    assert (again.code, "--again" in again.err) == (6, True)
-    checks = [row for row in daemon.ctl("doctor", "--json").json["checks"] if row["check"] == "bundle of profiles"]
-    assert [row["status"] for row in checks] == ["note"]
 
 
 def test_agents_go_on_where_a_daemon_finds_a_bundle(daemon: Daemon, signer: Signer) -> None:

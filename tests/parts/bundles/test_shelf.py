@@ -179,6 +179,12 @@ def test_a_damaged_file_is_as_none(text: str, shelf: Shelf, tmp_path: Path) -> N
     assert stand_ins(tmp_path / "state") == {}
 
 
+def test_a_damaged_name_of_what_counts_is_as_none(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.folder.mkdir(parents=True)
+    (shelf.folder / "counts.json").write_text(Counts(current="a\0b").model_dump_json())
+    assert stand_ins(tmp_path / "state") == {}
+
+
 def test_where_nothing_can_be_written_it_is_said(shelf: Shelf, signer: Signer, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     with pytest.raises(StoreError, match="cannot be written"):

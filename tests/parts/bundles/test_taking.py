@@ -220,6 +220,12 @@ def test_other_addresses_are_refused_before_anything_is_asked(source: str, taker
     assert "secret" not in error.value.message
 
 
+@pytest.mark.parametrize("source", ["https://exa\x7fmple.org/x", "https://☃..org/", "http://127.0.0.1:1/x?t=\x01S"])
+def test_an_address_that_is_none_is_refused(source: str, taker: Taker) -> None:
+    with pytest.raises((InvalidRequest, Unreachable)):
+        taker.look(source)
+
+
 def test_a_file_has_to_be_one(taker: Taker) -> None:
     for place in (taker.root / "nothing", taker.root):
         with pytest.raises(InvalidRequest, match="cannot be read"):

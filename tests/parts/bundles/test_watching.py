@@ -1,19 +1,18 @@
-"""A bundle whose profile an agent does not come up with is rolled back by itself, where the agent does without it."""
+"""A person is told of a bundle whose profile an agent does not come up with; nothing is changed by itself."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from synapsed.errors import LaunchError
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert, AttentionChanged
 from synapsed.parts.bundles import trial
 from synapsed.parts.bundles.bundle import open_bundle
-from synapsed.parts.bundles.shelf import SHIPPED, Shelf
+from synapsed.parts.bundles.shelf import Shelf
 from synapsed.parts.bundles.stand_ins import stand_ins
 from synapsed.parts.bundles.taking import take
-from synapsed.parts.bundles.watching import LOOK_S, ROLLED_BACK, BundleWatch
+from synapsed.parts.bundles.watching import NOT_UP, BundleWatch
 from synapsed.parts.loading import config_model
 from synapsed.profiles.library import ProfileLibrary, StandIn
 from tests.fakes.clock import until
@@ -53,7 +52,6 @@ class Shelved(World):
         await watch.restore()
         await watch.look()
         watch.start()
-        watch.go_on()
         self.watches.append(watch)
         return watch
 
@@ -82,19 +80,10 @@ class Shelved(World):
         """The program that agents of the profile are started with now."""
         return self.manager._library.get("fake").command
 
-    async def commands_are(self, command: str) -> None:
-        await until(lambda: self.command == command, f"{command} counts")
-
     async def runs_again(self, agent: str) -> None:
         """It was launched a second time."""
         await until(lambda: len(self.factory.launched) > 1, "another launch")
         await self.agent_is(agent, ProcessState.RUNNING)
-
-    async def comes_up(self, agent: str) -> None:
-        """And the trial looks."""
-        self.link.ready()
-        await until(lambda: self.manager.directory.view(agent).activity == "ready")
-        self.clock.advance(LOOK_S)
 
 
 @pytest.fixture
@@ -104,74 +93,24 @@ async def world(tmp_path: Path) -> AsyncIterator[Shelved]:
     await world.end()
 
 
-async def test_a_profile_that_does_not_come_up_is_rolled_back_and_told(world: Shelved) -> None:
+async def test_after_two_failed_launches_it_is_told_and_nothing_changes(world: Shelved) -> None:
     await world.begin()
     digest = await world.took()
     view = await world.start(ready=False)
-    assert world.factory.profiles[-1].command == "env"
     world.link.die(1)
-    await world.commands_are("sh")
+    await until(lambda: world.watches[-1]._doubts == {"fake": 1})
+    assert world.told(AgentAlert, lambda alert: alert.code) == [], "one may have been slow"
+    world.clock.advance(1.0)
     await world.runs_again(view.id)
-    await until(lambda: world.factory.profiles[-1].command == "sh", "it is started without the bundle")
-    await world.comes_up(view.id)
-    await until(lambda: world.told(AgentAlert), "it is told")
+    world.link.die(1)
+    await until(lambda: world.told(AgentAlert, lambda alert: alert.code) == [NOT_UP])
+    assert [item.kind for item in world.told(AttentionChanged) if item.code == NOT_UP] == ["alert"]
+    assert "--rollback" in world.alerts[0]
     counts = world.shelf.counts()
-    assert (counts.current, counts.trial) == (SHIPPED, None)
-    assert list(counts.set_aside) == [digest]
-    (alert,) = world.told(AgentAlert)
-    assert alert.code == ROLLED_BACK
-    assert alert.details == {"state": "happened", "bundle": digest, "profile": "fake"}
-    assert [item.kind for item in world.told(AttentionChanged) if item.code == ROLLED_BACK] == ["alert"]
-    assert world.alerts == [alert.message]
+    assert (counts.current, counts.set_aside, counts.trial) == (digest, {}, None)
+    assert world.command == "env"
     await world.took(NEW + "\n[busy]\nscreen = ['x']\n")
     assert world.alerts == [], "a person has other profiles count"
-
-
-async def test_one_that_cannot_be_launched_is_rolled_back_too(world: Shelved) -> None:
-    await world.begin()
-    view = await world.start()
-    await world.took()
-    world.factory.refuse = LaunchError("no")
-    with pytest.raises(LaunchError):
-        await world.manager.restart(view.id)
-    world.factory.refuse = None
-    await world.commands_are("sh")
-    await until(lambda: world.factory.profiles[-1].command == "sh")
-    await world.comes_up(view.id)
-    await until(lambda: world.told(AgentAlert, lambda alert: alert.code) == [ROLLED_BACK])
-
-
-async def test_one_of_which_nothing_is_read_is_rolled_back(world: Shelved) -> None:
-    await world.begin()
-    await world.took()
-    view = await world.start(ready=False)
-    await until(lambda: world.watches[-1]._suspicion.launched)
-    world.clock.advance(trial.UP_S)
-    await world.commands_are("sh")
-    await world.runs_again(view.id)
-    await world.comes_up(view.id)
-    await until(lambda: world.told(AgentAlert))
-    assert world.shelf.counts().current == SHIPPED
-
-
-async def test_a_program_that_fails_either_way_is_not_the_bundles_fault(world: Shelved) -> None:
-    await world.begin()
-    digest = await world.took()
-    view = await world.start(ready=False)
-    world.link.die(1)
-    await world.commands_are("sh")
-    await world.runs_again(view.id)
-    world.link.die(1)
-    await until(lambda: world.manager.directory.view(view.id).state in trial.GONE)
-    world.factory.refuse = LaunchError("no")
-    trying = next(iter(world.watches[-1]._work))
-    world.clock.advance(trial.TRIAL_S)
-    await until(lambda: trying.done() or world.clock.advance(LOOK_S))
-    await world.commands_are("env")
-    await until(lambda: world.shelf.counts().current == digest)
-    counts = world.shelf.counts()
-    assert (counts.unproved, counts.set_aside, counts.trial) == ([], {}, None)
-    assert world.told(AgentAlert, lambda alert: alert.code) == []
 
 
 async def test_a_profile_that_came_up_once_is_not_suspected_later(world: Shelved) -> None:
@@ -195,33 +134,3 @@ async def test_an_agent_that_a_person_stops_is_no_reason(world: Shelved) -> None
     world.clock.advance(trial.UP_S)
     await world.watches[-1].reached(world.store.events.last_id)
     assert world.shelf.counts().current == digest
-
-
-async def test_a_daemon_that_is_killed_in_a_trial_goes_on_with_it(world: Shelved) -> None:
-    await world.begin()
-    digest = await world.took()
-    view = await world.start(ready=False)
-    world.link.die(1)
-    await world.commands_are("sh")
-    await world.runs_again(view.id)
-    await world.end()  # as a kill: nothing is concluded
-    assert world.shelf.counts().trial is not None
-    world.library.reload()
-    await world.begin()
-    await world.comes_up(view.id)
-    await until(lambda: world.told(AgentAlert))
-    assert list(world.shelf.counts().set_aside) == [digest]
-
-
-async def test_a_person_who_goes_back_in_a_trial_ends_it(world: Shelved) -> None:
-    await world.begin()
-    await world.took()
-    view = await world.start(ready=False)
-    world.link.die(1)
-    await world.commands_are("sh")
-    await world.runs_again(view.id)
-    world.shelf.change(lambda counts: counts.model_copy(update={"trial": None, "unproved": []}))
-    await world.comes_up(view.id)
-    await until(lambda: not len(world.watches[-1]._work))
-    assert world.told(AgentAlert) == []
-    assert world.shelf.counts().set_aside == {}

@@ -199,7 +199,7 @@ def _line(change: dict[str, Any]) -> str:
     before, after = (
         one_line(change[side]) if change[side] is not None else "(nothing)" for side in ("before", "after")
     )
-    return f"    {change['key']}: {before} → {after}"
+    return f"    {ascii(change['key'])[1:-1]}: {before} → {after}"
 
 
 def _commands(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
