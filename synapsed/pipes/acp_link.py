@@ -166,8 +166,10 @@ class AcpLink(ProgramLink):
         await self._program.subscribe(start)
         self._program.has(start)
         await self._program.catch_up()
-        for request, names in self._session.unsure:
-            if [name for name in names if await client.recall(name) is not None]:
+        unsure = list(self._session.unsure)
+        known = await self._program.has_inputs(name for _, names in unsure for name in names)
+        for request, names in unsure:
+            if not known.isdisjoint(names):
                 self._perform(self._session.was_answered(request))
         self._live = True
         self._program.tasks.spawn(self._turns.run())
