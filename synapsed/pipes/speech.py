@@ -92,8 +92,6 @@ class TurnSpeech:
 
     def cut(self, begin: int) -> None:
         """The turn's message was given when the program had written so much: what it said before is no answer."""
-        if self._begin is not None:
-            return  # what stands before that is gone already
         self._begin = begin
         self.messages = [message for message in self.messages if message.cut(begin)]
 
