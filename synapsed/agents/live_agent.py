@@ -420,6 +420,7 @@ class Agent:
         if self.state is not ProcessState.RUNNING:
             self._seen = None
             self.alerts.clear()
+            self._slow_start = SlowStart()  # the next launch begins anew
             if self.state is not ProcessState.STOPPING:
                 how = describe_exit(self.exit) if self.exit is not None else self.state.value
                 self._actor.post(self.work.do, lambda work: work.program_over(how))

@@ -246,7 +246,7 @@ class KeeperClient:
         seconds."""
         return Hello.from_json((await self._ask(frames.PING, {}, timeout=timeout)).header)
 
-    async def ping_briefly(self, *, timeout: float = REPLY_TIMEOUT_S) -> None:
+    async def ping_briefly(self, *, timeout: float | None = REPLY_TIMEOUT_S) -> None:
         """Returns when the keeper has answered; older keepers send the facts all the same. Raises KeeperLost as `ping`
         does."""
         await self._ask(frames.PING, {"brief": True}, timeout=timeout)

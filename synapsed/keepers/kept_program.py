@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import functools
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Protocol
 
 import structlog
@@ -18,7 +18,7 @@ from synapsed import aio
 from synapsed.errors import KeeperLost, LaunchError, SynapsedError
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.heartbeat import SILENT, Pulse
-from synapsed.keepers.keeper_messages import Alert, Exited, KeeperEvent, KeeperRefused, Lost, OutputGap
+from synapsed.keepers.keeper_messages import Alert, Exited, KeeperEvent, KeeperRefused, Lost, OutputGap, WriteResult
 from synapsed.keepers.launchers import sweep_launch
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited
 from synapsed.model.records import LaunchRecord
@@ -49,6 +49,9 @@ CATCH_UP_S = 20.0
 
 GIVEN_UP_S = 3.0
 """Seconds that a program that was given up may still take to answer."""
+
+RECALL_STEPS = 2
+"""Questions of `KeeperClient.recall` at most, each of which is asked when the one before is answered."""
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +95,8 @@ class KeptProgram:
         """The keeper does not answer."""
         self._pulse = Pulse(self.keeper, self._silence)
         self._beating: asyncio.Task[None] | None = None
-        self._subscribing: asyncio.Timeout | None = None
+        self._limit: asyncio.Timeout | None = None
+        """Of the wait for its keeper, while there is one."""
 
     def _failed(self, error: BaseException) -> None:
         log.error("link task failed", agent_id=self._agent_id, exc_info=error)
@@ -121,19 +125,39 @@ class KeptProgram:
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> None:
         """Requests its output from `offset` on (None: from now on), which arrives as events. A late keeper is waited
         for, until it is given up. Raises KeeperLost; KeeperRefused as `KeeperClient.subscribe` does."""
-        self.pulse()  # a long wait is reported
+        async with self._until_given_up():
+            await self.keeper().subscribe(offset, channel=channel)
+
+    async def has_inputs(self, names: Iterable[str]) -> frozenset[str]:
+        """Returns those inputs that the keeper has: they are written, or will be once the program reads. A late keeper
+        is waited for, until it is given up. Raises KeeperLost."""
+        client = self.keeper()
+        asked = {name: asyncio.create_task(client.recall(name)) for name in names}
         try:
-            async with asyncio.timeout(GIVEN_UP_S if self.given_up.is_set() else None) as self._subscribing:
-                await self.keeper().subscribe(offset, channel=channel)
+            async with self._until_given_up():
+                for _ in range(RECALL_STEPS if asked else 0):
+                    await asyncio.sleep(0)  # the recalls go out first: what it does not know it says before the pong
+                    await client.ping_briefly(timeout=None)
+            return frozenset(name for name, one in asked.items() if not one.done() or _is_known(one))
+        finally:
+            await aio.cancel_all(asked.values())
+
+    @contextlib.asynccontextmanager
+    async def _until_given_up(self) -> AsyncIterator[None]:
+        """Waits for the keeper in here; a long wait is reported. Raises KeeperLost when it is given up."""
+        self.pulse()
+        try:
+            async with asyncio.timeout(GIVEN_UP_S if self.given_up.is_set() else None) as self._limit:
+                yield
         except TimeoutError:
             raise KeeperLost(f"{SILENT}, and whoever waited for it has given up") from None
         finally:
-            self._subscribing = None
+            self._limit = None
 
     def give_up(self) -> None:
         """Limits every wait for it to a short time."""
-        if self._subscribing is not None and not self.given_up.is_set():
-            self._subscribing.reschedule(asyncio.get_running_loop().time() + GIVEN_UP_S)
+        if self._limit is not None and not self.given_up.is_set():
+            self._limit.reschedule(asyncio.get_running_loop().time() + GIVEN_UP_S)
         self.given_up.set()
 
     def leave_unreached(self) -> None:
@@ -241,3 +265,8 @@ class KeptProgram:
                 with contextlib.suppress(SynapsedError):
                     await self.client.acknowledge_exit()
             self.client.close()
+
+
+def _is_known(recalled: asyncio.Task[WriteResult | None]) -> bool:
+    """Returns True if the keeper has written it: of one that it discarded, or could not note, nothing was."""
+    return not isinstance(recalled.exception(), KeeperRefused) and recalled.result() is not None

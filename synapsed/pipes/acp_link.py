@@ -39,7 +39,7 @@ from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.keyboard import Emit
 from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.readiness import SILENT_KEEPER
-from synapsed.pty.stopping import CONFIRM_S, WayStopping
+from synapsed.pty.stopping import CONFIRM_S, WayStopping, tell_to_stop
 from synapsed.pty.viewers import Viewers, are_reports
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.keynames import encode as encode_keys
@@ -166,8 +166,10 @@ class AcpLink(ProgramLink):
         await self._program.subscribe(start)
         self._program.has(start)
         await self._program.catch_up()
-        for request, names in self._session.unsure:
-            if [name for name in names if await client.recall(name) is not None]:
+        unsure = list(self._session.unsure)
+        known = await self._program.has_inputs(name for _, names in unsure for name in names)
+        for request, names in unsure:
+            if not known.isdisjoint(names):
                 self._perform(self._session.was_answered(request))
         self._live = True
         self._program.tasks.spawn(self._turns.run())
@@ -384,14 +386,21 @@ class AcpLink(ProgramLink):
 
     async def interrupt(self) -> bool:
         """A program that does not end its turn is ended; its restart policy applies."""
+        self._session.asked_to_stop()
         if self._turns.turn is not None:
             ends = await self._stopping.stop(goes_on=False)
+        elif (persons := self._session.turn) is not None:
+            ends = await tell_to_stop(
+                self._tell_to_stop,
+                runs=lambda: self._session.turn is persons and not self._program.finishing,
+                over=self._rests,
+                begun=lambda: self._session.has_begun,
+                taking_s=BEGINS_S,
+                within=CONFIRM_S,
+            )
         else:
-            persons = self._session.turn is not None
             self._tell_to_stop()
-            if not persons:
-                return False  # what it does by itself has no end that could be waited for
-            ends = await self._rest_within(CONFIRM_S)
+            return False  # what it does by itself has no end that could be waited for
         if not ends and not self._program.finishing:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
             self._gives_up = True
@@ -401,11 +410,6 @@ class AcpLink(ProgramLink):
 
     def _tell_to_stop(self) -> None:
         self._perform(self._session.interrupt(self._clock.monotonic()))
-
-    async def _rest_within(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._rests.wait(), seconds)
-        return self._rests.is_set()
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         self._perform(commands := self._session.answer(text, prompt_id))
@@ -479,6 +483,7 @@ class AcpLink(ProgramLink):
         self._show(shown)
         for line in asked:
             if line == "\x03":
+                self._session.asked_to_stop()
                 turn = self._turns.turn
                 if turn is not None:
                     self._program.tasks.spawn(self._stopping.stop())

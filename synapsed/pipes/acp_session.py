@@ -171,7 +171,7 @@ class AcpSession:
     def missed(self) -> None:
         """Output is gone: what a turn said may have been in there."""
         self._brief = None
-        self._turn.speech = TurnSpeech(ids=self._ids, missed=True)
+        self._turn.speech = self._turn.speech.gap()
 
     @property
     def _turn(self) -> PromptedTurn:
@@ -193,7 +193,7 @@ class AcpSession:
         if not (turn.id == id_ and turn.is_command):
             self._brief = None
         self._ids = self._ids or turn.speech.ids
-        self._heard = PromptedTurn("", speech=TurnSpeech(ids=self._ids))
+        self._heard = PromptedTurn("", speech=TurnSpeech(ids=self._ids, kept=not self._ended_one))
         result = message.get("result")
         if self._live and isinstance(result, dict):
             self._worked(used(result.get("usage"), id_, now_ns))
@@ -230,6 +230,7 @@ class AcpSession:
 
     def _end(self, turn: PromptedTurn, over: TurnOver) -> None:
         self.turn, self._ended_one, at_ns = None, True, over.at_ns
+        self._heard.speech.kept = False  # what is said from here on is of no turn that an earlier daemon began
         if isinstance(over, TurnEnded) and not over.answer:
             if self._stopped:
                 over = TurnInterrupted(channel=CHANNEL, at_ns=at_ns, turn=turn.id)
@@ -497,6 +498,11 @@ class AcpSession:
         request = self._requests.get(input_id)
         key = request.of_kind(kind) if request is not None else None
         return self._choose(request, key) if request is not None and key is not None else None
+
+    def asked_to_stop(self) -> None:
+        """Somebody asks for the stop of what runs, perhaps once more."""
+        if self.turn is not None:
+            self.turn.asked_at = self.turn.cancels
 
     def interrupt(self, now: float) -> list[PipesCommand]:
         """Ask the program to stop its turn; what it has asked is answered with nothing. `now`: monotonic seconds."""

@@ -58,6 +58,8 @@ class TurnSpeech:
     messages: list[_Message] = field(default_factory=list)
     missed: bool = False
     """What was said before is gone."""
+    kept: bool = True
+    """Somebody may ask for it later: its text is kept."""
     _names: int = 0
     """Messages without an id so far."""
     _heard_at: int = -1
@@ -93,6 +95,10 @@ class TurnSpeech:
         self._begin = begin
         self.messages = [message for message in self.messages if message.cut(begin)]
 
+    def gap(self) -> "TurnSpeech":
+        """Output is gone: the same turn's speech from here on."""
+        return TurnSpeech(ids=self.ids, missed=True, kept=self.kept, _begin=self._begin)
+
     def goes_on(self, place: int) -> bool:
         """The program has told something since that place."""
         return self._stirred_at >= place
@@ -108,7 +114,8 @@ class TurnSpeech:
         has_id = isinstance(given, str) and bool(given)
         self.ids = self.ids or has_id
         message = self._message(given if has_id else None)
-        message.add(text, place if self._begin is None else None)
+        if self.kept:
+            message.add(text, place if self._begin is None else None)
         return None if self.ids and not has_id else (message.name, text)
 
     def _message(self, given: str | None) -> _Message:
@@ -220,7 +227,10 @@ def code_of(words: str) -> str:
 
 
 CANCELS_MAX = 3
-"""How often a program is told to stop one turn."""
+"""How often a program is told to stop one turn, each time that somebody asks for it."""
+
+CANCELS_EARLY = 1
+"""How often of them before it has begun with the turn: one that read them before that may not have heeded them."""
 
 CANCEL_AGAIN_S = 1.0
 """How long after it was told to a program that goes on is told to stop once more."""
@@ -256,6 +266,8 @@ class PromptedTurn:
     """How it ended, where that was heard before it was known to be taken."""
     cancels: int = 0
     """How often the program was told to stop it."""
+    asked_at: int = 0
+    """How often by when somebody asked for it last."""
     canceled: tuple[float, int] | None = None
     """When it was told so last (monotonic), and what it had written by then."""
 
@@ -266,7 +278,8 @@ class PromptedTurn:
             return True
         last, place = self.canceled
         wait = CANCEL_AGAIN_S if self.speech.goes_on(place) else LAST_CANCEL_S
-        return self.cancels < CANCELS_MAX and now - last >= wait
+        most = CANCELS_MAX if self.speech.begun else CANCELS_EARLY
+        return self.cancels - self.asked_at < most and now - last >= wait
 
     @property
     def is_command(self) -> bool:

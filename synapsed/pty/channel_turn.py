@@ -137,6 +137,9 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         """The channel did not answer; `sent`: what was asked may have arrived. `reached` goes on."""
         if self.phase is not Phase.SENDING:
             self._waiting = None
+            if not self.over:
+                self.lost(now)
+                self._look_at = now + LOOK_S
             return []
         waited_for, self._waiting = self._waiting, None
         if self._away_since is None:
@@ -160,6 +163,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         """The connection is gone; what happens meanwhile is asked for when it is back."""
         if self._away_since is None and not self.over:
             self._away_since = now
+        self._lost_since = self._look_at = None  # nobody looks meanwhile
         return []
 
     def waited(self, now: float) -> list[Command]:
@@ -202,10 +206,10 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
 
     def _looks_later(self, now: float, within: float) -> bool:
         """Whether it is asked again: a program shows a message that it has taken, and begun with, only when its turn is
-        under way. `within`: seconds after it was given, or was not shown for the first time."""
+        under way. `within`: seconds after it was not shown for the first time; an earlier daemon may have given it just
+        before that, whenever its key was made."""
         self._lost_since = since = now if self._lost_since is None else self._lost_since
-        given_at = since if self.phase is Phase.WORKING else min(self.state.minted_at, since)
-        if now >= given_at + within:
+        if now >= since + within:
             return False
         self._look_at = now + max(LOOK_S, (now - since) / 2)
         return True

@@ -167,19 +167,19 @@ class WayStopping:
     async def stop(self, within: float = CONFIRM_S, *, goes_on: bool = True) -> bool:
         """Stops the given turn; returns True if it is over at most `within` seconds after the program had begun with
         it. If not, it `goes_on`, or is still to be stopped."""
-        loop, turn = asyncio.get_running_loop(), self._turns.turn
-        taken_by, until = loop.time() + self._taking_s, loop.time() + within
-        while turn is not None and self._turns.turn is turn:
-            begun = turn.phase is not turns.Phase.SENDING and self._begun()
-            if not begun and loop.time() < taken_by:
-                until = loop.time() + within
-            if (left := until - loop.time()) <= 0:
-                self._turns.add(turn.go_on() if goes_on else [])
-                break
-            self._turns.add(turn.interrupt())
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._turns.ended.wait(), min(left, STOP_AGAIN_S))
-        return turn is not None and turn.over
+        if (turn := self._turns.turn) is None:
+            return False
+        stopped = await tell_to_stop(
+            lambda: self._turns.add(turn.interrupt()),
+            runs=lambda: self._turns.turn is turn,
+            over=self._turns.ended,
+            begun=lambda: turn.phase is not turns.Phase.SENDING and self._begun(),
+            taking_s=self._taking_s,
+            within=within,
+        )
+        if not stopped:
+            self._turns.add(turn.go_on() if goes_on else [])
+        return turn.over
 
     async def stop_others(self) -> bool | None:
         """Stops a turn that was begun elsewhere; returns True if nothing runs then. None if the program takes no such
@@ -194,6 +194,30 @@ class WayStopping:
                     self.moved.clear()
                     await self.moved.wait()
         return self._way.reach() == "idle"
+
+
+async def tell_to_stop(
+    tell: Callable[[], None],
+    *,
+    runs: Callable[[], bool],
+    over: asyncio.Event,
+    begun: Callable[[], bool],
+    taking_s: float,
+    within: float,
+) -> bool:
+    """Tells a program again and again to stop what `runs`; returns True if that is over at most `within` seconds after
+    the program had begun with it, which it may take `taking_s` for."""
+    now = asyncio.get_running_loop().time
+    taken_by, until = now() + taking_s, now() + within
+    while runs():
+        if now() < taken_by and not begun():
+            until = now() + within
+        if (left := until - now()) <= 0:
+            return False
+        tell()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), min(left, STOP_AGAIN_S))
+    return True
 
 
 def _is_ready(look: Look) -> bool:

@@ -7,7 +7,15 @@ import pytest
 from synapsed.agents.alerts import HELD_UP, HELD_UP_S, NOT_STARTED, START_SLOW_S
 from synapsed.errors import KeeperLost, NotTaken
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.events import AttentionChanged, Event, InputAnswered, InputRequired, Origin, ScreenRested
+from synapsed.model.events import (
+    AgentAlert,
+    AttentionChanged,
+    Event,
+    InputAnswered,
+    InputRequired,
+    Origin,
+    ScreenRested,
+)
 from synapsed.model.link import LinkAlert, LinkObserved
 from synapsed.model.task import Prompt, TaskState
 from tests.fakes.clock import until
@@ -270,6 +278,20 @@ async def test_a_program_that_does_not_come_up_is_told_of_and_used_when_it_does(
     await world.delivered()
     world.clock.advance(5.0)
     await until(lambda: attention(world) == [("opened", NOT_STARTED), ("gone", NOT_STARTED)])
+
+
+async def test_one_that_does_not_come_up_again_is_told_of_again(world: World) -> None:
+    """Its end is not told as its start, and what is counted of one launch is not of the next."""
+    await world.start(ready=False)
+    for times in (1, 2):
+        if times == 2:
+            await world.manager.restart(AGENT)
+        world.link.observe_as(Activity.STARTING, evidence="quiet: nothing yet")
+        await until(lambda: world.manager.directory.view(AGENT).evidence == "quiet: nothing yet")
+        for _ in range(2):  # it is looked at as starting, and then for so long
+            world.clock.advance(START_SLOW_S)
+        await until(lambda times=times: attention(world).count(("opened", NOT_STARTED)) == times)
+    assert "its program has started" not in world.told(AgentAlert, lambda told: told.message)
 
 
 async def test_messages_that_wait_behind_a_draft_for_long(world: World) -> None:

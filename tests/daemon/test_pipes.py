@@ -184,6 +184,17 @@ def test_a_turn_is_canceled_and_one_that_does_not_hear_ends_with_its_program(pip
     assert piped.ask("say on") == "on\n"
 
 
+def test_one_that_asks_and_reads_nothing_is_ended_by_the_next_daemon(piped: Piped) -> None:
+    """Its keeper keeps the answers until it reads."""
+    task = piped.send("flood 900")
+    eventually(lambda: piped.receipts("flooded"), "it has asked")
+    piped.daemon.kill9()
+    piped.daemon.start()
+    eventually(lambda: piped.daemon.agent("p")["activity"] == "busy", "it is taken up")
+    assert piped.daemon.ctl("stop", "p").code == 0
+    assert piped.daemon.ended(task)["status"] in ("failed", "canceled")
+
+
 def test_a_program_that_ends_fails_its_turn_and_goes_on_with_its_session(piped: Piped) -> None:
     piped.ask("say x")
     done = piped.daemon.ended(piped.send("exit 3"))

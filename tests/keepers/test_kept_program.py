@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from synapsed.errors import KeeperLost, LaunchError
-from synapsed.keepers.keeper_messages import Alert, Exited, ExitRecord, KeeperRefused, Lost
+from synapsed.keepers.keeper_messages import Alert, Exited, ExitRecord, KeeperRefused, Lost, WriteResult
 from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited
 from tests.fakes.clock import until
@@ -46,7 +46,9 @@ class Kept:
         self.program.emit = self.events.append
         monkeypatch.setattr("synapsed.keepers.kept_program.sweep_launch", self.sweep)
 
-    async def ping(self, *, timeout: float) -> None:
+    async def ping(self, *, timeout: float | None) -> None:
+        if self.silent and timeout is None:
+            await asyncio.Event().wait()
         if self.silent:
             raise KeeperLost("no answer")
 
@@ -165,3 +167,30 @@ async def test_a_keeper_that_is_late_is_subscribed_to_until_it_is_given_up(
     with pytest.raises(KeeperLost, match="has given up"):
         await kept.program.subscribe(None)
     assert asked == [(7, "stderr"), (None, None), (None, None)]
+
+
+async def test_an_input_that_waits_for_its_program_to_read_is_had_by_the_keeper(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper tells of such a one when it is written: with a program that reads nothing, never."""
+
+    async def recall(name: str) -> WriteResult | None:
+        if name == "waits":
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)  # it asks a second time
+        if name == "discarded":
+            raise KeeperRefused("it is discarded", reason="discarded")
+        return WriteResult("duplicate", 0, 0, 1, 1) if name == "written" else None
+
+    keeper: Any = kept.program.keeper()
+    keeper.recall = recall
+    names = ["waits", "discarded", "written", "unknown"]
+    assert await asyncio.wait_for(kept.program.has_inputs(names), 10) == {"waits", "written"}
+    monkeypatch.setattr("synapsed.keepers.kept_program.GIVEN_UP_S", 0.0)
+    kept.silent = True
+    late = asyncio.create_task(kept.program.has_inputs(names))
+    await until(lambda: kept.program.silent)
+    assert not late.done()
+    kept.program.give_up()
+    with pytest.raises(KeeperLost, match="has given up"):
+        await late

@@ -160,6 +160,29 @@ async def test_a_message_waits_for_a_persons_that_came_before_it(linked: Linked)
     assert (await linked.prompts(2))[1].startswith("t.")
 
 
+async def test_a_persons_turn_is_stopped_as_a_tasks_is(linked: Linked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the program has begun with it that is waited for, and it is told to stop again."""
+    monkeypatch.setattr("synapsed.pipes.acp_link.CONFIRM_S", 0.01)
+    monkeypatch.setattr("synapsed.pipes.speech.CANCEL_AGAIN_S", 0.0)
+    monkeypatch.setattr("synapsed.pty.stopping.STOP_AGAIN_S", 0.001)
+    await linked.link.type(b"mine\r")
+    (persons,) = await linked.prompts(1)
+    stop = asyncio.create_task(linked.link.interrupt())
+
+    def told() -> int:
+        return sum(name is not None and name.startswith("stop.") for name in linked.keeper.written)
+
+    await until(lambda: told() == 1)
+    await asyncio.wait({stop}, timeout=0.1)
+    assert not stop.done()
+    monkeypatch.setattr("synapsed.pipes.acp_link.CONFIRM_S", 60.0)
+    update = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "mine"}}
+    linked.said({"method": "session/update", "params": {"update": update}})
+    await until(lambda: told() == 2)
+    linked.said({"id": persons, "result": {"stopReason": "cancelled"}})
+    assert await stop is True
+
+
 async def test_a_program_that_has_not_begun_with_a_turn_is_waited_for_when_that_is_stopped(linked: Linked) -> None:
     """Some read nothing for many seconds after their first message. One that has begun, and goes on, is not."""
     for begins in (False, True):

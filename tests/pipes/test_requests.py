@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.model.link import LinkTurnFailed
-from synapsed.pipes.commands import PipesCommand, Write
+from synapsed.pipes.commands import PipesCommand, ShowText, Write
 from synapsed.pipes.kept_session import KeptSession
 from synapsed.pipes.permission_request import answer_id
 from synapsed.pipes.program_requests import REFUSED_MAX, SAVE_EVERY
@@ -124,6 +124,25 @@ def test_an_id_that_comes_again_is_another_question() -> None:
     assert len({*answers}) == len({name for _, name in answers}) == 2
 
 
+def test_what_nobody_can_ask_for_is_not_kept() -> None:
+    """A program may talk by itself for days, and its output be too much to be read."""
+    played = Played().opened()
+    played.deliver(fresh=True)
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    played.said("by itself", "1")
+    assert ShowText("by itself") in played.done
+    (message,) = played.session._heard.speech.messages
+    assert (message.text, message._marks) == ("", [])
+    played.done.clear()
+    played.deliver(fresh=True, at=played.at)
+    played.session.missed()
+    played.said("so", "2")
+    (message,) = played.session._turn.speech.messages
+    assert (message.text, message._marks) == ("so", [])
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    assert [(event.answer, event.truncated) for event in played.told] == [("so", True)]
+
+
 def cancels(commands: list[PipesCommand]) -> list[str | None]:
     found = [c for c in commands if isinstance(c, Write) and c.message.get("method") == "session/cancel"]
     return [command.input_id for command in found]
@@ -150,6 +169,21 @@ def test_one_that_goes_on_or_begins_only_then_is_told_to_stop_again(*, begun: bo
     played.line(method="session/update", params={"update": {"sessionUpdate": "user_message_chunk"}})
     assert played.session.has_begun
     assert len(cancels(played.session.interrupt(1.0))) == 1
+
+
+def test_one_that_begins_late_is_told_to_stop_then() -> None:
+    """It may have read the words of before without heed; and whoever asks for the stop again has it told again."""
+    played = Played().opened()
+    played.deliver(fresh=True, at=played.at)
+    told = []
+    for now in range(60):
+        if now == 20:
+            played.line(method="session/update", params={"update": {"sessionUpdate": "user_message_chunk"}})
+        if now == 50:
+            played.session.asked_to_stop()
+        told += [(now, name) for name in cancels(played.session.interrupt(float(now)))]
+    assert [now for now, _ in told] == [0, 20, 25, 50, 55]
+    assert len({name for _, name in told}) == 5
 
 
 def test_a_word_to_stop_that_the_keeper_did_not_take_is_given_again() -> None:

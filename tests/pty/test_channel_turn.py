@@ -204,15 +204,39 @@ def test_a_turn_that_is_shown_late_goes_on() -> None:
     assert not it.over
 
 
+def test_a_look_that_is_not_answered_is_not_the_last() -> None:
+    it = working(settles_s=SETTLES)
+    it.begin(fresh=False)
+    it.found(None, "idle", NOW)
+    assert it.waited(NOW + 1.0) == [LookUp("k1", "t1")]
+    it.unsent("it does not answer", sent=True, now=NOW + 11.0)
+    assert it.waited(NOW + 12.0) == [LookUp("k1", "t1")]
+    assert it.found(None, "idle", NOW + 2 * SETTLES) == [], "nobody knew since when it is not shown"
+    assert not it.over
+
+
+def test_while_the_program_is_away_nobody_looks_for_its_turn() -> None:
+    it = working(settles_s=SETTLES)
+    it.begin(fresh=False)
+    it.found(None, "idle", NOW)
+    it.lost(NOW + 0.5)
+    assert it.waited(NOW + 60.0) == []
+    assert it.reached("idle") == [LookUp("k1", "t1")]
+    assert it.found(None, "idle", NOW + 61.0) == []
+    assert not it.over
+
+
+@pytest.mark.parametrize("late", [1.0, SETTLES - 1.0])
 @pytest.mark.parametrize("asks", ["found", "unshown"])
-def test_what_may_not_be_shown_yet_is_not_given_twice(asks: str) -> None:
-    """Nor told as not delivered."""
+def test_what_may_not_be_shown_yet_is_not_given_twice(asks: str, late: float) -> None:
+    """Nor told as not delivered; `late`: how long after its key was made a daemon looks for the first time."""
     it = turn(settles_s=SETTLES)
     it.begin(fresh=False)
-    for now in (NOW + 1, NOW + SETTLES - 1):
+    looks = NOW + late
+    for now in (looks, looks + SETTLES - 1):
         assert (it.found(None, "idle", now) if asks == "found" else it.unshown("not yet", now)) == []
         assert it.waited(now + SETTLES) == [LookUp("k1")]
-    last = it.found(None, "idle", NOW + SETTLES) if asks == "found" else it.unshown("no", NOW + SETTLES)
+    last = it.found(None, "idle", looks + SETTLES) if asks == "found" else it.unshown("no", looks + SETTLES)
     given = last == [GiveMessage("k1", "the message")]
     assert given is (asks == "found")
     assert given or events(last) == [LinkUndelivered("task", "no")]

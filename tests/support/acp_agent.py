@@ -140,6 +140,13 @@ def work(text):
                 send({"id": "f0", "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": "/x"}})
                 assert receive(None)["error"]["code"] == -32601
             note("refused", int(rest))
+        elif word == "flood":  # and read nothing any more
+            for number in range(int(rest)):
+                send({"id": number, "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": "/x"}})
+                time.sleep(0.0005)
+            note("flooded", int(rest))
+            while True:
+                time.sleep(60)
         elif word == "wait":
             while not os.path.exists(rest):
                 if heard_cancel(0.02) and not deaf:

@@ -57,6 +57,8 @@ TURNS_MAX = 200
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
 """How long after a thread has come to rest, and then after each other, its turns are read for ends that were not told;
 a server that writes slowly tells of them last."""
+SETTLE_LOOKS = 40
+"""How often it is looked at the last pace while such a turn is said to run still."""
 
 _log = structlog.get_logger(__name__)
 
@@ -91,8 +93,8 @@ class AppServerChannel:
         """Two threads may write at once: what stands last is what was known last."""
         self._subscribed = False
         self._busy = False
-        self._running: frozenset[str] = frozenset()
-        """Turns of which the pages said last that they run."""
+        self._running: frozenset[str] | None = None
+        """Turns of which the pages said last that they run; None while that is not known."""
         self._threads: set[str] = set()
         """Those of the program's that were told, but for those of its own for a moment."""
         self._turns = AppTurns(name, channel, self._say)
@@ -512,16 +514,24 @@ class AppServerChannel:
             self._settling = asyncio.create_task(self._settled_soon())
 
     async def _settled_soon(self) -> None:
-        for wait in SETTLE_AFTER_S:
+        for number, wait in enumerate([*SETTLE_AFTER_S, *SETTLE_AFTER_S[-1:] * SETTLE_LOOKS], start=1):
             await asyncio.sleep(wait)
             if not self._unsettled:
                 return
+            self._running = None
             with suppress(ChannelAway, MessageRefused):
                 await (self._call("thread/read", threadId=self._thread) if self._busy else self._catch_up())
-        for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
-            if turn not in self._running:
-                self._turns.end({"turn": {"status": "interrupted"}}, turn)
+            if number >= len(SETTLE_AFTER_S):
+                self._end_what_does_not_run()
+                if self._busy or not self._turns.open:
+                    break
         self._tell()
+
+    def _end_what_does_not_run(self) -> None:
+        """The thread rests: an open turn that its pages do not call running either has been stopped."""
+        for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
+            if self._running is not None and turn not in self._running:
+                self._turns.end({"turn": {"status": "interrupted"}}, turn)
 
     def _tell(self) -> None:
         self._settle()

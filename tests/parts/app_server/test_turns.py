@@ -213,6 +213,29 @@ async def test_an_end_that_never_comes_is_read(
     assert (await facts.until(TurnEnded)).answer == "late"
 
 
+async def test_an_end_that_was_missed_and_is_written_late_is_read(
+    channel: tuple[AppServerChannel, Facts], server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages say for longer than the first looks take that it runs, and one of these is not answered."""
+    it, facts = channel
+    monkeypatch.setattr(app_server, "SETTLE_AFTER_S", (0.0, 0.01))
+    key = await begun(it, server, facts)
+    user = {"type": "userMessage", "id": "u1", "clientId": key, "content": []}
+    server.turns = [{"id": "turn-1", "status": "inProgress", "items": [user]}]
+    looks = len(server.called("thread/turns/list"))
+    await server.tell("thread/status/changed", status={"type": "idle"})
+    await until(lambda: len(server.called("thread/turns/list")) > looks + 3)
+    server.refuses = {"thread/turns/list": "not now"}
+    looks = len(server.called("thread/turns/list"))
+    await until(lambda: len(server.called("thread/turns/list")) > looks + 1)
+    assert not any(isinstance(fact, TurnEnded | TurnInterrupted) for fact in facts)
+    server.turns = [
+        {"id": "turn-1", "status": "completed", "items": [user, {"type": "agentMessage", "id": "m", "text": "late"}]}
+    ]
+    server.refuses = {}
+    assert (await facts.until(TurnEnded)).answer == "late"
+
+
 async def test_what_became_of_a_message_is_found(channel: tuple[AppServerChannel, Facts], server: AppServer) -> None:
     it, _ = channel
     key = it.key("task-1", 0)
