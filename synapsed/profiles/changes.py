@@ -1,5 +1,8 @@
 """The differences between two profiles of one name, and which of them decide what is run or typed. Pure.
 
+A profile runs programs as the person. The keys that only say how a screen is read are listed here by name; a person
+must see any other change, also that of a key from a newer version.
+
 A profile runs programs as the person. Keys that only say how a screen is read are known here by name; whatever else
 changes, a key that came with a newer version too, is for a person to see.
 """
@@ -34,10 +37,10 @@ READING = frozenset(
         "skills",
     }
 )
-"""Keys that say what is believed of a screen, and what a person reads of the program."""
+"""Keys that say how a screen is read, or that a person reads about the program."""
 _OURS = frozenset({"name", "source"})
 SHOWN_MAX = 400
-"""Characters that are shown of a value which nothing is run or typed by."""
+"""Largest number of characters shown of a value by which nothing is run or typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Change:
 
 
 def changes(before: Profile | None, after: Profile) -> list[Change]:
-    """Returns what is another in `after`; of a profile that is new, all that it sets."""
+    """Returns the differences in `after`; for a new profile, all keys that it sets."""
     old = {} if before is None else _said(before)
     new = _said(after)
     found: list[Change] = []
@@ -62,7 +65,7 @@ def changes(before: Profile | None, after: Profile) -> list[Change]:
 
 
 def _said(profile: Profile) -> dict[str, Any]:
-    """Returns all but what is not set at all."""
+    """Returns the keys that are set."""
     told = profile.model_dump(mode="json", exclude_defaults=True)
     return {**told, "command": profile.command}
 
@@ -75,7 +78,7 @@ def _of_key(key: str, old: Any, new: Any) -> list[Change]:
 
 
 def _leaves(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yields what differs, tables key by key."""
+    """Yields the differences, tables key by key."""
     if not isinstance(old, Mapping | None) or not isinstance(new, Mapping | None):
         yield path, old, new
         return
@@ -86,7 +89,7 @@ def _leaves(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _runs(key: str, old: Any, new: Any) -> bool:
-    """Returns whether the key decides what is run; `versions` does by what they override."""
+    """Returns whether the key decides what is run; for `versions`, the keys that they override decide."""
     if key != "versions":
         return key not in READING
     either = [
@@ -96,7 +99,7 @@ def _runs(key: str, old: Any, new: Any) -> bool:
 
 
 def _shown(value: Any, whole: bool) -> str | None:
-    """Returns the value as JSON; `whole`, where a person decides on it: to its end, and with no letter that hides."""
+    """Returns the value as JSON. `whole`, for a person's decision: complete, and with no invisible character."""
     if value is None:
         return None
     text = json.dumps(value, ensure_ascii=whole)
