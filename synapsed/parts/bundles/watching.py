@@ -1,7 +1,7 @@
 """Rolls a bundle of profiles back by itself: does the I/O around `trial`.
 
-Which bundle counts is in a file (`shelf`), and so is a trial: a daemon that is killed in the middle of one goes on with
-it when it begins again.
+A file (`shelf`) says which bundle counts, and whether there is a trial: after a kill in the middle of one, the next
+daemon continues it.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class BundleWatch(Follower):
         self._suspicion = trial.Suspicion()
         self._work = TaskSet()
         self._alerted = ""
-        """The alert that stands until a person has other profiles count."""
+        """The alert that stands until a person makes other profiles count."""
 
     async def look(self) -> None:
         """Reads which bundle counts."""
@@ -53,7 +53,7 @@ class BundleWatch(Follower):
         self._work.spawn(self.look(), name="bundles: what counts")
 
     def go_on(self) -> None:
-        """Goes on with a trial that another daemon has begun."""
+        """Continues a trial that another daemon has begun."""
         if (open_trial := self._counts.trial) is not None:
             self._work.spawn(self._conclude(open_trial), name="bundles: trial")
 
@@ -121,7 +121,8 @@ class BundleWatch(Follower):
         await self._conclude(about)
 
     async def _reload(self, agent: str) -> None:
-        """Has the agent as its profile is now: started again where it does not live, or was launched otherwise."""
+        """Brings the agent to the present state of its profile: it is started again if it is not alive, or was launched
+        with another one."""
         try:
             changes = await self._kernel.control.processes.reload()
             view = self._kernel.control.directory.view(agent)
