@@ -496,7 +496,7 @@ class AcpSession:
         return self._drain()
 
     def decide(self, input_id: str, kind: str) -> list[PipesCommand] | None:
-        """Answers with the only option of that kind, for a rule; None if there is none, or the question is no longer
+        """Answers with the only option of that kind, for a rule; None without one, or if the question is no longer
         open."""
         request = self._requests.get(input_id)
         key = request.of_kind(kind) if request is not None else None
