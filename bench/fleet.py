@@ -19,7 +19,7 @@ import aiohttp
 from bench.figures import SMOKE, environment, listening, milliseconds, percentile, pss, report, sized
 from bench.fleetpeer import HTTP, Peer, commit, member, quiet
 from synapsed.clock import SystemClock
-from synapsed.errors import ProgramNotFound
+from synapsed.errors import NotKnownYet, ProgramNotFound
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message
 from synapsed.store.store import SqliteStore
@@ -87,7 +87,13 @@ async def receiving(home: FleetHome, urls: Sequence[str] = ()) -> AsyncIterator[
 
 
 async def met(sender: Fleet, address: str) -> None:
-    await comes(lambda: sender.carrier.find(address) is not None, f"{address} is known")
+    def is_known() -> bool:
+        try:
+            return sender.carrier.find(address) is not None
+        except NotKnownYet:
+            return False
+
+    await comes(is_known, f"{address} is known")
 
 
 async def comes(look: Callable[[], bool], what: str, seconds: float = 60.0) -> None:

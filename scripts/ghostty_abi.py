@@ -13,7 +13,7 @@ from cffi import FFI
 TARGET = Path(__file__).resolve().parents[1] / "synapsed" / "terminal" / "ghostty_abi.py"
 MODULE = "synapsed.terminal.ghostty_abi"
 
-DOCSTRING = '"""The declarations of libghostty-vt that are called, compiled by `scripts.ghostty_abi`."""\n\n'
+DOCSTRING = '"""The declarations of the used functions of libghostty-vt, compiled by `scripts.ghostty_abi`."""\n\n'
 
 DECLARATIONS = """
 typedef struct TerminalImpl* GhosttyTerminal;

@@ -143,7 +143,7 @@ def _written(folder: str, name: str, content: bytes) -> str:
 def safe(name: str) -> str:
     """A name for a file, of one that somebody else chose: no path, not hidden, nothing that a terminal obeys."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    clean = _UNSAFE.sub("_", last).strip(". ").removeprefix("-") or "file"
+    clean = _UNSAFE.sub("_", last).lstrip(". -").rstrip(". ") or "file"
     kept = clean.encode("utf-8", "replace")
     if len(kept) <= NAME_MAX:
         return clean

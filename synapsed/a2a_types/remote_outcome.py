@@ -1,12 +1,22 @@
 """Outcome of a task here, from its state over there. Pure."""
 
 import hashlib
+from typing import Final
 
 from synapsed.a2a_types.partial_answer import Snapshot, answer_of
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
-from synapsed.model.task import INTERRUPTED_STATES, Prompt, Task, TaskState
+from synapsed.model.task import INTERRUPTED_STATES, Prompt, PromptOption, Task, TaskState
 from synapsed.tasks import transitions
+
+TEXT_MAX: Final = 16_000
+"""Characters of a question, of its command, and of its edit."""
+OPTIONS_MAX: Final = 50
+LABEL_MAX: Final = 200
+ID_MAX: Final = 256
+"""Characters of a prompt's id, of an option's key and of what is proposed."""
+_TO_BE_ALLOWED: Final = frozenset({"permission", "confirmation", "trust", "selection"})
+"""Types of prompts that can be answered by a press."""
 
 
 def outcome(
@@ -59,11 +69,35 @@ def _prompt(there: Snapshot) -> Prompt:
     told = there.own.get("prompt")
     if isinstance(told, dict):
         try:
-            return Prompt.model_validate(told)
+            prompt = Prompt.model_validate(told)
         except ValueError:
             pass  # of another version: the words are enough
+        else:
+            if len(prompt.prompt_id) <= ID_MAX:
+                return bounded(prompt)
     kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
-    text = there.said or "The agent waits for input."
+    text = (there.said or "The agent waits for input.")[:TEXT_MAX]
     mark = hashlib.sha256(text.encode()).hexdigest()[:16]
     told = {"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text, "own_words": True}
     return Prompt.model_validate(told)
+
+
+def bounded(prompt: Prompt) -> Prompt:
+    """The question, no larger than what is kept and shown. Where some of it was cut, nothing can be chosen: nobody
+    allows with one press what they cannot see."""
+    default = prompt.default if prompt.default is not None and len(prompt.default) <= ID_MAX else None
+    text, command, diff = prompt.prompt[:TEXT_MAX], _cut(prompt.command), _cut(prompt.diff)
+    kept = {"prompt": text, "command": command, "diff": diff, "default": default}
+    if (text, command, diff) != (prompt.prompt, prompt.command, prompt.diff):
+        kind = "question" if prompt.type in _TO_BE_ALLOWED else prompt.type
+        return prompt.model_copy(update={**kept, "type": kind, "options": [], "default": None})
+    options = [
+        PromptOption(key=one.key, label=one.label[:LABEL_MAX])
+        for one in prompt.options[:OPTIONS_MAX]
+        if len(one.key) <= ID_MAX
+    ]
+    return prompt.model_copy(update={**kept, "options": options})
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None else text[:TEXT_MAX]

@@ -1,6 +1,6 @@
 """Alerts: faults of an agent that stand until they are repaired, each reported once when it begins and once when it
-ends. Among them are messages that wait behind a draft in the program's composer, and a program that does not come up.
-Pure.
+ends. Among them are messages that wait behind a draft in the program's composer, a program that does not come up, and
+one whose rules no part keeps. Pure.
 
 A sender who waits for a message sees what it waits for; but perhaps no sender waits. The person who wrote the draft may
 have left, or it may be text that a killed daemon could not remove.
@@ -96,3 +96,28 @@ class SlowStart:
             "it comes, and not ended; attach shows what it does, 'synapsectl restart' starts it again"
         )
         return LinkAlert(NOT_STARTED, message, "begins")
+
+
+NOT_ENFORCED = "NOT_ENFORCED"
+
+
+class UnkeptRules:
+    """Watches one agent's program that was started while its rules were kept, and runs on with a daemon in which no
+    part keeps them."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+
+    def look(self, why: str | None) -> LinkAlert | None:
+        """Returns what is to be told of a program that runs and whose rules nobody keeps, which `why` says; None of any
+        other."""
+        if why == self._told:
+            return None
+        self._told = why
+        if why is None:
+            return LinkAlert(NOT_ENFORCED, "it has no such rules any more, or its program is gone", "over")
+        message = (
+            f"{why}; each call that its program asks about is refused: mend that and restart the daemon, or run "
+            "'synapsectl restart' with --without-approval"
+        )
+        return LinkAlert(NOT_ENFORCED, message, "begins")

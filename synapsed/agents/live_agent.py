@@ -16,7 +16,7 @@ from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.agent_screen import AgentScreen
-from synapsed.agents.alerts import Alerts, HeldMessages, SlowStart
+from synapsed.agents.alerts import Alerts, HeldMessages, SlowStart, UnkeptRules
 from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
@@ -114,17 +114,11 @@ class Agent:
             self.process, self.turns, self.usage, self.parking, self, store=store, actor=self._actor
         )
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
-        self._held, self._slow_start = HeldMessages(), SlowStart()
+        self._held, self._slow_start, self._unkept = HeldMessages(), SlowStart(), UnkeptRules()
         self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
-        self.work = WorkDoor(
-            record.id,
-            doors,
-            store=store,
-            actor=self._actor,
-            since=clock.monotonic(),
-            current=lambda: self.turns.current,
-        )
-        self._rules = RuleDoor(doors, self, profile)
+        since, current = clock.monotonic(), lambda: self.turns.current
+        self.work = WorkDoor(record.id, doors, store=store, actor=self._actor, since=since, current=current)
+        self._rules = RuleDoor(doors, self, lambda: self.profile)
         self.prompts = AgentPrompts(
             self.process,
             self.turns,
@@ -211,11 +205,13 @@ class Agent:
 
     def sweep(self) -> None:
         """Checks, in case an event was missed, whether a waiting task can be delivered, a turn's reports have come, the
-        agent is to be parked, messages wait behind a draft, and the program comes up."""
+        agent is to be parked, messages wait behind a draft, the program comes up, and its rules are kept."""
         self.parking.sweep()
         held, now = self._seen.held if self._seen is not None else None, self._clock.monotonic()
         starting = self.seen.evidence if self.seen is not None and self.activity is Activity.STARTING else None
-        for alert in (self._held.look(held, self.turns.untyped, now), self._slow_start.look(starting, now)):
+        unkept = self._rules.unkept if self.process.link is not None else None
+        found = self._held.look(held, self.turns.untyped, now), self._slow_start.look(starting, now)
+        for alert in (*found, self._unkept.look(unkept)):
             if alert is not None:
                 self._actor.post(self._alert, alert)
         if (link := self.process.link) is None:

@@ -5,6 +5,7 @@ Agents are made before parts are open, so each looks for a part when it needs on
 same goes for a part with a fault: the agent goes on.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import structlog
 
 from synapsed.agents.actor import Actor
 from synapsed.config.config import AgentConfig
-from synapsed.errors import NotEnforced, StoreError, SynapsedError
+from synapsed.errors import NotEnforced, StoreError
 from synapsed.interfaces import (
     Answer,
     AnswerReader,
@@ -59,17 +60,28 @@ class PartDoors:
         """Returns the object of that type from the first part in the list's order; None without any."""
         return next(iter(self._provided(kind)), None)
 
-    def refusing(self, name: str, config: AgentConfig) -> Collection[str]:
-        """Returns the agent's rules that may refuse a call. Raises NotEnforced if they cannot be known."""
+    def unkept(self, config: AgentConfig) -> str | None:
+        """Returns the reason why no part keeps the agent to the prohibitions in its configuration; None if they are
+        kept, or there are no prohibitions."""
         for key, why in self._closed.items():
             if getattr(config, key) != type(config).model_fields[key].default:
-                raise NotEnforced(
-                    f"{name} is not started: nobody keeps its {key!r}: {why}; mend that, or start it with "
-                    "--without-approval (in the configuration: without_approval = true)",
-                    agent=name,
-                )
-        deciding: Deciding | None = self.first(Deciding)
-        return deciding.refusing(config) if deciding is not None else ()
+                return f"nobody keeps its {key!r}: {why}"
+        return None
+
+    def refusing(self, name: str, config: AgentConfig) -> Collection[str]:
+        """Returns the agent's rules that may refuse a call. Raises NotEnforced if they cannot be known."""
+        why = self.unkept(config)
+        if why is None:
+            try:
+                return {rule for one in self._provided(Deciding) for rule in one.refusing(config)}
+            except Exception as error:
+                log.exception("an agent is not started: a part has a fault", agent=name)
+                why = f"which of its rules may refuse a call is not known: {type(error).__name__}: {error}"
+        raise NotEnforced(
+            f"{name} is not started: {why}; mend that, or start it with --without-approval "
+            "(in the configuration: without_approval = true)",
+            agent=name,
+        )
 
     def settings(
         self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
@@ -78,7 +90,10 @@ class PartDoors:
         a rule."""
         reading: SettingsReading | None = self.first(SettingsReading)
         if reading is not None:
-            return reading.read(spec, env=env, cwd=cwd, args=args, replaced=replaced)
+            try:
+                return reading.read(spec, env=env, cwd=cwd, args=args, replaced=replaced)
+            except Exception:
+                log.exception("a person's own settings of a program are not looked at: a part has a fault")
         return tuple(args), PersonSettings() if spec == SettingsSpec() else UNREAD
 
 
@@ -122,6 +137,8 @@ class WorkDoor:
         self._store = store
         self._actor = actor
         self._teller: WorkTeller | None = None
+        self._restored = False
+        self._restoring = asyncio.Lock()
 
     @property
     def current(self) -> Task | None:
@@ -134,20 +151,36 @@ class WorkDoor:
             self._actor.log.warning("what was told could not be recorded", count=len(events), error=error.message)
 
     async def restore(self) -> None:
-        """Restores the reports. Raises StoreError."""
-        if (telling := self._doors.first(WorkTelling)) is not None:
-            self._teller = telling.teller(self)
-            await self.do(lambda work: work.restore())
+        """Restores the reports of an earlier daemon, once. Raises StoreError."""
+        async with self._restoring:
+            if self._restored:
+                return
+            try:
+                if (work := self._found()) is None:
+                    return
+                await work.restore()
+            except StoreError:
+                raise
+            except Exception:
+                log.exception("what was told before is not known: a part has a fault", agent_id=self.id)
+            self._restored = True
 
     async def do(self, what: Callable[[WorkTeller], Awaitable[None]]) -> None:
-        """Has the part report it."""
+        """Has the part report it. This may come before the agent is adopted, or after that has failed."""
         try:
-            if self._teller is not None:
-                await what(self._teller)
-        except SynapsedError:
-            raise
+            await self.restore()
+        except StoreError as error:
+            self._actor.log.warning("what was told before is not known", error=error.message)
+        try:
+            if (work := self._found()) is not None:
+                await what(work)
         except Exception:
             log.exception("of this nothing is told: a part has a fault", agent_id=self.id)
+
+    def _found(self) -> WorkTeller | None:
+        if self._teller is None and (telling := self._doors.first(WorkTelling)) is not None:
+            self._teller = telling.teller(self)
+        return self._teller
 
     def about(self, prompt: Prompt | None) -> Prompt | None:
         """Returns the prompt with the details that the part knows."""
@@ -159,9 +192,10 @@ class WorkDoor:
 
 
 class RuleDoor:
-    """The door of one agent to the part that decides by rules. If nothing can be decided, a person is asked."""
+    """The door of one agent to the part that decides by rules. If nothing can be decided, a person is asked; if no part
+    keeps its rules, every call that can be refused is. `profile` returns the profile for the version that runs."""
 
-    def __init__(self, doors: PartDoors, owner: RuleOwner, profile: Profile) -> None:
+    def __init__(self, doors: PartDoors, owner: RuleOwner, profile: Callable[[], Profile]) -> None:
         self._doors = doors
         self._owner = owner
         self._profile = profile
@@ -170,11 +204,23 @@ class RuleDoor:
     async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
         """Returns the answer to the program's question `event` in its own format; None leaves it to a person."""
         try:
-            spec, decider = decision_spec(self._profile, event), self._found()
-            return None if spec is None or decider is None else await decider.decide(spec, told, task_id)
+            if (spec := decision_spec(self._profile(), event)) is None:
+                return None
+            if (why := self.unkept) is not None:
+                log.error("a call is refused", agent=self._owner.record.name, why=why)
+                return spec.answer("deny", why)
+            decider = self._found()
+            return None if decider is None else await decider.decide(spec, told, task_id)
         except Exception:
             log.exception("the person is asked: a part has a fault", agent_id=self._owner.record.id)
             return None
+
+    @property
+    def unkept(self) -> str | None:
+        """Returns why nobody keeps its rules; None if they are kept, it has none, or a person runs it without."""
+        config = self._owner.config
+        without = self._owner.record.without_approval or config.without_approval
+        return None if without else self._doors.unkept(config)
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """Returns the decision about the dialog on the screen; None: a person answers it."""

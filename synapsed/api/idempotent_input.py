@@ -14,7 +14,15 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from synapsed.errors import InvalidRequest, NotReady, NotTaken, OutcomeUnknown, RequestError
+from synapsed.errors import (
+    ExternalError,
+    InvalidRequest,
+    NotReady,
+    NotTaken,
+    OutcomeUnknown,
+    RequestError,
+    Unreachable,
+)
 from synapsed.store.acts import ActLog
 
 REMEMBERED: Final = 1000
@@ -70,11 +78,23 @@ class Acts:
             answer = await act()
         except (RequestError, NotReady) as error:
             if not isinstance(error, NotTaken):
-                await self._kept.undone(name)
-                self._under.pop(name, None)
+                await self._free(name)
+            raise
+        except ExternalError as error:
+            if isinstance(error, Unreachable) and error.details.get("sent"):
+                raise OutcomeUnknown(
+                    f"it may have arrived, and is not sent again ({error.message}): look at the task before you try it "
+                    "again"
+                ) from error
+            await self._free(name)
             raise
         await self._kept.done(name, answer.model_dump(mode="json"))
         return answer
+
+    async def _free(self, name: str) -> None:
+        """Nothing was done under it: the same may be tried once more."""
+        await self._kept.undone(name)
+        self._under.pop(name, None)
 
     def _remember(self, name: str, under: _Under[Any]) -> None:
         self._under[name] = under

@@ -33,12 +33,15 @@ def describe_validation(
     dotted = ".".join(location)
     name = key if len(location) == 3 and location[0] == "agents" else dotted
     installed = name == key != dotted and key in model.model_fields  # a section that stands in an agent's table
-    if first["type"] == "extra_forbidden" and not installed and (part := CONFIG_KEYS.get(name)) is not None:
+    of_agents = key == dotted and key in _known_keys(model, ["agents"])  # and not at the top
+    part = None if installed or of_agents else CONFIG_KEYS.get(name)
+    if first["type"] == "extra_forbidden" and part is not None:
         how = f"{command}, or take it out" if (command := installing(part)) else "take it out"
         return f"{where}: {dotted!r} belongs to the part {part}, which is not installed: {how}"
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, _known_keys(model, location[len(inside) : -1]), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = "; it belongs in the table of an agent, [agents.NAME]" if of_agents else hint
         return f"{where}: unknown key {dotted!r}{hint}"
     # A value of several kinds has an error for each.
     wrong = dict.fromkeys(_in_toml(each, dotted) for at, each in errors if at == steps)

@@ -50,12 +50,15 @@ def log_left_out() -> None:
 
 
 def _check(name: str, face: Face) -> None:
-    """Raises ValueError for a part of another distribution that takes a name which is not its own."""
+    """Raises ValueError for a part of another distribution that takes a name which is not its own, or guards agents and
+    cannot."""
     if face.name != name:
         raise ValueError(f"its face is called {face.name!r}, its entry point {name!r}")
     for key in (*face.sections, *face.agent_settings, *added_keys(face)):
         if key != name and not key.startswith(f"{name}_"):
             raise ValueError(f"its key {key!r} does not begin with its name: call it {name}_{key}")
+    if face.guards and not face.opens:
+        raise ValueError("it guards agents and opens nothing that could keep its rules")
 
 
 @cache

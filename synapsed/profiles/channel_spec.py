@@ -233,6 +233,19 @@ class DecisionSpec(_Section):
     """Matches the error of a call that `deny` refused. A turn that ends with such an error was not stopped by a person:
     together with that call the program refuses everything else that it asks at that moment, and stops."""
 
+    def answer(self, verdict: str, reason: str) -> dict[str, Any] | None:
+        """Returns "allow" or "deny" in the program's own words; None where it has none for it, or for any other."""
+        template = {"allow": self.allow, "deny": self.deny}.get(verdict)
+        return {key: _filled(value, reason) for key, value in template.items()} if template else None
+
+
+def _filled(value: Any, reason: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("{reason}", reason)
+    if isinstance(value, dict):
+        return {key: _filled(item, reason) for key, item in value.items()}
+    return [_filled(item, reason) for item in value] if isinstance(value, list) else value
+
 
 ACP_REQUEST = "session/request_permission"
 """The method with which a program that speaks ACP asks for permission."""

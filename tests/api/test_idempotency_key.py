@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import NotTaken, PromptChanged
+from synapsed.errors import NotTaken, PromptChanged, RemoteRefused, Unreachable
 from synapsed.store import acts
 from synapsed.store.acts import KEPT, KEPT_S, ActLog
 from tests.api.serving import Api, serving
@@ -121,6 +121,23 @@ async def test_what_may_have_been_typed_is_not_typed_again(api: Api, presses: Pr
     assert first == again
     assert first[1]["error"]["code"] == "NOT_TAKEN"
     assert presses.typed == []
+
+
+@pytest.mark.parametrize("error", [Unreachable("no way to it", sent=False), RemoteRefused("no", remote="HTTP_401")])
+async def test_what_did_not_reach_an_agent_elsewhere_may_be_sent_again(
+    api: Api, presses: Presses, error: Exception
+) -> None:
+    presses.fails = [error]
+    assert (await press(api, "a"))[0] == 502
+    assert (await press(api, "a"))[0] == 200
+    assert len(presses.typed) == 1
+
+
+async def test_what_may_have_arrived_elsewhere_is_not_sent_again(api: Api, presses: Presses) -> None:
+    presses.fails = [Unreachable("cut off", sent=True)]
+    first, again = await press(api, "a"), await press(api, "a")
+    assert (first[0], first[1]["error"]["code"], presses.typed) == (409, "OUTCOME_UNKNOWN", [])
+    assert again == first
 
 
 async def test_answers_under_a_key(api: Api, control: FakeControl) -> None:

@@ -176,11 +176,16 @@ def test_what_is_typed_elsewhere_is() -> None:
 
 def test_each_page_with_a_block_of_commands_is_typed() -> None:
     with_blocks = {page for page in PAGES if any(commands(block) for block in blocks(page, "console"))}
-    assert with_blocks == {README, DOCS / "profiles.md", *(DOCS / f"{name}.md" for name in IN_BLOCKS)}
+    assert with_blocks == {
+        README,
+        DOCS / "profiles.md",
+        DOCS / "bundles.md",
+        *(DOCS / f"{name}.md" for name in IN_BLOCKS),
+    }
 
 
 IN_BLOCKS = ("a2a", "automation", "first-hour", "moving", "removing", "trouble", "upgrading")
-"""Those of the README and of profiles.md are typed by tests of their own."""
+"""Those of the README, of profiles.md and of bundles.md are typed by tests of their own."""
 
 
 @pytest.mark.parametrize("name", IN_BLOCKS)

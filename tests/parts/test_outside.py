@@ -221,3 +221,8 @@ class _Greeted(ApiConfig):
 def test_a_key_that_it_adds_to_a_section_begins_with_its_name() -> None:
     with pytest.raises(ValueError, match="'port_of_greetings' does not begin with its name"):
         loading._check("greetings", Face(name="greetings", opens="", extends={"api": _Greeted}))
+
+
+def test_one_that_guards_agents_opens_something_that_keeps_its_rules() -> None:
+    with pytest.raises(ValueError, match="guards agents and opens nothing"):
+        loading._check("greetings", Face(name="greetings", guards=True))

@@ -28,12 +28,13 @@ from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.pty.window import LastSeen
 from synapsed.screens.remote_screen import KeptLook
 from synapsed.terminal.look import Look
+from synapsed.terminal.recorded import PAUSES_S
 from synapsed.terminal.screen_messages import Ask, Note
 from tests.fakes.clock import FakeClock
 from tests.fakes.loop import FakeLoop
 from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
-from tests.golden.replay import PAUSES_S, Case
+from tests.golden.replay import Case
 
 __all__ = ["played"]
 

@@ -12,6 +12,7 @@ from synapsectl.context import CommandContext
 from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import ServiceSettings
+from synapsed.agents.part_doors import PartDoors
 from synapsed.config.config import AgentConfig, Config
 from synapsed.config.paths import Paths
 from synapsed.model.records import AgentRecord
@@ -42,7 +43,7 @@ def test_a_program_is_told_of_tools_that_there_are(tmp_path: Path, installed: bo
     record = AgentRecord(
         id="synapse-claude-8100", name="claude", profile="claude", port=8100, cwd=str(tmp_path), created_at=1.0
     )
-    planner = Planner(settings, Roster(config, library, FakeClock()), {})
+    planner = Planner(settings, Roster(config, library, FakeClock()), {}, PartDoors())
     plan = planner.plan(record, library.get("claude"))
     assert plan.mcp is installed
     assert ("send_message" in (plan.instructions or "")) is installed

@@ -1,4 +1,4 @@
-"""Where other hosts find this one."""
+"""Addresses at which other hosts find this one."""
 
 import ipaddress
 import socket
@@ -32,7 +32,7 @@ def reachable(interfaces: Mapping[str, Iterable[Any]], listen: str) -> list[str]
 
 
 def local_url(listen: str) -> str:
-    """How the broker that listens there is reached on its own host."""
+    """Returns the address of the broker that listens there, for its own host."""
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     if host in ("0.0.0.0", ""):  # noqa: S104 - compared only

@@ -1,6 +1,5 @@
-"""What the fleet's admin does at the broker: makes streams and consumers by the table and verifies them, tells it who
-is revoked, empties the mail of who was removed. It is done as a user of an hour's life that is kept nowhere.
-"""
+"""Administration of the broker: makes and verifies streams and consumers by the table, passes on revocations, and
+empties the mail of removed hosts. It uses credentials that are valid for an hour and are saved nowhere."""
 
 import asyncio
 import contextlib
@@ -36,9 +35,9 @@ NOT_FOUND: Final = (10014, 10059)
 NOT_NOW: Final = (503, 504)
 """Codes of what may be better soon: there is no leader, or JetStream is not ready."""
 FLEET_KEY: Final = "$KV.SYN_HOSTS._fleet"
-"""Where members find the fleet's newest token; no host's name begins so."""
+"""Key under which members find the fleet's newest token; no host's name begins so."""
 BROKERS_KEY: Final = "$KV.SYN_HOSTS._brokers"
-"""Where they find all brokers' addresses."""
+"""Key under which members find all brokers' addresses."""
 ADMIN_INBOX: Final = "_INBOX__admin"
 
 
@@ -61,7 +60,7 @@ class Admin:
         return done
 
     async def wrong(self, *, replicas: int, store: int, hosts: Iterable[str]) -> list[str]:
-        """What `ensure` would mend, in sentences; nothing is changed."""
+        """Returns the faults that `ensure` would mend, in sentences; changes nothing."""
         told = []
         for document in streams(replicas=replicas, store=store, consumers=await self._consumers_allowed()):
             there = await self._found(f"STREAM.INFO.{document['name']}")
@@ -169,7 +168,8 @@ class Admin:
         await self._api(f"STREAM.PURGE.{HOSTS}", {"filter": f"$KV.SYN_HOSTS.{host}"})
 
     async def _consumers_allowed(self) -> int:
-        """Of one stream, by the account's limits; -1 where they say nothing. A stream that wants more is refused."""
+        """Returns the allowed consumers of one stream, by the account's limits; -1 if they say nothing. A stream that
+        wants more is refused."""
         return int((await self._account()).get("max_consumers", -1))
 
     async def _within(self, consumer: Document) -> Document:
@@ -204,7 +204,7 @@ class Admin:
         return [f"the stream {name} was {'corrected' if there else 'made'}"]
 
     def _hold(self, what: str, wanted: Document, found: Document) -> None:
-        """What was asked for is what the broker says it does. Raises RemoteRefused."""
+        """Checks that the broker's description has all that was requested. Raises RemoteRefused."""
         if left := differences(wanted, found):
             raise RemoteRefused(f"the broker keeps {what} otherwise than it was asked to: {left[0]}")
 

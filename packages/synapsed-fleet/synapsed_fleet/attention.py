@@ -1,7 +1,7 @@
-"""Who waits for a person on this host, as the others are told; and on the others, as they tell it.
+"""Items that wait for a person, for the records of hosts: those of this host, and those that other hosts tell.
 
-It stands in the hosts' records. What is asked is told only where the configuration says so (`[fleet.events] content`):
-who, of which kind and since when is enough to know where a person is needed. It is answered there, or, where it is
+They stand in the hosts' records. The text of a question is told only if the configuration says so (`[fleet.events]
+content`): agent, kind and time are enough to know where a person is needed. A question is answered there, or, if it is
 about a message that was sent from here, by its task.
 """
 
@@ -21,7 +21,7 @@ KINDS: Final = frozenset(get_args(AttentionKind.__value__))
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What a host tells of it: the oldest, and how many there are besides. None: it tells nothing."""
+    """Waiting items that a host tells: the oldest, and the number of the others. None: it tells nothing."""
 
     items: list[WaitRecord] | None
     more: int = 0
@@ -69,7 +69,7 @@ class Waiting:
 def inbox(
     records: Sequence[HostRecord], state: Callable[[HostRecord], str], *, own: str
 ) -> tuple[list[AttentionItem], list[HostSaid]]:
-    """What waits on the other hosts, and what each of them said. Whoever is away says nothing now."""
+    """Returns the items that wait on the other hosts, and each host's state. Absent hosts have no items."""
     items: list[AttentionItem] = []
     said: list[HostSaid] = []
     for told in records:

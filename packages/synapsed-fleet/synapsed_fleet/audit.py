@@ -34,8 +34,8 @@ type RowKey = tuple[str, int]
 
 
 def is_lost(row: OutRow, subject: str, facts: StreamFacts, waited: float, *, overtaken: bool = False) -> bool:
-    """Whether `row`, which is piped, is to be published again; `waited`: seconds since it is known to be piped;
-    `overtaken`: what was sent later has its receipt."""
+    """True if `row`, which is piped, is to be published again; `waited`: seconds since it is known to be piped;
+    `overtaken`: a later row has its receipt."""
     if row.stream != facts.created or row.seq is None or row.seq > facts.last:
         return True
     if waited < RECEIPT_S:
@@ -64,9 +64,9 @@ class Ledger:
         self._highest: dict[str, int] = {}
 
     def went_back(self, stream: str, places: Sequence[int]) -> bool:
-        """Where the broker has put what was published just now into a stream, which is named with when it was made:
-        whether it had been beyond that before. Then an older copy of it was put back, which others may have filled
-        since to beyond the places of what is gone: whatever is open may be gone."""
+        """True if the broker has given a new message an earlier place in a stream than it had given before; the stream
+        is named with the time when it was made. Then an older copy of it was restored, which others may have filled
+        since beyond the lost places: all open rows may be lost."""
         if not places:
             return False
         before, self._highest[stream] = self._highest.get(stream, 0), max(places)

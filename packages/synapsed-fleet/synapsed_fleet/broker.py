@@ -82,7 +82,7 @@ class BrokerFolder:
         self._write("broker.json", json.dumps(told, indent=1))
 
     def is_outdated(self) -> bool:
-        """Whether the server that runs, or ran last, has another store than the next will have."""
+        """True if the server that runs, or ran last, has another store than the next will have."""
         try:
             last = json.loads((self.path / "nats.conf").read_bytes())["jetstream"]["store_dir"]
         except (OSError, ValueError, KeyError, TypeError):  # none has run yet
@@ -90,7 +90,7 @@ class BrokerFolder:
         return Path(str(last)).name != _store(self.read())
 
     def replicas(self, planned: int) -> int:
-        """Of each stream, as the broker here can have them: `planned`, unless a `scale` was cut off in between."""
+        """Replicas of each stream at the present brokers: `planned`, unless a `scale` was cut off in between."""
         if not self.settings.exists():  # it is somebody else's
             return planned
         return 3 if self.read().get("cluster") else 1
@@ -141,7 +141,7 @@ class BrokerFolder:
         return shutil.disk_usage(self.path).free
 
     def pid(self) -> int | None:
-        """Of the process that keeps the broker, None where none does."""
+        """Process id of the broker's keeper, None if there is no such process."""
         try:
             with self.lock.open("rb") as file:
                 try:
@@ -154,7 +154,7 @@ class BrokerFolder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nobody else keeps this broker while the block runs. Raises AlreadyRunning."""
+        """Holds the lock by which only one process keeps this broker. Raises AlreadyRunning."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.lock.open("a+b") as file:
             self.lock.chmod(0o600)
@@ -170,21 +170,21 @@ class BrokerFolder:
             yield
 
     def server_pid(self) -> int | None:
-        """Of the server that runs, or did when its keeper was killed."""
+        """Process id of the server that runs, or ran when its keeper was killed."""
         for path in self.path.glob("*.ports"):
             with contextlib.suppress(ValueError):
                 return int(path.stem.rpartition("_")[2])
         return None
 
     def destroy(self) -> None:
-        """What it has kept with it. Raises StoreError."""
+        """Destroys the broker and its stored data. Raises StoreError."""
         try:
             shutil.rmtree(self.path)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be removed: {error.strerror}", file=str(self.path)) from error
 
     def monitoring(self) -> tuple[str, int] | None:
-        """Where the server that runs tells of its health."""
+        """Address at which the running server tells of its health."""
         for path in self.path.glob("*.ports"):
             with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
                 told = urlsplit(json.loads(path.read_text(encoding="ascii"))["monitoring"][0])
@@ -382,7 +382,7 @@ class BrokerUnit:
         write_private(folder.path / "nats.conf", json.dumps(document, indent=1).encode())
 
     def _renew_certificate(self) -> None:
-        """Where the authority's key is here; elsewhere `doctor` tells in time."""
+        """Renews the certificate if the authority's key is here; elsewhere `doctor` warns in time."""
         now = datetime.now(UTC)
         certificate = self._folder.text("cert.pem")
         keyring = self._home.keyring
@@ -423,7 +423,7 @@ async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, st
 
 
 def _elsewhere(home: Home) -> tuple[str, ...]:
-    """Where the broker is that is somebody else's; empty where the fleet has its own."""
+    """Returns the addresses of a broker that is somebody else's; empty if the fleet has its own."""
     plan = home.keyring.members().plan
     return plan.urls if plan.account else ()
 
@@ -447,14 +447,14 @@ async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], no
 
 
 async def _registrar(home: Home, urls: Sequence[str]) -> None:
-    """Where the fleet's keys are, this process answers hosts that join."""
+    """Answers hosts that join, if the fleet's keys are here."""
     from synapsed_fleet.registrar import Registrar
 
     await Registrar(home.keyring, urls, BrokerFolder(home.broker)).run()
 
 
 def _environment() -> dict[str, str]:
-    """What the server needs of ours, and nothing else: it is configured by its file."""
+    """Returns only the environment variables that the server needs: its configuration is a file."""
     kept = ("PATH", "HOME", "TZ", "TMPDIR", "LANG", "GOMAXPROCS", "GOMEMLIMIT")
     return {name: os.environ[name] for name in kept if name in os.environ}
 

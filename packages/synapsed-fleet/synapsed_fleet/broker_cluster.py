@@ -92,7 +92,7 @@ async def take(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> T
 
 
 def broker_told(ring: Keyring, name: str, document: object) -> Told:
-    """What the admin's host answers one that is to keep a broker. Raises InvalidRequest."""
+    """Returns the answer of the admin's host to a host that is to keep a broker. Raises InvalidRequest."""
     plan = ring.members().plan
     here = next((one for one in plan.brokers if one.host == name), None)
     if here is None:
@@ -235,7 +235,7 @@ def _here(home: Home, config: DaemonSettings, plan: Plan) -> PlannedBroker:
 
 
 def _route(settings: FleetBroker) -> str:
-    """Where a broker listens for the others."""
+    """Returns the address at which a broker listens for the others."""
     host = settings.listen.rpartition(":")[0]
     return settings.cluster or f"{host}:{_port(settings.listen) + ROUTE_AFTER}"
 

@@ -1,4 +1,4 @@
-"""Who may say what at the broker: the templates of the roles, which are the whole right of a member.
+"""Permissions at the broker: the templates of the roles, which are the whole right of a member.
 
 `{{name()}}` is the name in the user's token, that is the host's. A host says things as itself only, reads its own
 mail only, makes, changes and deletes nothing. What subjects cannot keep apart is said in docs/fleet.md: one who acks
@@ -14,7 +14,7 @@ from synapsed_fleet.streams import BODY_MAX, CLAIM, EVENTS, FILES, HOSTS, IN, WO
 
 HOST: Final = "host"
 JOIN: Final = "join"
-"""Who holds an invitation: may ask for a token once, for the time that the invitation counts."""
+"""Role of a host with an invitation: it may ask for a token once, while the invitation is valid."""
 
 INBOX: Final = f"_INBOX_{NAME}.>"
 JOIN_INBOX: Final = f"_JOIN_{NAME}.>"
@@ -51,7 +51,7 @@ HOST_PUBLISHES: Final = (
 HOST_SUBSCRIBES: Final = (INBOX, f"syn.say.{ME}.>")
 
 SUBSCRIPTIONS_MAX: Final = 256
-"""Of one connection."""
+"""Most subscriptions of one connection."""
 
 
 def scopes(*, host: str, join: str) -> list[Scope]:

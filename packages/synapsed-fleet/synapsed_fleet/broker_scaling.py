@@ -80,7 +80,8 @@ class Moving:
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[None]:
-        """Nobody else moves meanwhile: both who answers for the fleet and a person's verb may. Raises Unreachable."""
+        """Holds the lock against other moves: the fleet's registrar and a person's verb may both move. Raises
+        Unreachable."""
         path = self._folder.with_suffix(".lock")
         with path.open("ab") as lock:
             path.chmod(0o600)

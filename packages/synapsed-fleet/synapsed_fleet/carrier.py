@@ -209,8 +209,8 @@ class FleetCarrier:
     # --- asked for by a caller ---
 
     async def cancel(self, task: Task) -> Task:
-        """What nobody has yet is canceled at once; else its host is asked to. Where that does not answer, the task is
-        canceled here all the same, and the host does it when it hears of it."""
+        """Cancels a task that no host has at once; otherwise asks its host to. If that host does not answer, the task
+        is canceled here all the same, and the host does so when it hears of it."""
         async with self._incoming.lock(task.id):
             now = await self._fresh(task)
             if now.terminal:

@@ -49,7 +49,7 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class ClaimVerdict(Enum):
-    """Whose a piece of work is."""
+    """Decision about the host that has a piece of work."""
 
     OURS = auto()
     ANOTHERS = auto()
@@ -57,7 +57,7 @@ class ClaimVerdict(Enum):
 
 
 class TakesMail(Protocol):
-    """What takes messages here (`incoming`)."""
+    """Interface for messages that are taken here (`incoming`)."""
 
     async def hand_over(self, agent_id: str, request: SendRequest) -> Task: ...
 
@@ -65,7 +65,7 @@ class TakesMail(Protocol):
 
 
 class IdleAgents(Protocol):
-    """Who may be given work."""
+    """Interface to agents that may be given work."""
 
     def idle(self, cls: str) -> str | None:
         """The id of an agent of the class that has nothing to do; None where each has."""
@@ -74,7 +74,7 @@ class IdleAgents(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkDeps:
-    """What `Working` is given. `owed` is called when a receipt is due."""
+    """Dependencies of `Working`. `owed` is called when a receipt is due."""
 
     me: Speaker
     table: FleetTable
@@ -89,7 +89,7 @@ class WorkDeps:
 
 
 class Claims:
-    """Who has claimed what: asked of the broker, and believed by the signature."""
+    """Claims of hosts for work: read at the broker, and verified by the signature."""
 
     def __init__(self, broker: Broker, peers: Peers) -> None:
         self._broker = broker
@@ -179,8 +179,8 @@ class Working:
         return verdict
 
     async def resume(self) -> bool:
-        """Whatever is a candidate is decided: the last daemon was cut off, or the broker did not say, or nobody here
-        was free. Whether there was any."""
+        """Decides all candidates: the last daemon was cut off, or the broker did not answer, or no agent here was free.
+        Returns True if there were any."""
         candidates = await self._deps.table.candidates()
         for work in candidates:
             await self._decide(work)

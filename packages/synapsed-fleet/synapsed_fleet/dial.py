@@ -1,4 +1,4 @@
-"""How a broker is connected to: TLS before anything is said, the fleet's own authority, a token and its key.
+"""Connections to a broker: TLS before anything is said, the fleet's own authority, a token and its key.
 
 At the fleet's own brokers the handshake is first. Where it follows the broker's greeting, whoever is in between leaves
 TLS out of that greeting, and nats-py goes on in the clear: at a broker of somebody else's such a greeting ends the
@@ -32,7 +32,7 @@ RECONNECT_S: Final = 0.5
 CLOSE_S: Final = 0.2
 """For a connection to say that it has ended."""
 PENDING_BYTES: Final = 4 << 20
-"""What is written while the broker does not read; more is refused to the caller."""
+"""Most unsent bytes while the broker does not read; more is refused to the caller."""
 
 
 def options(
@@ -134,7 +134,7 @@ CUT: Final = (
 
 
 def explained(error: BaseException | None, heard: Sequence[str] = ()) -> str:
-    """Why a broker was not reached, or is not any more, for people."""
+    """Returns the reason why a broker was not reached, or was lost, for people."""
     words = " ".join([str(error or ""), *heard])
     low = words.lower()
     if "revoked" in low:
@@ -151,7 +151,8 @@ def explained(error: BaseException | None, heard: Sequence[str] = ()) -> str:
 
 
 def _writers(client: Client) -> list[asyncio.StreamWriter]:
-    """Of a connection that is not made: nats-py (2.16) closes neither the plain one, nor the one over it."""
+    """Returns the writers of a connection that was not made: nats-py (2.16) closes neither the plain one, nor the one
+    over it."""
     transport = getattr(client, "_transport", None)
     found = [getattr(transport, name, None) for name in ("_io_writer", "_bare_io_writer")]
     return [writer for writer in found if isinstance(writer, asyncio.StreamWriter)]

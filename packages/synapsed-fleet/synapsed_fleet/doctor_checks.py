@@ -1,4 +1,4 @@
-"""What `synapsectl doctor` is told of the fleet: each thing, how it stands, and what mends it. Nothing is changed."""
+"""Checks of `synapsectl doctor` about the fleet: each thing, its state, and the way to mend it. Nothing is changed."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What goes over the broker: headers and a body, read and written. Pure.
+"""Messages over the broker: headers and a body, read and written. Pure.
 
 `Syn-Id` names what is said, and is the same however often it is said; `Syn-Attempt` counts how often it was published,
 and makes the broker's `Nats-Msg-Id`, so that a copy that is sent on purpose is not taken for one that came by accident.
@@ -16,7 +16,7 @@ from synapsed_fleet.names import BadName, identity
 
 VERSION: Final = "1"
 PARCELS: Final = "2"
-"""Of what names parcels: who does not know them says so."""
+"""Version of messages that name parcels: a host that does not know it says so."""
 BODY_MAX: Final = 256 * 1024
 """Bytes; what is larger goes as a parcel (`parcel`)."""
 SIGNATURE_MAX: Final = 128
@@ -29,7 +29,7 @@ MESSAGE_ID: Final = "Nats-Msg-Id"
 
 
 class BadEnvelope(ValueError):
-    """What came is nothing that a member of the fleet says. The message is fit for a log: it quotes nothing."""
+    """Error for a message that no member of the fleet sends. Its text is fit for a log: it quotes nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

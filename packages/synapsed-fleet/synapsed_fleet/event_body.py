@@ -57,7 +57,7 @@ def told_types(*, content: bool) -> frozenset[str] | None:
 
 
 def event_id(event: Event) -> str:
-    """What the event is called on the way: with its time, since a log that was lost begins again with 1."""
+    """Returns the id of the event between hosts: with its time, since a log that was lost begins again with 1."""
     return f"{event.id:010d}-{int(event.at * 1000):x}"
 
 
@@ -108,7 +108,7 @@ class EventSaid(BaseModel):
 
 
 def read_event(src: str, kind: str, body: bytes, *, place: str) -> FleetEvent:
-    """What the host `src` has said, under its signature. Raises BadEnvelope for what is no event."""
+    """Returns the event of host `src`, under its signature. Raises BadEnvelope for any other content."""
     if len(body) > DATA_MAX:
         raise BadEnvelope(f"an event has {len(body)} bytes, {DATA_MAX} are allowed")
     try:
@@ -155,5 +155,5 @@ _CURSOR: Final = re.compile(CURSOR)
 
 
 def stream_name(created: str) -> str:
-    """What tells one stream of the same name from another, in a cursor."""
+    """Returns the part of a cursor that tells one stream from another of the same name."""
     return hashlib.sha256(created.encode()).hexdigest()[:8]

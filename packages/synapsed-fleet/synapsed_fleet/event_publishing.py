@@ -36,7 +36,7 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Cursors(Protocol):
-    """Where the place is kept up to which events were told."""
+    """Interface to the saved cursor of the events that were told."""
 
     async def cursor(self, name: str) -> int | None: ...
 
@@ -75,7 +75,7 @@ class EventTelling(Follower):
         self._told: list[Event] = []
         """Events that are to be told before the cursor is kept."""
         self._names: dict[str, str] = {}
-        """Of agents that are no more, by id: of this daemon's life."""
+        """Names of removed agents, by id: those of this daemon's life."""
         self._stream = ""
         self._kept = 0
 
@@ -142,7 +142,7 @@ class EventTelling(Follower):
         await self._keep(first)
 
     async def _first(self, cursor: int) -> int:
-        """Where to go on, which is later than `cursor` where that is too far behind."""
+        """Returns the cursor to continue from, which is later than `cursor` if that is too far behind."""
         last = self._events.last_id
         low, high = max(cursor, last - BEHIND_MAX), last
         oldest = self._clock.wall() - BEHIND_MAX_S

@@ -112,7 +112,7 @@ class EventHearing:
 
 
 class EventPlace:
-    """How far somebody has read, in the stream that there is."""
+    """Place of a reader in the present stream."""
 
     def __init__(self, broker: Broker, clock: Clock) -> None:
         self._broker = broker

@@ -46,7 +46,7 @@ OWNERS: Final = (
 
 
 class GivenBroker(NamedTuple):
-    """What a person says of the broker."""
+    """Description of the broker, given by a person."""
 
     urls: tuple[str, ...]
     key: KeyPair
@@ -107,7 +107,7 @@ async def create_given(home: Home, name: str, wanted: GivenBroker) -> dict[str, 
 
 
 class GivenFacts(NamedTuple):
-    """What a broker says of itself. `storage`: bytes that the account may keep there, -1 for any number."""
+    """Facts that a broker tells of itself. `storage`: bytes that the account may keep there, -1 for any number."""
 
     version: str
     storage: int
@@ -147,7 +147,7 @@ def _as_user(wanted: GivenBroker, role: str | None) -> dict[str, Any]:
 
 
 async def look(client: Client) -> GivenFacts:
-    """Whether a fleet can be there at all. Raises ConfigError, Unreachable."""
+    """Checks that a fleet can use the broker, and returns its facts. Raises ConfigError, Unreachable."""
     version = str(client.connected_server_version).strip("<>")
     there, needed = version_in(version), ".".join(map(str, NEEDED))
     if there is None or there < NEEDED:
@@ -253,7 +253,7 @@ async def end_given(ring: Keyring) -> str | None:
 
 
 async def checked(ring: Keyring) -> str:
-    """What the broker is, for `doctor`. Raises SynapsedError that says what is wrong."""
+    """Checks the broker and describes it, for `doctor`. Raises SynapsedError that names the fault."""
     plan = ring.members().plan
     async with connected(ring, plan.urls) as client:
         found = await look(client)

@@ -15,7 +15,7 @@ from synapsed_fleet.parcel_spool import InSpool, Leg, Parcel
 from synapsed_fleet.uploads import Uploads
 
 UNDER_WAY_MAX: Final = 50
-"""Of what is told with the status of a host."""
+"""Most transfers that are told with the status of a host."""
 
 
 class Files:
@@ -54,7 +54,7 @@ class Files:
         ]
 
     def under_way(self) -> list[FleetKept]:
-        """What goes, and what comes."""
+        """Returns the outgoing and incoming transfers."""
         going = [self._going(parcel, leg) for parcel in self._parcels.kept() for leg in parcel.legs]
         return [*going, *(_coming(arrival) for arrival in self._fetching.under_way())]
 

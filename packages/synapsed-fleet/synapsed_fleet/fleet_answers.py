@@ -1,4 +1,4 @@
-"""What is told of the fleet. Times are RFC 3339."""
+"""Answers about the fleet. Times are RFC 3339."""
 
 from typing import Any, Literal
 
@@ -36,7 +36,7 @@ class FleetStatus(_View):
     since: str | None = None
     problem: str | None = None
     outbox: dict[str, int] = {}
-    """How many have no receipt yet, by state."""
+    """Numbers of messages without a receipt, by state."""
     oldest: str | None = None
     """Since when the oldest of them has none."""
     mail: dict[str, int] = {}
@@ -45,7 +45,7 @@ class FleetStatus(_View):
     expires: str | None = None
     """Until when this host's credentials count; they are renewed long before."""
     files: list[FleetKept] = []
-    """What is under way that is too large for a message, at most 50."""
+    """Transfers under way that are too large for a message, at most 50."""
 
 
 class FleetAgent(_View):
@@ -66,12 +66,12 @@ class FleetHost(_View):
     seen: str | None = None
     version: str | None = None
     classes: list[str] | None = None
-    """Of the work for any that it takes; None: it does not say so."""
+    """Classes of work for any that it takes; None: it does not say so."""
     agents: list[FleetAgent] = []
 
 
 class FleetOut(_View):
-    """What has no receipt of its host yet. `piped`: the broker has it."""
+    """A message that has no receipt of its host yet. `piped`: the broker has it."""
 
     id: str
     dst: str
@@ -110,7 +110,7 @@ class FleetFile(_View):
 
 
 class FleetHeld(_View):
-    """What came and was no word of a member."""
+    """A received message that no member has sent."""
 
     at: str
     subject: str

@@ -16,7 +16,7 @@ from synapsed.config.config import Section
 HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 """A host's name: a token of subjects, and what stands behind the `@` of an address."""
 CLASS_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-"""What `any:CLASS` names: a profile or a skill."""
+"""Pattern of the class in `any:CLASS`: a profile or a skill."""
 SCHEMES = frozenset({"tls", "nats", "ws", "wss"})
 ACCEPT_MAX = 200
 URLS_MAX = 16
@@ -35,7 +35,7 @@ def _class(value: str) -> str:
 
 
 def is_url(value: str) -> bool:
-    """Whether a broker can be at `value`: a scheme, a host and a port, and nothing else."""
+    """True if `value` can be the address of a broker: a scheme, a host and a port, and nothing else."""
     if not value.isascii() or not value.isprintable() or " " in value:
         return False
     try:
@@ -92,8 +92,8 @@ class FleetWork(Section):
     classes: list[Annotated[str, AfterValidator(_class)]] = Field(default=[], max_length=64)
     """Names of profiles or skills; none are taken by default."""
     on_loss: Literal["wait", "again"] = "wait"
-    """What becomes of work that was sent from here when the host that has it is lost: it waits for that host, or is
-    sent again, and may then be done twice."""
+    """Treatment of work that was sent from here when its host is lost: it waits for that host, or is sent again, and
+    may then be done twice."""
     lost_after: float = Field(default=900.0, ge=60.0, le=7 * 86_400.0, allow_inf_nan=False)
     """Seconds without a sign of life, after which a host is lost to its work."""
     unclaimed_after: float = Field(default=14 * 86_400.0, ge=60.0, le=365 * 86_400.0, allow_inf_nan=False)
@@ -104,10 +104,9 @@ class FleetEvents(Section):
     """`[fleet.events]`: what the other hosts are told of what happens here."""
 
     publish: bool = True
-    """Whether they are told at all: events, and who waits for a person."""
+    """True if events and waiting items are told at all."""
     content: bool = False
-    """Whether texts are in it: questions, answers, what tools are given. Every member and the broker's owner reads
-    them."""
+    """True if they include texts: questions, answers, tools' inputs. Every member and the broker's owner reads them."""
 
 
 class FleetBroker(Section):
@@ -115,7 +114,8 @@ class FleetBroker(Section):
 
     listen: Annotated[str, AfterValidator(_listen)] = "0.0.0.0:4222"
     cluster: Annotated[str, AfterValidator(_listen)] | None = None
-    """Where the others of three brokers reach this one; default: the address of `listen`, its port + 2000."""
+    """Address at which the others of three brokers reach this one; default: the address of `listen`, its port +
+    2000."""
     max_store: Annotated[str, AfterValidator(_size)] | None = None
     """At most so much is kept on disk; default: half of what is free when it starts, at most 20 GiB."""
 
@@ -126,11 +126,11 @@ class FleetConfig(Section):
     name: HostName = ""
     """This host, as its credentials have it."""
     urls: list[Annotated[str, AfterValidator(_url)]] = Field(default=[], max_length=URLS_MAX)
-    """Where brokers are, any of which will do."""
+    """Addresses of brokers, any of which will do."""
     persons: list[HostName] = Field(default=[], max_length=ACCEPT_MAX)
     """Hosts whose persons are persons here too."""
     accept: list[Annotated[str, AfterValidator(_accepted)]] = Field(default=["*"], max_length=ACCEPT_MAX)
-    """Who may be sent to from other hosts: agents by name, or all of a team's."""
+    """Agents that other hosts may send to: agents by name, or all of a team's."""
     work: FleetWork = FleetWork()
     events: FleetEvents = FleetEvents()
     broker: FleetBroker | None = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FleetFiles(Protocol):
-    """What is given here, goes, comes, and has come."""
+    """Files between hosts: given here, on their way, and received."""
 
     async def begin(self, name: str) -> "FleetFile":
         """A file is to be given here, which is sent later. Raises Busy, InvalidRequest, StoreError."""
@@ -31,11 +31,11 @@ class FleetFiles(Protocol):
         ...
 
     async def path(self, host: str, file_id: str) -> Path | None:
-        """Where a file is that came from another host."""
+        """Returns the path of a file that came from another host."""
         ...
 
     async def listed(self) -> "Sequence[FleetKept]":
-        """What is under way first."""
+        """Returns the files, those under way first."""
         ...
 
     async def remove(self, host: str | None, file_id: str) -> None:
@@ -44,7 +44,7 @@ class FleetFiles(Protocol):
 
 
 class FleetControl(WaitingSource, AgentSource, Protocol):
-    """Of a daemon whose host is a member."""
+    """Control of the fleet in a daemon whose host is a member."""
 
     async def status(self) -> "FleetStatus": ...
 

@@ -8,7 +8,7 @@ from synapsed.model.external import part_of_task
 from synapsed.model.task import Task
 
 KEY: Final = "fleet"
-"""Of a task's metadata, where another host has sent it: `src`, and `id` as it is called there. No client sets it."""
+"""Member of a task's metadata if another host has sent it: `src`, and the task's `id` there. No client sets it."""
 VIA: Final = "fleet"
 """`metadata.external.via` of a task that the fleet carries."""
 
@@ -23,7 +23,7 @@ type OutState = Literal["new", "piped"]
 
 
 class FleetOrigin(NamedTuple):
-    """Where a task came from: a host, and the id of its own task there."""
+    """Origin of a task: a host, and the id of its own task there."""
 
     src: str
     id: str
@@ -94,9 +94,9 @@ class WorkCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetChange:
-    """What a transaction does to these rows besides what follows from its tasks. `closed`: ids, the `n` up to which
-    they are closed, and the host whose receipt it is; `taken`: is owed a receipt from then on; `decided`: candidates,
-    by host and id; `given_up`: tasks of which nothing is sent any more."""
+    """Changes of a transaction to these rows besides those that follow from its tasks. `closed`: ids, the `n` up to
+    which they are closed, and the host whose receipt it is; `taken`: is owed a receipt from then on; `decided`:
+    candidates, by host and id; `given_up`: tasks of which nothing is sent any more."""
 
     put: tuple[OutRow, ...] = ()
     closed: tuple[tuple[str, int, str], ...] = ()
@@ -108,7 +108,7 @@ class FleetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined:
-    """What came and was no word of a member: kept for people."""
+    """A received message that no member has sent: kept for people."""
 
     at: float
     subject: str

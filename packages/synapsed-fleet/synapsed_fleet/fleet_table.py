@@ -175,7 +175,7 @@ class FleetTable:
         return await self._store.read(lambda connection: _rows(connection.execute(query, values)))
 
     async def again(self, rows: Sequence[OutRow]) -> None:
-        """What the broker may have lost is to be published once more."""
+        """Marks rows that the broker may have lost for another publication."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany(
@@ -206,7 +206,7 @@ class FleetTable:
         return None if found is None else float(found)
 
     async def counts(self) -> dict[str, dict[str, int]]:
-        """How many rows are open, by host and state."""
+        """Returns the numbers of open rows, by host and state."""
 
         def query(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
             found: dict[str, dict[str, int]] = {}
@@ -219,7 +219,7 @@ class FleetTable:
     # --- what has come ---
 
     async def taken(self, src: str, id_: str) -> InRow | None:
-        """What was made of it when it came before."""
+        """Returns the row of the message if the message came before, else None."""
         found = await self._store.read(
             lambda connection: connection.execute(
                 "SELECT src, id, kind, n, task_id, refused FROM fleet_in WHERE src = ? AND id = ?", (src, id_)
@@ -230,7 +230,7 @@ class FleetTable:
         return InRow(src=found[0], id=found[1], kind=found[2], n=found[3], task_id=found[4], refused=found[5])
 
     async def owed(self, limit: int) -> list[InRow]:
-        """What has not had its receipt."""
+        """Returns rows that have not had their receipt."""
         found = await self._store.read(
             lambda connection: connection.execute(
                 "SELECT src, id, kind, n, task_id, refused FROM fleet_in WHERE receipted = 0 LIMIT ?", (limit,)

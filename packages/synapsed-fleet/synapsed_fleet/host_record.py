@@ -1,4 +1,4 @@
-"""What a host says of itself to all others: its agents, and that it is there. Pure.
+"""Record of a host for all others: its agents, and the sign that it is there. Pure.
 
 A record is written whole each time, with a number that grows. Whether a host is there is judged by the reader's own
 clock: the number has not changed for 35 s. No clock is compared with another host's. It is shown, and never a reason
@@ -28,7 +28,7 @@ RECORD_MAX: Final = 200_000
 
 
 WAITS_MAX: Final = 50
-"""Of what waits for a person on a host, so much is told: the oldest."""
+"""Most waiting items of a host that are told: the oldest."""
 WORDS_MAX: Final = 300
 """Characters of a question that are told."""
 
@@ -37,7 +37,7 @@ ToldTime = Annotated[str, AfterValidator(lambda text: iso_of(text) or "")]
 """Empty for what is no time."""
 STATES: Final = frozenset({"up", "sleeping"})
 ToldState = Annotated[str, AfterValidator(lambda text: text if text in STATES else "away")]
-"""What is no state of a host is taken for one of a host that is away."""
+"""State of a host in a record; an unknown state counts as away."""
 ToldType = Annotated[str, AfterValidator(lambda text: text if NAME_PATTERN.fullmatch(text) else "unknown")]
 
 
@@ -88,7 +88,7 @@ class HostRecord(BaseModel):
     load: float = 0.0
     agents: list[AgentRecordOf] = Field(default=[], max_length=AGENTS_MAX)
     classes: list[str] | None = Field(default=None, max_length=64)
-    """Of the work that it takes; None: it does not say so."""
+    """Classes of the work that it takes; None: it does not say so."""
     waits: list[WaitRecord] | None = Field(default=None, max_length=WAITS_MAX)
     more: int = Field(default=0, ge=0)
 
@@ -111,14 +111,14 @@ def written(record: HostRecord) -> bytes:
 
 
 def digest(agents: Sequence[AgentRecordOf], waits: Sequence[WaitRecord] | None = None) -> str:
-    """What makes a record worth writing before its time."""
+    """Returns a digest of the content whose change makes a record worth writing before its time."""
     told: list[Any] = [agent.model_dump(exclude={"since"}) for agent in agents]
     return json.dumps([told, None if waits is None else [one.model_dump() for one in waits]])
 
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """When a host's record was last another than before, by this host's clock."""
+    """Time of the last change of a host's record, by this host's clock."""
 
     boot: str
     n: int
@@ -154,9 +154,9 @@ class Liveness:
 
 
 class Twin:
-    """Whether another machine says that it is this host, because it has the same key: a copy of its disk, or a thief.
-    `note` what stands at the broker since this daemon has written there. One foreign record may be the goodbye, or the
-    last word, of the daemon before this one. Times are `clock.monotonic()`."""
+    """Detection of another machine that has this host's key: a copy of its disk, or a thief. `note` every record that
+    stands at the broker since this daemon has written there. One foreign record may be the goodbye, or the last word,
+    of the daemon before this one. Times are `clock.monotonic()`."""
 
     def __init__(self, boot: str) -> None:
         self._boot = boot
@@ -164,7 +164,7 @@ class Twin:
         self._until = 0.0
 
     def note(self, record: HostRecord, now: float) -> bool:
-        """Whether that is news."""
+        """Notes a record; returns True if it is news of a twin."""
         if record.boot == self._boot or record.state != "up":
             return False
         before, self._last = self._last, LastRecord(record.boot, record.n, now)

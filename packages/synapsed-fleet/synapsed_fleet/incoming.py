@@ -1,4 +1,4 @@
-"""What comes from other hosts: its signature is checked before anything else, then it is committed, then acked.
+"""Messages from other hosts: each one's signature is checked before anything else, then it is committed, then acked.
 
 ::
 
@@ -67,7 +67,7 @@ LATER_S: Final = 5.0
 COMING_S: Final = 1.0
 """Until one comes again whose file is not here yet."""
 UNMET_TIMES: Final = 60
-"""How often something is put off whose host's certificate is not to be had."""
+"""Times that a message is put off if its host's certificate cannot be found."""
 ANSWERED: Final = sorted(OPEN_QUESTIONS)
 _STOPS: Final = UUID("b1d6c4f2-5a1e-4f0a-8a39-2f1f6f1f7d11")
 
@@ -79,7 +79,7 @@ class Later(Exception):
 
 
 class Accepting(Protocol):
-    """Who may be sent to from other hosts."""
+    """Interface that decides which agents other hosts may send to."""
 
     def agent(self, address: str) -> str:
         """The id of the agent. Raises UnknownAgent, AmbiguousAddress, Forbidden."""
@@ -87,7 +87,7 @@ class Accepting(Protocol):
 
 
 class ClaimReader(Protocol):
-    """Who took work for any (`class_work`)."""
+    """Interface to the claims of work for any (`class_work`)."""
 
     async def winner(self, src: str, task_id: str, round_: int = 1) -> str | None:
         """The host that has claimed the work of the host `src`; None while nobody has."""
@@ -95,7 +95,7 @@ class ClaimReader(Protocol):
 
 
 class Answers:
-    """Who waits here to hear what became of a control: its refusal, or None for its receipt."""
+    """Interface to callers that wait for the result of a control: its refusal, or None for its receipt."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[tuple[str, str] | None]] = {}
@@ -155,7 +155,7 @@ class Incoming:
         self._put_off = PutOffMail()
 
     def lock(self, task_id: str) -> asyncio.Lock:
-        """What is learned of a task is written in one place at a time."""
+        """Lock of a task: news of it is written in one place at a time."""
         return self.locks.setdefault(task_id, asyncio.Lock())
 
     async def take(self, delivered: Delivered) -> None:
@@ -346,15 +346,15 @@ class Incoming:
         return await self._claims.winner(self._me.name, task.id, receipts.round_of(task))
 
     async def _was_lost(self, task: Task, src: str) -> bool:
-        """Whether `src` had the work, was lost with it, and has not claimed it again: what it says of it does not count
-        any more."""
+        """True if `src` had the work, was lost with it, and has not claimed it again: its news of it does not count any
+        more."""
         if src not in receipts.lost_with(task):
             return False
         host = (task.metadata.get(EXTERNAL) or {}).get("host")
         return bool(src != host and await self._winner(task) != src)
 
     async def _lose(self, task: Task, src: str, taken: InRow | None) -> None:
-        """Nobody there knows the task: whether its message was ever typed cannot be told."""
+        """Fails a task that its host does not know: it cannot be told if its message was ever typed."""
         commit = transitions.failed(
             task,
             code="UNDELIVERED",
@@ -382,7 +382,7 @@ class Incoming:
         await self._table.change(FleetChange(closed=tuple(closed)))
 
     async def _received(self, src: str, named: str) -> list[tuple[str, int, str]]:
-        """What is closed by the receipt. Of work for any, who has it is noted first."""
+        """Returns the rows that the receipt closes. For work for any, the host that has it is noted first."""
         row = await self._table.row(named)
         if row is None or row.kind != "work":
             return [(named, 0, src)]
@@ -398,7 +398,7 @@ class Incoming:
         return []
 
     async def _has_it(self, row: OutRow, src: str) -> bool:
-        """Whether that host is the one to say what became of the row."""
+        """True if that host is the one that decides about the row."""
         if row.kind != "work":
             return row.dst == src
         task = await self._store.task(row.task_id)
@@ -425,7 +425,7 @@ class Incoming:
         return None
 
     async def undeliverable(self, row: OutRow, why: str) -> None:
-        """What was to be sent is not whole any more: its task has failed, and who has begun to take it is told."""
+        """Fails a task whose message is not complete any more, and tells the host that has begun to take it."""
         async with self.lock(row.task_id):
             change = FleetChange(closed=((row.id, row.n, row.dst),))
             task = await self._store.task(row.task_id)
@@ -486,7 +486,7 @@ def _stop_row(task: Task, src: str) -> OutRow:
 
 
 def parse_update_or_id(named: str) -> tuple[str, int]:
-    """As `parse_update`, of whatever stands in a receipt."""
+    """Parses any id of a receipt, as `parse_update` does for an update's."""
     try:
         return parse_update(named)
     except ValueError:

@@ -58,7 +58,7 @@ class Invitation(NamedTuple):
         return jwt.read(self.token).expires or 0
 
     def line(self) -> str:
-        """As it is printed. It is a secret."""
+        """Returns the printed form. It is a secret."""
         told = {
             "name": self.name,
             "urls": list(self.urls),
@@ -75,8 +75,8 @@ class Invitation(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What a person has pasted: blanks and line breaks that came with it are left out. Raises InvalidRequest, in
-        whose words nothing of the line stands."""
+        """Reads the text that a person has pasted, without its blanks and line breaks. Raises InvalidRequest, whose
+        words quote nothing of the line."""
         line = "".join(text.split())
         if not line.startswith(PREFIX) or len(line) > LINE_MAX:
             raise InvalidRequest(
@@ -90,7 +90,7 @@ class Invitation(NamedTuple):
 
 
 def asked(invitation: Invitation, host: KeyPair) -> dict[str, Any]:
-    """What a host asks with its invitation."""
+    """Returns the request of a host with its invitation."""
     said = _said(invitation.fleet, invitation.name, host.public)
     return {
         "v": 1,

@@ -84,7 +84,7 @@ class Plan:
 
 @dataclass
 class Members:
-    """Who belongs to the fleet, was invited, and was removed."""
+    """Members of the fleet, with invited and removed hosts."""
 
     hosts: dict[str, Enrolled] = field(default_factory=dict)
     invitations: dict[str, PendingInvitation] = field(default_factory=dict)
@@ -165,8 +165,8 @@ class Keyring:
 
     @contextmanager
     def changing(self) -> Iterator[Members]:
-        """What belongs to the fleet, for a change that nobody else makes meanwhile; it is kept when the block ends
-        without an error. Raises ConfigError, StoreError."""
+        """Yields the members for a change, under a lock; saves them when the block ends without an error. Raises
+        ConfigError, StoreError."""
         try:
             file = (self.folder / "lock").open("ab")
         except OSError as error:
@@ -214,8 +214,8 @@ class Keyring:
         return plan.ca or None if plan.account else self.certificate
 
     def entry_token(self, role: str, name: str, key: str, *, issued: float, expires: float) -> str | None:
-        """What a broker of somebody else's lets a host in by, besides what makes it a member; None where the fleet has
-        its own. `role` is one of `broker_permissions`."""
+        """Returns the token by which a broker of somebody else's admits a host, besides that of its membership; None if
+        the fleet has its own broker. `role` is one of `broker_permissions`."""
         account = self.members().plan.account
         if not account:
             return None

@@ -100,7 +100,7 @@ class Link:
         self._connected = asyncio.Event()
         self._closed = asyncio.Event()
         self.error = "it was not reached yet"
-        """Why there is no broker now."""
+        """Reason why there is no broker now."""
         self.connects = 0
         self.since = time.time()
         """Since when it is up, or is not, in seconds since the epoch."""
@@ -236,7 +236,7 @@ class Link:
     async def _asked(
         self, subject: str, body: bytes, headers: dict[str, str] | None = None
     ) -> "AsyncGenerator[tuple[asyncio.Queue[Msg | None], Callable[[], Awaitable[None]]]]":
-        """Where answers come, and what asks. Raises NoBroker."""
+        """Yields the queue of answers, and the function that asks. Raises NoBroker."""
         client, number = self.client, str(next(self._numbers))
         queue = self._waiting[number] = asyncio.Queue()
 

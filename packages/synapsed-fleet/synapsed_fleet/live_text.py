@@ -28,7 +28,7 @@ from synapsed_fleet.peer_certificates import NotMet, Peers
 from synapsed_fleet.ports import Broker, NoBroker, Stored
 
 SAY_EVERY_S: Final = 0.05
-"""What is said within so long goes in one piece."""
+"""Seconds within which text goes in one piece."""
 QUARANTINE_EVERY_S: Final = 1.0
 """Live text may come faster than a database keeps what is wrong with it."""
 
@@ -36,7 +36,7 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class LiveTelling(Follower):
-    """What agents here say from now on, told to the hosts that have sent them their tasks. `run` it."""
+    """Sender of the text that agents here write, to the hosts that have sent their tasks. `run` it."""
 
     name = "live text"
     wants = EventFilter(types=frozenset({"taskArtifact"}))
@@ -52,7 +52,7 @@ class LiveTelling(Follower):
         self._broker = broker
         self._outgoing = outgoing
         self._places: Bounded[tuple[FleetOrigin, Place] | None] = Bounded()
-        """How far each task was told; None for those that no other host has sent."""
+        """Place up to which each task was told; None for those that no other host has sent."""
         self._said: list[tuple[str, SaidPiece]] = []
 
     async def handle(self, event: Event) -> None:
@@ -100,7 +100,7 @@ class LiveTelling(Follower):
         return origin.src, piece
 
     async def _begun(self, task_id: str, before: int) -> tuple[FleetOrigin, Place] | None:
-        """How far a task was told before the event `before`."""
+        """Returns the place up to which a task was told before the event `before`."""
         task = await self._store.task(task_id)
         origin = None if task is None else FleetOrigin.of(task.metadata)
         if origin is None:
@@ -125,7 +125,7 @@ def _joined(said: Sequence[tuple[str, SaidPiece]]) -> Iterator[tuple[str, SaidPi
 
 
 async def _said_before(events: EventLog, task_id: str, upto: int) -> tuple[int, str]:
-    """What was said of a task up to the event `upto`, and the event with which that begins."""
+    """Returns the text of a task up to the event `upto`, and the event with which that begins."""
     begin, text, after = 0, "", 0
     while batch := await events.read(after, task_id=task_id):
         for event in batch:
@@ -141,7 +141,8 @@ async def _said_before(events: EventLog, task_id: str, upto: int) -> tuple[int, 
 
 
 class LiveHearing:
-    """What comes of tasks that were sent from here; `again` is called where another host asks for what was said."""
+    """Receiver of the text of tasks that were sent from here; `again` is called if another host asks for earlier
+    text."""
 
     def __init__(
         self,
@@ -224,5 +225,5 @@ class LiveHearing:
 
 
 def _has(task: Task, src: str) -> bool:
-    """Whether that host has the task."""
+    """True if that host has the task."""
     return carried_by_fleet(task) and (task.metadata.get(EXTERNAL) or {}).get("host") == src

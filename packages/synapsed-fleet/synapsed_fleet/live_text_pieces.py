@@ -50,7 +50,7 @@ class SaidPiece:
 
 @dataclass(frozen=True, slots=True)
 class SayAgain:
-    """What was said of the task so far?"""
+    """Request for the text of the task so far."""
 
     task: str
 
@@ -77,7 +77,7 @@ def read(task: str, document: Mapping[str, Any]) -> SaidPiece | SayAgain:
 
 @dataclass(slots=True)
 class Place:
-    """How far a message is: it has begun with `begin`, and has `length` characters."""
+    """Place in a message: it has begun with `begin`, and has `length` characters."""
 
     begin: int
     length: int = 0
@@ -98,16 +98,16 @@ type Heard = tuple[str, bool]
 
 
 class Listened:
-    """What has come of tasks of this host. Of one daemon's life: after it the first piece finds nothing to go on from,
-    and all is asked for, which then takes the place of what was told before."""
+    """Received text of this host's tasks, in one daemon's life: after a restart the first piece finds no earlier one,
+    and the whole text is requested, which then replaces the earlier text."""
 
     def __init__(self) -> None:
         self._places: Bounded[Place] = Bounded()
         self._asked: Bounded[float] = Bounded()
 
     def take(self, piece: SaidPiece, *, told: bool) -> Heard | Literal["ask"] | None:
-        """What to tell; "ask" where something before the piece is missing; None where it has no news. `told`: whether
-        anything was told of the task's answer before."""
+        """Returns the text to tell; "ask" if an earlier piece is missing; None if the piece has no news. `told`: some
+        of the task's answer was told before."""
         place = self._places.get(piece.task)
         if place is not None and piece.begin < place.begin:
             return None
@@ -123,11 +123,11 @@ class Listened:
         return (news, True) if news else None
 
     def knows(self, task: str) -> bool:
-        """Whether anything of it has come."""
+        """True if any text of the task has come."""
         return task in self._places
 
     def may_ask(self, task: str, now: float) -> bool:
-        """Whether it is time to; counts as asked then."""
+        """True if it is time to ask; counts as asked then."""
         if now - self._asked.get(task, -ASK_EVERY_S) < ASK_EVERY_S:
             return False
         self._asked[task] = now

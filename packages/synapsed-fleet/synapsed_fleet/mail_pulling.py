@@ -59,7 +59,7 @@ class Pull:
         self._in_hand = 0
 
     def reconnected(self) -> None:
-        """What was asked over the connection before is not answered any more."""
+        """Drops requests of the earlier connection, which get no answers any more."""
         self._heard.set()
 
     async def run(self) -> None:

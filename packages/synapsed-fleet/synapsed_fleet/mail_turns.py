@@ -45,7 +45,7 @@ class MailLine[T]:
         self._pace = FIRST_PACE_S
         self._back_until = 0.0
         self.busy = False
-        """Somebody works on it."""
+        """True while a worker has it."""
 
     def put(self, what: T, now: float, *, first: bool) -> list[Back[T]]:
         """Adds a message at the end; `first`: it comes for the first time. Returns what is put back."""

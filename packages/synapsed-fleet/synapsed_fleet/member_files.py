@@ -1,4 +1,4 @@
-"""What a member keeps of its fleet in the state directory: credentials, the authority, whom it believes.
+"""Files of a member in the state directory: credentials, the authority, and the trusted keys.
 
 `host.creds` is the host's token and seed; `entry.jwt`, only where the broker is somebody else's, what it lets the host
 in by; `ca.pem` the authority of the brokers' certificates; `trust.json` the public
@@ -33,13 +33,13 @@ class Identity(NamedTuple):
     issued: int
     expires: int | None
     credentials: Path
-    """Where token and seed are kept."""
+    """Path of the file with token and seed."""
     entry: Path
-    """Where the token is kept that a broker of somebody else's wants; not there at the fleet's own."""
+    """Path of the token for a broker of somebody else's; no such file at the fleet's own."""
 
     @property
     def given(self) -> bool:
-        """Whether the broker is somebody else's."""
+        """True if the broker is somebody else's."""
         return self.entry.exists()
 
     def newest_token(self) -> str:

@@ -1,4 +1,4 @@
-"""What a member does for its own membership: keeps the fleet's newest token, and asks for credentials in time.
+"""Upkeep of a member's own membership: keeps the fleet's newest token, and asks for credentials in time.
 
 A token counts for a year and is asked for again at half of it, so that a host that is on for a few hours in half a year
 stays a member. A connection that is made again reads the token that is kept (`home.Identity.options`).
@@ -16,14 +16,14 @@ from synapsed_fleet.member_files import Home, Identity
 from synapsed_fleet.trust import NotTrusted, Trust
 
 RENEW_SHARE: Final = 0.5
-"""Of its time: from then on a token is renewed, by a host that is on a few hours in half a year."""
+"""Share of a token's time after which it is renewed, by a host that is on a few hours in half a year."""
 
 type Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Asks a subject, as a request, and returns the answer's document."""
 
 
 def is_due(identity: Identity, *, now: float) -> bool:
-    """Whether half of the time is over for which the credentials count."""
+    """True if half of the time is over for which the credentials are valid."""
     if identity.expires is None:
         return False
     return now >= identity.issued + (identity.expires - identity.issued) * RENEW_SHARE

@@ -24,7 +24,7 @@ HOST: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 CLASS: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 EVENT: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9]{0,39}")
 ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}(?:/[0-9]{1,12})?")
-"""Of a task, or of a host's word; an update's is `<task>/<n>`."""
+"""Pattern of the id of a task, or of a host's message; an update's is `<task>/<n>`."""
 ANY: Final = "any:"
 TEAM: Final = "team:"
 HOSTS_PREFIX: Final = "$KV.SYN_HOSTS."
@@ -36,7 +36,7 @@ URGENT_FROM: Final = 4
 
 
 class MailKind(StrEnum):
-    """What a host says to another."""
+    """Kinds of messages between hosts."""
 
     MESSAGE = "msg"
     UPDATE = "upd"

@@ -73,7 +73,7 @@ def ask(path: str) -> tuple[int, int, int] | None:
 
 
 def version_in(text: str) -> tuple[int, int, int] | None:
-    """What `nats-server --version` printed."""
+    """Returns the version in the output of `nats-server --version`."""
     match = _VERSION.search(text)
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 

@@ -67,7 +67,7 @@ class KeyPair:
 
 
 def is_public(text: str, kind: Kind) -> bool:
-    """Whether `text` is a public key of that kind."""
+    """True if `text` is a public key of that kind."""
     try:
         public_bytes(text, kind)
     except BadKey:
@@ -84,7 +84,7 @@ def public_bytes(text: str, kind: Kind) -> bytes:
 
 
 def verify(public: str, kind: Kind, signature: bytes, data: bytes) -> bool:
-    """Whether the key `public` of that kind has signed `data`. Raises BadKey where it is no such key."""
+    """True if the key `public` of that kind has signed `data`. Raises BadKey if it is no such key."""
     key = Ed25519PublicKey.from_public_bytes(public_bytes(public, kind))
     try:
         key.verify(signature, data)

@@ -7,7 +7,7 @@ from synapsed_fleet.fleet_config import FleetConfig
 
 
 class OfferedAgents:
-    """Who may be sent to from elsewhere, and who of them is idle."""
+    """The agents that other hosts may send to, and the idle ones of them."""
 
     def __init__(self, control: Control, config: FleetConfig) -> None:
         self._control = control

@@ -89,7 +89,7 @@ def _created_before(home: Home, config: DaemonSettings, body: Mapping[str, Any])
 
 
 def _urls_at(addresses: Sequence[str], listen: str) -> list[str]:
-    """Where the hosts find a broker that is at these addresses. Raises InvalidRequest."""
+    """Returns the URLs of a broker at these addresses, for the hosts. Raises InvalidRequest."""
     port = int(listen.rpartition(":")[2])
     urls = [f"tls://{f'[{one}]' if ':' in one else one}:{port}" for one in addresses]
     if wrong := [url for url in urls if not is_url(url)]:
@@ -286,7 +286,8 @@ async def leave(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> 
 
 
 async def status(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """What is known here without the daemon: `member`, `broker`, and where the keys are `hosts` and `streams`."""
+    """Returns the facts that are known here without the daemon: `member`, `broker`, and with the fleet's keys `hosts`
+    and `streams`."""
     told: Told = {"member": None, "broker": None, "admin": home.keyring.exists(), "hosts": None, "streams": None}
     told["given"] = None
     if home.is_member():
@@ -379,7 +380,7 @@ def _broker(config: DaemonSettings, body: Mapping[str, Any]) -> FleetBroker:
 
 
 def _urls(home: Home, config: DaemonSettings, plan: Plan) -> list[str]:
-    """Where the admin finds a broker: as this host does, then as others."""
+    """Returns the addresses of a broker for the admin: this host's, then those of others."""
     own = list(config.fleet.urls) if config.fleet else []
     return list(dict.fromkeys([*own, *plan.urls]))
 

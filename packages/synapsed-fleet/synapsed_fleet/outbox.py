@@ -1,4 +1,4 @@
-"""When something is published, and when it is tried again. Pure.
+"""Times of publication and of further attempts. Pure.
 
 What is under way is kept in SQLite, oldest first; here is decided for which hosts nothing is tried now. A broker that
 is not there, or has no leader, stops everything; a broker that refuses what goes to one host (its mail is full) stops
@@ -33,18 +33,18 @@ class Pacing:
         self._all_until = 0.0
 
     def broker_failed(self, now: float, roll: float) -> None:
-        """Nothing can be published."""
+        """Notes that nothing can be published."""
         longest = ELECTION_PAUSE_S if self._all_failures < ELECTION_TRIES else LONGEST_S
         self._all_until = now + _pause(self._all_failures, roll, longest)
         self._all_failures += 1
 
     @property
     def trying(self) -> bool:
-        """Whether nothing has been published since it failed."""
+        """True if nothing has been published since it failed."""
         return self._all_failures > 0
 
     def refused(self, dst: str, now: float, roll: float) -> None:
-        """What goes to this host cannot be published, though the broker is there."""
+        """Notes that messages to this host cannot be published, though the broker is there."""
         self._all_failures, self._all_until = 0, 0.0
         failures = self._failures.get(dst, 0)
         self._until[dst] = now + _pause(failures, roll, LONGEST_S)

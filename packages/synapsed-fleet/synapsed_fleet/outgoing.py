@@ -1,4 +1,4 @@
-"""What goes to other hosts: rows of the outbox are published, receipts are sent, and the audit looks after both.
+"""Messages to other hosts: rows of the outbox are published, receipts are sent, and the audit checks both.
 
 Everything is kept before it is published, and a row is closed by its receiver's word only. So each of these steps may
 be cut off anywhere, and is simply done again.
@@ -40,7 +40,7 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
-    """Who this host is: the fleet's id, its own name and key."""
+    """Identity of this host: the fleet's id, its own name and key."""
 
     fleet: str
     name: str
@@ -48,7 +48,7 @@ class Speaker:
 
 
 class TaskReader(Protocol):
-    """Where what is said of a task is read."""
+    """Interface that reads a task for its messages."""
 
     async def committed(self, task_id: str) -> Task | None:
         """No older than any row that was read before."""
@@ -80,7 +80,7 @@ class Outgoing:
         self._shapes = shapes
         self.pacing = Pacing()
         self._created: dict[str, str] = {}
-        """When the streams were made into which is published."""
+        """Times when the streams were made to which this host publishes."""
         self._ledger = Ledger()
         self._auditing = asyncio.Lock()
         self._fresh: dict[str, list[int]] = {}
@@ -169,7 +169,7 @@ class Outgoing:
         return self.sign(self.subject(row), row.wire, body, attempt=row.attempt + 1, version=version)
 
     async def _body(self, row: OutRow) -> bytes:
-        """What is said of the row's task, as it is now."""
+        """Returns the message about the row's task, as it is now."""
         task = await self._tasks.committed(row.task_id)
         if task is None:  # it was removed by its age: whoever waits for it is told so by the reconcile
             return encoded(receipts.GONE)
@@ -260,7 +260,7 @@ class Outgoing:
 
 
 def work_class(address: str, priority: int) -> str:
-    """What stands as the destination of work for any. Raises InvalidRequest."""
+    """Returns the destination of work for any. Raises InvalidRequest."""
     return f"any:{class_of(address, priority)}"
 
 
@@ -273,7 +273,7 @@ def _stream_of(row: OutRow) -> str:
 
 
 def _name(row: InRow) -> str:
-    """What it is called by the host that has said it."""
+    """Returns the id of the row at the host that has sent it."""
     return f"{row.id.removesuffix(UPDATES)}/{row.n}" if row.kind == "upd" else row.id
 
 

@@ -1,4 +1,4 @@
-"""What is too large for a message goes as a parcel: in chunks of its own, encrypted, and named by a reference. Pure.
+"""Parcels for content that is too large for a message: it goes in encrypted chunks, and a reference names it. Pure.
 
 A member may read any chunk at the broker: reading by subject takes wildcards. So each parcel has a key of its own, and
 that stands in the reference only, which is in a signed message to one host. The key is made of the sender's own and the
@@ -113,7 +113,7 @@ def is_id(text: object) -> bool:
 
 
 def id_of_body(dst: str, named: str, body: bytes) -> str:
-    """What a body is called that is sent to `dst` under the id `named`: the same again is the same parcel."""
+    """Returns the id of a body that is sent to `dst` under the id `named`: the same body again is the same parcel."""
     digest = hashlib.sha256(body).hexdigest()
     return hashlib.sha256(f"synapsed body\n{dst}\n{named}\n{digest}".encode()).hexdigest()[:32]
 
@@ -132,8 +132,8 @@ WHY_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the receiver of a parcel says while it comes, which belongs to what is called `of` there: it has the first
-    `have` chunks; `missing`: and waits for the next, which is not at the broker; `why`: and cannot take more now."""
+    """State of a parcel at its receiver, which belongs to the message `of` there: it has the first `have` chunks;
+    `missing`: it waits for the next, which is not at the broker; `why`: it cannot take more now."""
 
     parcel: str
     of: str

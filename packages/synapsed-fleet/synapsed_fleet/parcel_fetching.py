@@ -1,4 +1,4 @@
-"""What is too large for a message, on its way in: chunks are fetched from the broker, checked, and kept on the disk.
+"""Incoming parcels: chunks are fetched from the broker, checked, and kept on the disk.
 
 A message that names parcels is put off until they are here; it comes again meanwhile, and that it does drives the
 whole: what a daemon that was killed had fetched is gone on with when the message comes next. What the broker does not
@@ -77,7 +77,7 @@ class Arrival:
 
 @dataclass(slots=True)
 class Named:
-    """What a message names: its own body, if that is a parcel, and files."""
+    """Parcels that a message names: its own body, if that is a parcel, and files."""
 
     body: str | None = None
     files: set[str] = field(default_factory=set)
@@ -88,7 +88,7 @@ class NotHere(Exception):
 
 
 class FalseParcel(BadEnvelope):
-    """What has come is not what the message says, twice: its sender has lost it."""
+    """Error for content that twice did not match its message: its sender has lost it."""
 
 
 class Fetching:
@@ -119,7 +119,7 @@ class Fetching:
         self._arrivals: dict[tuple[str, str], Arrival] = {}
 
     def under_way(self) -> list[Arrival]:
-        """What comes, or waits to be fetched."""
+        """Returns the parcels that are on their way, or wait to be fetched."""
         return list(self._arrivals.values())
 
     async def close(self) -> None:
@@ -130,8 +130,8 @@ class Fetching:
             await asyncio.to_thread(self._spool.sweep, now - KEPT_S)
 
     async def document(self, envelope: Envelope, src: str, dst: str) -> dict[str, Any]:
-        """What `src` says, once all that it names is here. `dst` is this host, or `any:CLASS`. Raises NotHere,
-        BadEnvelope, StoreError."""
+        """Returns the content of `src`'s message, once all parcels that it names are here. `dst` is this host, or
+        `any:CLASS`. Raises NotHere, BadEnvelope, StoreError."""
         document = envelope.document()
         if BODY in document:
             ref = ParcelRef.read(document[BODY], size_max=WHOLE_MAX)
@@ -151,7 +151,7 @@ class Fetching:
         return self._named.setdefault((src, named), Named())
 
     async def taken(self, src: str, named: str) -> None:
-        """What `src` has said under that id was taken: its message is needed no more, its files are."""
+        """Notes that the message of `src` with that id was taken: its body is needed no more, its files are."""
         if (known := self._named.pop((src, named), None)) is None:
             return
         if known.body is not None:
@@ -283,7 +283,7 @@ class Fetching:
         return False
 
     async def _next_chunks(self, coming: Coming, dst: str, arrival: Arrival) -> int:
-        """How many of the next came."""
+        """Fetches the next chunks; returns how many came."""
         some = range(coming.have, min(coming.have + AT_ONCE, arrival.ref.chunks))
         asked = (self._broker.last(streams.FILES, chunk(dst, arrival.src, arrival.ref.id, n)) for n in some)
         stored = await asyncio.gather(*asked, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What is too large for a message, on its way out: parcels are kept on the disk, and their chunks put at the broker.
+"""Outgoing parcels: they are kept on the disk, and their chunks are put at the broker.
 
 A parcel goes with a row of the outbox, and is here until that row is closed. How much of it is at the broker at a time
 is bounded by a window, so that a store smaller than the file will do: the receiver says how far it has come, and what
@@ -32,7 +32,7 @@ from synapsed_fleet.wakeup import Bell
 AT_ONCE: Final = 8
 """Chunks under way to the broker: 1 MiB."""
 WINDOW_SHARE: Final = 0.25
-"""Of the broker's room for files, that one parcel takes at most."""
+"""Largest share of the broker's room for files that one parcel takes."""
 WINDOW_MIN: Final = 64
 FULL_SHARE: Final = 0.85
 """Beyond it nothing more is put there, but for what makes room."""
@@ -86,11 +86,11 @@ class Parcels:
         """Chunks that were asked for again, of which parcel: they may be damaged here."""
         self._looked_through: dict[str, float] = {}
         self._whys: dict[tuple[str, str], str] = {}
-        """Why a parcel does not go on with a row, as its receiver or the broker has said."""
+        """Reasons why a parcel is held up, as its receiver or the broker has said."""
         self.bell = Bell()
 
     async def load(self) -> None:
-        """What the last daemon has left."""
+        """Reads the parcels that the last daemon has left."""
         self._kept = {parcel.id: parcel for parcel in await asyncio.to_thread(self._spool.load)}
 
     def kept(self) -> list[Parcel]:
@@ -98,7 +98,7 @@ class Parcels:
         return list(self._kept.values())
 
     def why(self, parcel: Parcel, leg: Leg) -> str | None:
-        """What holds it up, as far as that is known here."""
+        """Returns the reason why a parcel is held up, as far as that is known here."""
         if (why := self._whys.get((parcel.id, leg.row))) is not None:
             return why
         if not self._room:
@@ -155,7 +155,7 @@ class Parcels:
         return told
 
     def goes_with(self, row: OutRow) -> bool:
-        """Whether any parcel does."""
+        """True if any parcel goes with the row."""
         return any(
             (leg.row, leg.n, leg.dst) == (row.id, row.n, row.dst)
             for parcel in self._kept.values()
@@ -199,7 +199,7 @@ class Parcels:
     # --- told by receivers ---
 
     async def told(self, src: str, progress: Progress, has_it: Callable[[OutRow, str], Awaitable[bool]]) -> None:
-        """How far the host `src` has come with a parcel of ours. `has_it` says whether a row is that host's."""
+        """Takes the progress of host `src` with a parcel of ours. `has_it` returns True if a row is that host's."""
         row = await self._table.row(_row_of(src, progress.of))
         if row is None or not await has_it(row, src):
             return
@@ -242,7 +242,8 @@ class Parcels:
         return busy
 
     async def _look_through(self) -> None:
-        """What is asked for again was lost by the broker, or is damaged here: that would be asked for for ever."""
+        """Checks content that is requested again: the broker lost it, or it is damaged here and would be requested for
+        ever."""
         now, doubted = self._clock.monotonic(), self._doubted
         self._doubted = {}
         for named, n in doubted.items():

@@ -83,7 +83,7 @@ class OutSpool:
         self._folder = folder
 
     def load(self) -> list[Parcel]:
-        """What is there; what an interrupted daemon has left besides is removed."""
+        """Returns the kept parcels; removes other files that an interrupted daemon has left."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             with contextlib.suppress(OSError, ValueError):
@@ -108,7 +108,7 @@ class OutSpool:
         self.keep(parcel)
 
     def chunk(self, parcel: Parcel, ref: ParcelRef, n: int) -> bytes:
-        """As it is sent. Raises FileNotFoundError where the content is gone, or is not whole."""
+        """Returns a chunk as it is sent. Raises FileNotFoundError if the content is gone, or incomplete."""
         size = CHUNK + TAG if parcel.sealed else CHUNK
         with self._content(parcel.id).open("rb") as file:
             file.seek(n * size)
@@ -119,7 +119,7 @@ class OutSpool:
         return raw if parcel.sealed else Cipher(ref).seal(n, raw)
 
     def is_whole(self, parcel: Parcel, ref: ParcelRef, n: int) -> bool:
-        """Whether chunk `n` is what was kept; of a file that is told by the whole of it only."""
+        """True if chunk `n` is unchanged; a file can be checked only as a whole."""
         try:
             if parcel.sealed:
                 return Cipher(ref).open(n, self.chunk(parcel, ref, n)) is not None
@@ -184,13 +184,13 @@ class InSpool:
         self._folder = folder
 
     def path(self, src: str, parcel_id: str) -> Path:
-        """Where the content is once it is whole. Raises InvalidRequest for what is no host or no id."""
+        """Returns the path of the content once it is complete. Raises InvalidRequest for an invalid host or id."""
         if HOST.fullmatch(src) is None or not is_id(parcel_id):
             raise InvalidRequest("it is no parcel of a host", field="uri")
         return self._folder / src / parcel_id
 
     def coming(self, src: str, ref: ParcelRef, *, sealed: bool) -> "Coming":
-        """What has come of it so far, to be gone on with. Raises StoreError."""
+        """Returns the part of the content that has come so far, to be continued. Raises StoreError."""
         return Coming(self.path(src, ref.id), ref, sealed=sealed)
 
     def body(self, src: str, ref: ParcelRef) -> bytes | None:
@@ -205,7 +205,7 @@ class InSpool:
         return body if hashlib.sha256(body).hexdigest() == ref.sha256 else None
 
     def whole(self) -> list[tuple[str, str, int, float]]:
-        """What has come whole: from which host, its id, its bytes, and when, in seconds since the epoch."""
+        """Returns the complete content: its host, its id, its bytes, and its time in seconds since the epoch."""
         found = []
         for path in sorted(self._folder.glob("*/*")):
             with contextlib.suppress(OSError):
@@ -220,7 +220,7 @@ class InSpool:
         path.with_name(f"{path.name}.part").unlink(missing_ok=True)
 
     def drop_part(self, src: str, parcel_id: str) -> None:
-        """What has come of it so far; nothing of what is whole."""
+        """Removes the received part of a content; keeps complete content."""
         path = self.path(src, parcel_id)
         path.with_name(f"{path.name}.part").unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Whose word is checked with which key: the certificates of the other members, as they publish them."""
+"""Certificates of the other members, as they publish them, by which their messages are verified."""
 
 import json
 from collections.abc import Callable
@@ -40,11 +40,11 @@ class Peers:
         return host in self._jwts and host not in self.gone
 
     def has(self, host: str, jwt: str) -> bool:
-        """Whether that is the certificate that is known of the host."""
+        """True if that is the host's known certificate."""
         return self._jwts.get(host) == jwt
 
     def revoking(self) -> Callable[[], dict[str, str]]:
-        """What tells, in a thread, which hosts have a certificate that is revoked, and the certificate."""
+        """Returns a function for a thread that returns the hosts with a revoked certificate, and the certificates."""
         trust, now, jwts = self.trust, self._clock.wall(), dict(self._jwts)
 
         def revoked(jwt: str) -> bool:
@@ -59,7 +59,7 @@ class Peers:
         return lambda: {host: jwt for host, jwt in jwts.items() if revoked(jwt)}
 
     async def learn(self, host: str, jwt: str) -> bool:
-        """Whether `jwt` is the fleet's certificate of that host."""
+        """Learns `jwt`; returns True if it is the fleet's certificate of that host."""
         if self._jwts.get(host) == jwt:
             return True
         try:
@@ -110,7 +110,7 @@ class Peers:
         return False
 
     async def _look(self, src: str, broker: Broker) -> bool:
-        """Whether the host's record has a certificate that is not known yet."""
+        """Reads the host's record; returns True if it has a certificate that is not known yet."""
         before = self._jwts.get(src)
         found = await broker.last(streams.HOSTS, record(src))
         if found is None:

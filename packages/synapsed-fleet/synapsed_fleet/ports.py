@@ -1,4 +1,4 @@
-"""What the parts of the fleet ask of each other: the broker, as far as it is used."""
+"""Interfaces between the modules of the fleet: above all the broker, as far as it is used."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ class Piped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFacts:
-    """How a stream stands: `created` tells one from another of the same name, `pending` counts what is in it, by
-    subject, of what was asked for."""
+    """State of a stream: `created` tells one from another of the same name, `pending` counts the requested messages in
+    it, by subject."""
 
     created: str
     first: int
@@ -75,7 +75,7 @@ class Broker(Protocol):
         ...
 
     async def release(self, subject: str) -> None:
-        """What is kept under the subject is not needed any more."""
+        """Releases the messages under the subject, which are not needed any more."""
         ...
 
     async def facts(self, stream: str, subjects: str) -> StreamFacts:
@@ -104,7 +104,7 @@ class Broker(Protocol):
 
 
 class Came(Protocol):
-    """What the broker has given."""
+    """A message from the broker."""
 
     @property
     def subject(self) -> str: ...
@@ -121,7 +121,7 @@ class Delivered(Came, Protocol):
 
     @property
     def times(self) -> int:
-        """How often it was delivered, this time included."""
+        """Number of deliveries, this one included."""
         ...
 
     async def ack(self) -> None:

@@ -1,4 +1,4 @@
-"""Who is there: this host's record is written, and those of the others are read."""
+"""Presence of the hosts: this host's record is written, and those of the others are read."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ from synapsed_fleet.trust import NotTrusted
 CACHED_S: Final = 2.0
 """For so long the records of the others are believed."""
 FLEET_KEY: Final = "_fleet"
-"""Where the fleet's own token stands among the records: who is revoked is told by it."""
+"""Key of the fleet's own token among the records: it names the revoked hosts."""
 CHANGES: Final = EventFilter(types=frozenset({"agentState", "activity", "taskStatus", "attention"}))
 BYE_S: Final = 1.0
 
@@ -79,7 +79,7 @@ class Records:
 
     @property
     def twin(self) -> bool:
-        """Whether another machine is there with this host's key."""
+        """True if another machine is there with this host's key."""
         return self._twin.is_there(self._clock.monotonic())
 
     # --- this host ---
@@ -161,8 +161,8 @@ class Records:
         return self._read_at is not None
 
     async def records(self) -> list[HostRecord]:
-        """Of every host, this one too, by name; the last that are known where there is no broker now. What carries no
-        certificate of the fleet's for its host is no record."""
+        """Returns the records of all hosts, this one too, by name; the last known ones if there is no broker now. A
+        record without the fleet's certificate for its host is ignored."""
         async with self._reading:
             now = self._clock.monotonic()
             if self._read_at is None or now - self._read_at >= CACHED_S:

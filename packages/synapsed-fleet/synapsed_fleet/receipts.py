@@ -11,7 +11,7 @@ from synapsed_fleet.envelope import BadEnvelope, encoded
 from synapsed_fleet.names import ID
 
 PERSON: Final = "person"
-"""What another host's person is called, before the `@`."""
+"""Name of another host's person, before the `@`."""
 GONE: Final = {"gone": True}
 """An update of a task that was removed by its age."""
 ROUNDS_MAX: Final = 99
@@ -29,7 +29,7 @@ def files_of_task(task: Task, *, answer: bool) -> list[str]:
 
 
 def round_of(task: Task) -> int:
-    """How often work for any was given to a host: 1, and one more each time that a host was lost with it."""
+    """Returns the round of work for any: 1, and one more each time that a host was lost with it."""
     told = (task.metadata.get(EXTERNAL) or {}).get("round", 1)
     return told if isinstance(told, int) else 1
 
@@ -81,7 +81,7 @@ def answer_body(task_id: str, message: Message, prompt_id: str | None) -> dict[s
 
 
 def tell_body(task_ids: Sequence[str]) -> dict[str, Any]:
-    """What has become of these tasks of ours?"""
+    """Returns the body of a question for the state of these tasks of ours."""
     return {"do": "tell", "tasks": list(task_ids)}
 
 

@@ -1,5 +1,6 @@
-"""Who answers hosts that join, renew their token, or need a class of work: `synapsed broker`, where the fleet's keys
-are. At each connection it also makes what is missing at the broker, so that one whose store was lost mends by itself.
+"""Answers for hosts that join, renew their token, or need a class of work: given by `synapsed broker` on the host with
+the fleet's keys. At each connection it also makes missing streams at the broker, so that one whose store was lost mends
+by itself.
 
 | subject | who asks | answer |
 |---|---|---|

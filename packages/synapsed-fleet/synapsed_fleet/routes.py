@@ -95,8 +95,8 @@ async def list_fleet_hosts(request: web.Request, membership: Membership) -> list
     errors=(NotInFleet, NotReady),
 )
 async def fleet_events(request: web.Request, query: FleetEventsQuery, membership: Membership) -> web.StreamResponse:
-    """As those of `/events`, with `host` and `number`, which is the event's id there; `id` is a place in what the
-    broker keeps. Texts are in it only of hosts that say so (`[fleet.events]`)."""
+    """Streams events as `/events` does, with `host` and `number`, which is the event's id there; `id` is a place in the
+    broker's stream. They have texts only from hosts that say so (`[fleet.events]`)."""
     after = request.headers.get("Last-Event-ID") or query.lastEventId or query.after
     types = None if query.types is None else frozenset(query.types)
     found = membership.fleet.events(after, newest=query.until == "newest", host=query.host, types=types)
@@ -109,7 +109,7 @@ async def fleet_events(request: web.Request, query: FleetEventsQuery, membership
 
 @operation("What is under way to other hosts", "the oldest first", allowed=SEE, errors=(NotInFleet,))
 async def outbox(request: web.Request, query: FleetQuery, membership: Membership) -> list[FleetOut]:
-    """What no host has said to have taken."""
+    """Returns the messages that no host has confirmed."""
     return list(await membership.fleet.outbox(query.host))
 
 

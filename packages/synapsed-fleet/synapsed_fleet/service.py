@@ -50,7 +50,7 @@ from synapsed_fleet.views import FleetTold
 from synapsed_fleet.wakeup import Bell
 
 RECEIPTS_AFTER_S: Final = 0.02
-"""What is taken within so long has its receipt in one message."""
+"""Seconds within which receipts go in one message."""
 BROKERS: Final = "$KV.SYN_HOSTS._brokers"
 LEARN_S: Final = 30.0
 LEARN_FEW_S: Final = 5.0
@@ -410,12 +410,12 @@ class Fleet:
             await asyncio.sleep(LEARN_S if hosts > FEW_HOSTS else LEARN_FEW_S)
 
     def _membership_is_due(self) -> bool:
-        """Somebody was revoked, or this host's credentials are to be renewed."""
+        """True if a host was revoked, or this host's credentials are to be renewed."""
         news = self._peers.trust.account_token != self._identity.trust.account_token
         return news or is_due(self._identity, now=self._clock.wall())
 
     async def _keep_membership(self) -> None:
-        """What was learned of who is revoked is kept, and credentials are renewed in time."""
+        """Saves newly revoked hosts, and renews credentials in time."""
         try:
             if self._peers.trust.account_token != self._identity.trust.account_token:
                 await asyncio.to_thread(keep_newest, self._home, self._peers.trust)
@@ -430,8 +430,8 @@ class Fleet:
             log.warning("this host's membership is not kept", why=str(error))
 
     async def _take_up_credentials(self) -> None:
-        """Whoever else has written them: connections are made with what is kept, and others believe what the record
-        of this host says."""
+        """Takes up new credentials, whichever process has written them: connections use the saved ones, and other hosts
+        believe the certificate in this host's record."""
         kept = await asyncio.to_thread(self._home.identity)
         if kept.pair.public == self._me.pair.public:  # else the daemon is started again
             self._identity = kept
@@ -445,7 +445,7 @@ class Fleet:
         return await self.presence.agents()
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
-        """What waits for a person on the other hosts, as far as they tell it."""
+        """Returns the items that wait for a person on the other hosts, as far as they tell them."""
         return inbox(await self.presence.records(), self.presence.state, own=self._me.name)
 
     async def teams(self) -> dict[str, list[str]]:

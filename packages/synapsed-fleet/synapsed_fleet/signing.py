@@ -1,4 +1,5 @@
-"""Who said it: each host signs what it says with the key that the fleet has certified; nobody goes by the subject.
+"""Signatures of messages: each host signs with the key that the fleet has certified; the subject alone proves no
+sender.
 
 Signed are the fleet, the subject (so: from whom, to whom, of which kind), the id, the version and the body. So
 a message can neither be changed, nor given to another host or fleet, nor be said under another id. That it is said
@@ -15,7 +16,7 @@ from synapsed_fleet.envelope import BadEnvelope, Envelope
 from synapsed_fleet.nkey import BadKey, KeyPair, verify
 
 _PURPOSE: Final = "synapsed fleet"
-"""What a host's key signs otherwise, the broker's nonce, never begins so."""
+"""Prefix of signed data; the broker's nonce, which a host's key signs too, never begins so."""
 
 
 def signed(envelope: Envelope, fleet: str, pair: KeyPair) -> Envelope:

@@ -1,4 +1,4 @@
-"""What is kept at the broker: the streams and consumers of a fleet, from one table; and what differs from it.
+"""Streams and consumers of a fleet at the broker, from one table; and their differences from it.
 
 Pure: documents of JetStream's API as dictionaries, made and compared. `admin` sends them. Only the fleet's admin may:
 hosts create nothing, because whoever may make a consumer may have the broker deliver to a subject of his choice.
@@ -55,7 +55,7 @@ class Kept(NamedTuple):
     share: float
     per_subject: int = -1
     per_subject_refused: bool = False
-    """What is beyond `per_subject` is refused, and does not replace the oldest."""
+    """True if messages beyond `per_subject` are refused; otherwise they replace the oldest."""
     direct: bool = False
     """Members may read single messages by subject, without a consumer."""
     consumers: int = -1
@@ -162,7 +162,7 @@ def _consumer(name: str, subject: str, *, ack_wait_s: int, pending: int, replica
 
 
 FORBIDDEN: Final = ("republish", "mirror", "sources", "subject_transform", "placement", "sealed", "first_seq")
-"""What a stream of the fleet does not have, whoever made it."""
+"""Settings that no stream of the fleet has, whoever made it."""
 
 
 class Difference(NamedTuple):
@@ -177,7 +177,7 @@ class Difference(NamedTuple):
 
 
 def differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
-    """What the broker says of a stream or consumer, against the table. What it leaves out has its zero."""
+    """Returns the differences of a broker's stream or consumer from the table. A missing value counts as its zero."""
     told = []
     for key, value in wanted.items():
         there = found.get(key, _zero(value))

@@ -1,4 +1,4 @@
-"""What another host wants of a task that it has sent here: that it is canceled, or that its question is answered."""
+"""Controls from another host for a task that it has sent here: to cancel it, or to answer its question."""
 
 import json
 from contextlib import suppress
@@ -21,7 +21,7 @@ OPEN_QUESTIONS: Final = frozenset({"question", "text", "selection"})
 
 
 def refusal(src: str, named: str, kind: str, code: str, message: str) -> InRow:
-    """What has come is not taken, for good."""
+    """Returns the row of a message that is refused for good."""
     return InRow(
         src=src, id=named, kind=kind, refused=json.dumps({"code": code, "message": message}, ensure_ascii=False)
     )

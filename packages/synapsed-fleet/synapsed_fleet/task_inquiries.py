@@ -1,5 +1,5 @@
-"""What became of tasks that another host has, and says nothing of: at each connection, and every ten minutes, it is
-asked. The host tells them again, or says that it does not know them."""
+"""Questions about tasks that another host has and says nothing of: it is asked at each connection, and every ten
+minutes. The host tells them again, or says that it does not know them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

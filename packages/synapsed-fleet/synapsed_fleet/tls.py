@@ -111,7 +111,7 @@ def fingerprint(certificate: str) -> str:
 
 
 def is_pair(made: Pem) -> bool:
-    """Whether the key is the certificate's: they stand in two files, and are written one after the other."""
+    """True if the key is the certificate's: they stand in two files, and are written one after the other."""
     key = serialization.load_pem_private_key(made.key.encode(), password=None)
     return key.public_key() == x509.load_pem_x509_certificate(made.certificate.encode()).public_key()
 

@@ -1,4 +1,4 @@
-"""Whom a member believes: keys whose token is signed by the fleet, whatever a broker says.
+"""Trust of a member: it believes keys whose token is signed by the fleet, whatever a broker says.
 
 A member knows the operator's public key and the fleet's (its account's) from its invitation. The account's token,
 signed by the operator, names the keys that sign hosts and who is revoked; a newer one replaces it. So a broker can
@@ -42,7 +42,7 @@ class Member(NamedTuple):
 
 
 class Trust:
-    """What is believed of one fleet."""
+    """Trusted keys of one fleet."""
 
     def __init__(self, *, fleet: str, operator: str, account_token: str) -> None:
         """`fleet` and `operator` are public keys. Raises NotTrusted where the token is not the operator's for it."""
@@ -74,7 +74,7 @@ class Trust:
         return issued <= max(self._revoked.get(key, 0), self._revoked.get("*", 0))
 
     def renewed(self, account_token: str) -> Self:
-        """What is believed after that account's token was seen; self where it is the same or an older one. Raises
+        """Returns the trust after that account's token was seen; self if the token is the same or an older one. Raises
         NotTrusted."""
         newer = _account(account_token, self.fleet, self.operator)
         if (newer.issued, account_token) <= (self.issued, self.account_token):

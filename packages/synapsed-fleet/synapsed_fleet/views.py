@@ -1,4 +1,4 @@
-"""What people are told of the fleet (`interfaces.fleet.FleetControl`)."""
+"""Views of the fleet for people (`interfaces.fleet.FleetControl`)."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""When a broker is started again: one whose disk was full does not heal by itself once there is room.
+"""Decision to restart a broker: one whose disk was full does not heal by itself once there is room.
 
 Pure: what was seen goes in, with the time; whether to start it again comes out.
 """
@@ -31,17 +31,17 @@ class BrokerHealth:
 
 @dataclass
 class Watchdog:
-    """What was seen so far. Times are monotonic seconds. `free_min`: with less room nothing is started again."""
+    """Health of the broker so far. Times are monotonic seconds. `free_min`: with less room nothing is started again."""
 
     free_min: int = FREE_MIN
     since: float | None = None
     """Since when it says that it is not healthy."""
     last: float | None = None
-    """When it was started again."""
+    """Time of the last restart."""
 
     def seen(self, health: BrokerHealth, *, now: float) -> bool:
-        """Whether the broker is to be started again. One that says nothing at all is not judged here: it may be
-        starting, and one that has ended is started again anyway."""
+        """Takes the broker's health; returns True if the broker is to be started again. A broker that does not answer
+        at all is not judged here: it may be starting, and one that has ended is started again anyway."""
         if health.healthy:
             self.since = None
             return False

@@ -1,4 +1,4 @@
-"""What both bindings of A2A do with a request over HTTP: who asks, how long is waited, in which form is answered."""
+"""The HTTP side of both bindings of A2A: the caller's rights, the wait for an answer, and the form of the answer."""
 
 import asyncio
 import re
@@ -41,9 +41,9 @@ from synapsed.parts.a2a.endpoint_types import MessageReply, StreamReply
 A2A_JSON: Final = "application/a2a+json"
 PLAIN_JSON: Final = "application/json"
 EXTENSIONS_HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")
-"""Asked for in requests, and in responses those of them that are active; the second is 0.3's name for it."""
+"""Headers that ask for extensions, and that name the active ones in responses; the second is 0.3's name for it."""
 _MARK: Final = re.compile(r"/a2a(?:/|$)|/\.well-known/")
-"""Where in a path A2A's part of it begins."""
+"""Pattern of the place in a path where A2A's part of it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,8 @@ class HttpCaller:
         return _extensions(self.request)
 
     def extended_card(self) -> dict[str, Any]:
-        """For callers of whom it is known who they are: by a token, or on this machine by the connection's process."""
+        """Returns the extended card, for callers whose identity is known: by a token, or on this machine by the
+        connection's process."""
         if not self.rights.person and self.rights.agent_id is None:
             raise Unauthorized("it is not known who asks for the extended card: send 'Authorization: Bearer <token>'")
         control = self.context.control
@@ -117,7 +118,7 @@ class HttpCaller:
 
 
 def authentication_of(request: web.Request) -> Authentication:
-    """What the connection leaves to be proved: of a known process on this machine nothing."""
+    """Returns the proof that a caller has to give: a known process on this machine needs no proof."""
     rights = rights_of(request)
     if rights.remote or rights.standing is Standing.NONE:
         return "required"
@@ -125,8 +126,8 @@ def authentication_of(request: web.Request) -> Authentication:
 
 
 def agent_base(request: web.Request, view: AgentView) -> str:
-    """What stands before the agent's routes, as the client has it: on the Unix socket, which has no URL, the agent's
-    own port."""
+    """Returns the address before the agent's routes, as the client has it: on the Unix socket, which has no URL, the
+    agent's own port."""
     if on_unix(request):
         return view.endpoint
     if (
@@ -138,12 +139,12 @@ def agent_base(request: web.Request, view: AgentView) -> str:
 
 
 def said_version(request: web.Request) -> str | None:
-    """`A2A-Version`, which a query may have in place of the header (3.6.1)."""
+    """Returns `A2A-Version`, which may stand in the query in place of the header (3.6.1)."""
     return request.headers.get("A2A-Version") or request.query.get("A2A-Version")
 
 
 def accepted_type(request: web.Request, otherwise: str) -> str:
-    """The media type of the answer: the one that the client sent, or without a body accepts."""
+    """Returns the media type of the answer: the one that the client sent, or without a body the one that it accepts."""
     if request.content_type in JSON_TYPES and hdrs.CONTENT_TYPE in request.headers:
         return request.content_type
     accepts = request.headers.get(hdrs.ACCEPT, "")
@@ -154,7 +155,8 @@ def accepted_type(request: web.Request, otherwise: str) -> str:
 async def answered(
     request: web.Request, handling: Coroutine[Any, Any, MessageReply | StreamReply], *, media_type: str
 ) -> web.StreamResponse:
-    """What `handling` gives, as a response; streams as SSE without comments, an error that ends one as `error`."""
+    """Returns the result of `handling` as a response; streams as SSE without comments, with an error that ends one as
+    `error`."""
     reply = await _while_connected(request, handling)
     asked = _extensions(request)
     active = [each.uri for each in EXTENSIONS if each.uri in asked]
@@ -177,7 +179,8 @@ async def replied(
 
 
 async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, T]) -> T:
-    """A blocking call of hours must not outlive its client. The task that it waits for does."""
+    """Awaits `answer` while the client is connected: a blocking call of hours must not outlive its client. Its task
+    does."""
     context = request.app[CONTEXT]
     # Eager: what needs no waiting, as GetTask, is done at once.
     task = at_once(answer)
@@ -205,12 +208,12 @@ async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[SseF
 
 
 def rpc_problem(request: web.Request, error: SynapsedError, status: int) -> web.Response:
-    """A refusal before the envelope was read."""
+    """Returns a refusal for a request whose envelope was not read."""
     body = rpc_failure(None, from_synapsed(error))
     return web.Response(body=encode_json(body), status=status, content_type=accepted_type(request, PLAIN_JSON))
 
 
 def rest_problem(request: web.Request, error: SynapsedError, status: int) -> web.Response:
-    """google.rpc.Status, with the HTTP status that the refusal has on all routes."""
+    """Returns a refusal as google.rpc.Status, with the same HTTP status as on all routes."""
     body = rest_error(from_synapsed(error), status)
     return web.Response(body=encode_json(body), status=status, content_type=accepted_type(request, A2A_JSON))

@@ -1,4 +1,5 @@
-"""The A2A room is loaded when it is first asked for, in a thread: its SDK takes longer to import than all the rest."""
+"""Loading of the A2A modules at the first request, in a thread: their SDK takes longer to import than all other
+modules."""
 
 import asyncio
 import importlib
@@ -29,7 +30,7 @@ class A2aSdk:
 
     @classmethod
     def of(cls, request: web.Request) -> Self:
-        """Returns that of the daemon. Raises NotReady."""
+        """Returns the one of the daemon. Raises NotReady."""
         found: Self = request.app[CONTEXT].parts.provided(cls)
         return found
 
@@ -43,5 +44,5 @@ class A2aSdk:
 
     @property
     def pushes(self) -> bool:
-        """Whether push notifications are offered."""
+        """True if push notifications are offered."""
         return self._pushes is not None

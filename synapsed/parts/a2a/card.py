@@ -3,7 +3,8 @@ it. Pure, and without the SDK.
 
 It is a visiting card: who this is and how to talk to it, never its instructions.
 
-What the host says of all its agents: its own card, and the catalogs by which they are found. Pure, without the SDK.
+It also makes the documents of the host about all its agents: its own card, and the catalogs by which they are found.
+Pure, without the SDK.
 
 The card is of A2A's form, so that any client can read it: one interface for each agent, all at one URL, told apart by
 `tenant`, which the SDK's clients send along; and one skill for each. docs/adr/0009 says why these catalogs.
@@ -19,11 +20,11 @@ from synapsed.parts.a2a.face import CARD_PATH
 
 TEXT = "text/plain"
 INPUT = [TEXT, "application/json", "application/octet-stream"]
-"""Text is typed, data as JSON, a file given to the program by its path."""
+"""Accepted media types: text is typed, data is typed as JSON, a file is given to the program by its path."""
 _MODES = {"inputModes": INPUT, "outputModes": [TEXT]}
-"""Of a skill: those of the agent, said again for clients that do not look there."""
+"""Media types of a skill: those of the agent, repeated for clients that look only there."""
 type Authentication = Literal["none", "optional", "required"]
-"""Whether a caller need prove who it is: not where the connection tells that already."""
+"""Proof that a caller has to give: none if the connection identifies the caller."""
 
 
 def agent_card(
@@ -77,7 +78,8 @@ def agent_card(
 
 
 def _legacy(rpc_url: str) -> dict[str, Any]:
-    """What a client of 0.3 finds the endpoint by (its section 5.5); HTTP+JSON of 0.3 is not served."""
+    """Returns the fields by which a client of 0.3 finds the endpoint (its section 5.5); HTTP+JSON of 0.3 is not
+    served."""
     return {
         "protocolVersion": "0.3.0",
         "url": rpc_url,
@@ -88,7 +90,8 @@ def _legacy(rpc_url: str) -> dict[str, Any]:
 
 
 def _security(authentication: Authentication) -> dict[str, Any]:
-    """In the forms of both versions. What is not asked for is not declared: 0.3 has declared schemes enforced."""
+    """Returns the security schemes in the forms of both versions. A proof that is not demanded is not declared: 0.3
+    demands that declared schemes are enforced."""
     if authentication == "none":
         return {}
     free = authentication == "optional"
@@ -102,7 +105,7 @@ def _security(authentication: Authentication) -> dict[str, Any]:
 
 
 def capabilities(*, pushes: bool) -> dict[str, Any]:
-    """What all agents can; `multiTurn` is the seeds'."""
+    """Returns the capabilities of all agents; `multiTurn` is the seeds'."""
     return {
         "streaming": True,
         "pushNotifications": pushes,
@@ -122,8 +125,8 @@ def extended_card(
     rights: str,
     authentication: Authentication = "none",
 ) -> dict[str, Any]:
-    """The card for those who authenticate: with the skills of the program's profile, and who and where it is now.
-    `rights` is what the caller has."""
+    """Returns the card for authenticated callers: with the skills of the program's profile, and the agent's present
+    state and place. `rights` are the caller's."""
     card = agent_card(view, base=base, version=version, pushes=pushes, authentication=authentication)
     known = profile.model_dump(include={"name", "description", "command", "verified"}) if profile is not None else {}
     card["skills"] = [
@@ -149,8 +152,8 @@ OPENAPI_TYPE = "application/vnd.oai.openapi+json;version=3.1"
 
 
 def host_card(agents: Sequence[AgentView], *, base: str, version: str, pushes: bool = False) -> dict[str, Any]:
-    """The card of the host at `base` (`http://host:port`). Without agents it is still whole: one interface, which then
-    refuses what comes."""
+    """Returns the card of the host at `base` (`http://host:port`). Without agents it is still complete: one interface,
+    which then refuses all requests."""
     rpc = {"url": f"{base}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
     rest = {"url": f"{base}/a2a/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
     listed = {
@@ -194,7 +197,7 @@ def card_url(base: str, agent: AgentView) -> str:
 
 
 def ai_catalog(agents: Sequence[AgentView], *, base: str) -> dict[str, Any]:
-    """`/.well-known/ai-catalog.json` (AI Catalog 1.0): an entry for each agent, which points at its card."""
+    """Returns `/.well-known/ai-catalog.json` (AI Catalog 1.0): an entry for each agent, which points at its card."""
     host = urlsplit(base).hostname or "localhost"
     return {
         "specVersion": "1.0",
@@ -212,7 +215,8 @@ def ai_catalog(agents: Sequence[AgentView], *, base: str) -> dict[str, Any]:
 
 
 def api_catalog(agents: Sequence[AgentView], *, base: str) -> dict[str, Any]:
-    """`/.well-known/api-catalog` (RFC 9727), a linkset: what describes the HTTP API, and each agent's endpoint."""
+    """Returns `/.well-known/api-catalog` (RFC 9727), a linkset: the description of the HTTP API, and each agent's
+    endpoint."""
     own = {
         "anchor": f"{base}/",
         "service-desc": [{"href": f"{base}/openapi.json", "type": OPENAPI_TYPE}],

@@ -1,4 +1,4 @@
-"""Which waiting task a message without a `taskId` answers (specification 3.4.3). Pure.
+"""Search for the waiting task that a message without a `taskId` answers (specification 3.4.3). Pure.
 
 A message that names a task answers it. One that names only the context usually is a new task there; while a task of the
 context waits for input, many a client means the answer. It is taken for that only where nothing else can be meant:
@@ -20,11 +20,11 @@ from synapsed.model.sender import sender_id_of
 from synapsed.model.task import INTERRUPTED_STATES, Message, Prompt, Task, TextPart
 
 _TAKE_WORDS = frozenset({"text", "question", "selection"})
-"""Types of prompts that words of one's own may answer."""
+"""Types of prompts that free words may answer."""
 
 
 def answered_by(message: Message, sender: str | None, tasks: Sequence[Task]) -> Task | None:
-    """The one of `tasks` (of the message's context) that `message` of `sender` answers; None where it is a new task."""
+    """Returns the one of `tasks` (of the message's context) that `message` of `sender` answers; None for a new task."""
     waiting = [task for task in tasks if task.status in INTERRUPTED_STATES and task.prompt is not None]
     if len(waiting) != 1 or sender_id_of(waiting[0]) != sender:
         return None

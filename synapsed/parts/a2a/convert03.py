@@ -1,6 +1,6 @@
 """A2A 1.0's JSON as that of 0.3 (its section 6): pure, and without the SDK.
 
-What differs: objects name their `kind`, states are in kebab-case, roles in lower case, a part's file is an object of
+The differences: objects name their `kind`, states are in kebab-case, roles in lower case, a part's file is an object of
 its own, and its `data` is always one. tests/parts/a2a/test_convert03.py holds what comes out against the SDK's types of
 0.3.
 """
@@ -13,9 +13,9 @@ from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, TaskState
 _STATES: Final = {f"TASK_STATE_{state.value.upper()}": state for state in TaskState}
 _ROLES: Final = {"ROLE_USER": "user", "ROLE_AGENT": "agent"}
 _FINAL: Final = TERMINAL_STATES | INTERRUPTED_STATES
-"""Where a stream ends."""
+"""States at which a stream ends."""
 WRAPPED: Final = "data_part_compat"
-"""Mark in a data part's metadata: its data was no object, and stands under `value`. The SDK's mark."""
+"""Mark in a data part's metadata, the same as the SDK's: its data was no object, and stands under `value`."""
 
 type Json = dict[str, Any]
 
@@ -30,8 +30,8 @@ def task03(task: Mapping[str, Any]) -> Json:
 
 
 def stream_event03(response: Mapping[str, Any]) -> Json:
-    """What stands in a StreamResponse. `final` is told of the state with which the stream ends, which is also one in
-    which the task waits for input."""
+    """Converts the content of a StreamResponse. `final` is true for the state with which the stream ends, which may
+    also be one in which the task waits for input."""
     if "task" in response:
         return task03(response["task"])
     if "artifactUpdate" in response:
@@ -43,7 +43,7 @@ def stream_event03(response: Mapping[str, Any]) -> Json:
 
 
 def push_config03(config: Mapping[str, Any]) -> Json:
-    """A TaskPushNotificationConfig: flat in 1.0, and with one scheme of authentication."""
+    """Converts a TaskPushNotificationConfig: flat in 1.0, and with one scheme of authentication."""
     inner = {name: config[name] for name in ("id", "url", "token") if name in config}
     if authentication := config.get("authentication"):
         scheme = authentication.get("scheme")

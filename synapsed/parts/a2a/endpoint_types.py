@@ -1,4 +1,5 @@
-"""What the endpoints are given and give; apart from them, so that routes can name these without loading the SDK."""
+"""Requests and replies of the endpoints; in a module of their own, so that routes can name these without loading the
+SDK."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ class RestRequest:
 
 
 def retry_after(error: Exception) -> dict[str, str]:
-    """The headers of a refusal that says when to come again."""
+    """Returns the headers of a refusal that says when to try again."""
     return {"Retry-After": str(error.details["retry_after"])} if isinstance(error, Busy) else {}
 
 
@@ -33,6 +34,6 @@ class MessageReply:
 
 @dataclass(frozen=True, slots=True)
 class StreamReply:
-    """Responses one by one; what could be refused has been by now. One with `error` is the last."""
+    """Responses one by one, after all possible refusals. A response with `error` is the last."""
 
     bodies: AsyncGenerator[dict[str, Any]]

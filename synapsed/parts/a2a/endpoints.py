@@ -9,7 +9,7 @@ from synapsed.parts.a2a.rest import RestBinding
 
 
 class Endpoints:
-    """`rpc` and `rest`, of all agents; `repeats` as of `Operations`."""
+    """The endpoints of all agents, `rpc` and `rest`; `repeats` as in `Operations`."""
 
     def __init__(
         self, tasks: Tasks, events: EventLog, pushes: PushSender | None = None, *, repeats: bool = True

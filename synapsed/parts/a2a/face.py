@@ -1,16 +1,17 @@
 """A2A, 1.0 and 0.3, over JSON-RPC and HTTP+JSON: agents' cards, their endpoints, and push notifications.
 
-`running` is the part at work, `routes` have the requests; `a2a_http` is what both bindings do with one over HTTP.
+`running` is the running part, `routes` have the requests; `a2a_http` is the HTTP side of both bindings.
 
-- `card`: an agent's card, and what the host says of all agents, as data.
-- `operations`: what the methods do, on `Tasks`; `methods` is the one table of them, `params` reads their requests.
-- `jsonrpc`, `rest`: the bindings, which dispatch by that table; `endpoint_types` is what they give back.
-- `v03`: 0.3's methods, with `convert03`; `version`: what a request speaks; `continuing`: what a message may answer.
-- `push`: who is told of a task elsewhere.
+- `card`: an agent's card, and the host's documents about all agents, as data.
+- `operations`: the work of the methods, on `Tasks`; `methods` is the one table of them, `params` reads their requests.
+- `jsonrpc`, `rest`: the bindings, which dispatch by that table; `endpoint_types` are their replies.
+- `v03`: 0.3's methods, with `convert03`; `version`: the version of a request; `continuing`: the task that a message
+  answers.
+- `push`: notifications about a task to receivers elsewhere.
 - `endpoints`: all of it, wired.
 
-Of the A2A SDK there are its types alone (docs/adr/0004), which take longer to import than all the rest: `a2a_loading`
-has the modules that need them loaded when they are first asked for.
+Only the types of the A2A SDK are used (docs/adr/0004), which take longer to import than all other modules:
+`a2a_loading` loads the modules that need them at the first request.
 """
 
 from synapsed.config.config import PostingConfig
@@ -31,7 +32,8 @@ class A2aConfig(PostingConfig):
     """`[a2a]`."""
 
     repeats: bool = True
-    """The same message again, by its `messageId`, is the same task; not for clients that use an id more than once."""
+    """True if a repeated message, known by its `messageId`, is the same task; false is for clients that use an id more
+    than once."""
     push: PushConfig = PushConfig()
 
 
@@ -41,7 +43,7 @@ _ANSWER = frozenset({"answer"})
 
 
 def _at_agent(method: str, path: str, handler: str, needs: frozenset[str] | None) -> Route:
-    """What A2A's specification describes, below an agent."""
+    """Returns a route that A2A's specification describes, below an agent."""
     return Route(method=method, path=path, handler=f"a2a.{handler}", needs=needs, at="agent", described=False)
 
 

@@ -1,6 +1,6 @@
-"""A2A over JSON-RPC 2.0 (specification 9): envelope, version, dispatch. Knows nothing of HTTP but a status.
+"""A2A over JSON-RPC 2.0 (specification 9): envelope, version, dispatch. It knows nothing of HTTP but a status.
 
-Whether a request speaks 1.0 or 0.3, `A2A-Version` says and nothing else (3.6.2): each has methods of its own.
+Only `A2A-Version` says if a request speaks 1.0 or 0.3 (3.6.2): each has methods of its own.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from synapsed.parts.a2a.version import V03, V10, require_version
 
 type RequestId = str | int | float | None
 NAME_SHOWN: Final = 60
-"""Characters of an unknown method that are shown."""
+"""Most characters of an unknown method that are shown."""
 
 log = structlog.get_logger("synapsed.a2a")
 
 
 class JsonRpc:
-    """The endpoint of every agent. `methods03` are the operations for those who ask in 0.3."""
+    """The endpoint of every agent. `methods03` are the operations for clients of 0.3."""
 
     def __init__(self, methods: Iterable[Method], methods03: Iterable[Method]) -> None:
         self._methods = {method.name: method for method in methods}
@@ -47,7 +47,7 @@ class JsonRpc:
     async def handle(
         self, agent_id: str, caller: RequestScope, body: Any, version: str | None
     ) -> MessageReply | StreamReply:
-        """Answer one request, which is any JSON value. `version` is what the client said (3.6): none means 0.3."""
+        """Answers one request, which is any JSON value. `version` is the client's (3.6): None means 0.3."""
         request_id: RequestId = None
         streams = False
         try:
@@ -86,23 +86,23 @@ class JsonRpc:
 
     @staticmethod
     def parse_error(message: str) -> MessageReply:
-        """The answer to a body that is no JSON."""
+        """Returns the answer to a body that is no JSON."""
         return MessageReply(rpc_failure(None, A2aError(PARSE_ERROR, message)))
 
     @staticmethod
     def refused(body: Any, error: SynapsedError) -> MessageReply:
-        """The answer to a request that reaches no agent."""
+        """Returns the answer to a request that reaches no agent."""
         return _refusal(_request_id(body), error)
 
 
 def _request_id(body: Any) -> RequestId:
-    """The id to answer with; null where the request has none that can be given back."""
+    """Returns the id to answer with; null if the request has no valid one."""
     found = body.get("id") if isinstance(body, dict) else None
     return found if isinstance(found, str | int | float) and not isinstance(found, bool) else None
 
 
 def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
-    """Method and parameters; the method is empty where it is no string."""
+    """Returns method and parameters; the method is empty if it is no string."""
     if not isinstance(body, dict):
         what = "batches are not part of A2A" if isinstance(body, list) else "a request is a JSON object"
         raise A2aError(INVALID_REQUEST, what)
@@ -120,8 +120,8 @@ def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _require_10(body: dict[str, Any]) -> None:
-    """What JSON-RPC wants, and the kit of 0.3 does not: it sends requests without an id, and objects as methods, and
-    looks for what else is wrong with them."""
+    """Checks the members that JSON-RPC demands and the test kit of 0.3 does not: it sends requests without an id, and
+    objects as methods, and expects the errors for their other faults."""
     if "id" not in body:
         raise A2aError(INVALID_REQUEST, "id: is required; A2A has no notifications")
     if not isinstance(body["method"], str):
@@ -150,8 +150,8 @@ def _result(request_id: RequestId, result: Any) -> dict[str, Any]:
 
 
 def _refusal(request_id: RequestId, error: A2aError | SynapsedError) -> MessageReply:
-    """Who may not is told by HTTP's status too, as the specification has it for authentication (7), and who may come
-    again by HTTP's header."""
+    """Returns the refusal. A caller without the right gets HTTP's status too, as the specification demands for
+    authentication (7), and a caller that may try again gets HTTP's header."""
     status = error.http if isinstance(error, Forbidden | Unauthorized | Busy) else 200
     told = error if isinstance(error, A2aError) else from_synapsed(error)
     return MessageReply(rpc_failure(request_id, told), status, retry_after(error))

@@ -1,8 +1,8 @@
-"""The one table of A2A's operations (specification 5.3): what both bindings dispatch by.
+"""The one table of A2A's operations (specification 5.3), by which both bindings dispatch.
 
-A row names an operation's JSON-RPC method, its HTTP verbs and path, the request that it takes and what does it. A path
-may have the variables `{id}` and `{task_id}`, which are fields of the request; the first verb is the one of 5.3, and
-every path is served below `/{tenant}` too.
+A row names an operation's JSON-RPC method, its HTTP verbs and path, the request that it takes and the function that
+performs it. A path may have the variables `{id}` and `{task_id}`, which are fields of the request; the first verb is
+the one of 5.3, and every path is served below `/{tenant}` too.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -31,7 +31,7 @@ class Method:
 
 
 def table(do: Operations) -> tuple[Method, ...]:
-    """Every operation of A2A 1.0."""
+    """Returns every operation of A2A 1.0."""
     configs = "/tasks/{task_id}/pushNotificationConfigs"
     return (
         Method("SendMessage", ("POST",), "/message:send", pb.SendMessageRequest, do.send_message),

@@ -1,4 +1,4 @@
-"""What A2A's methods do (specification 3.1), on `Tasks`. Streams and blocking waits are views of the event log."""
+"""The work of A2A's methods (specification 3.1), on `Tasks`. Streams and blocking waits are views of the event log."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
@@ -33,22 +33,22 @@ _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 _TEXTS: Final = frozenset({TEXT, "text", "text/*", "*/*", "*"})
 _NO_ANSWERS: Final = frozenset({"in_reply_to", "new_conversation", "response_expected", "sender_task_id"})
-"""Metadata of messages that say themselves what they are."""
+"""Metadata that marks a message as something other than an answer."""
 PAGE_DEFAULT: Final = 50
 PAGE_MAX: Final = 100
 SNAPSHOT_TRIES: Final = 5
-"""How often a snapshot is taken again because the task moved meanwhile."""
+"""Times that a snapshot is taken again because the task moved meanwhile."""
 
 
 class RequestScope(Protocol):
-    """Who asks, and his way into the mailbox of the agent that is asked for. Refusals are Forbidden."""
+    """The caller, and its way into the mailbox of the agent that is asked for. Refusals are Forbidden."""
 
     def require_cancel(self, task: Task) -> None: ...
 
     def require_notify(self, task: Task) -> None: ...
 
     def require_notify_own(self) -> None:
-        """The same of the task that a message of the caller's is about to make."""
+        """Checks the same right for the task that a message of the caller's is about to make."""
         ...
 
     def require_list(self) -> None: ...
@@ -62,7 +62,7 @@ class RequestScope(Protocol):
 
     @property
     def may_answer(self) -> bool:
-        """Whether this caller may answer what the agent asks."""
+        """True if this caller may answer the agent's questions."""
         ...
 
     @property
@@ -71,27 +71,27 @@ class RequestScope(Protocol):
         ...
 
     def extended_card(self) -> dict[str, Any]:
-        """The agent's card for those who authenticate. Raises Unauthorized."""
+        """Returns the agent's card for authenticated callers. Raises Unauthorized."""
         ...
 
     async def reserve_task(self, task_id: str) -> None:
-        """Room for the task in an answer, before it is read. Raises Busy."""
+        """Reserves room for the task in an answer, before it is read. Raises Busy."""
         ...
 
     async def reserve_page(self, which: TaskFilter) -> None:
-        """Room for such a page of tasks in an answer. Raises Busy, InvalidRequest."""
+        """Reserves room for such a page of tasks in an answer. Raises Busy, InvalidRequest."""
         ...
 
     async def with_room(self, act: Awaitable[Task]) -> Task:
-        """What `act` makes of a task, once there is room for that in the answer."""
+        """Returns the task that results from `act`, once there is room for it in the answer."""
         ...
 
     async def send(self, request: SendRequest) -> Task: ...
 
 
 class Operations:
-    """One for all agents; every method names the agent and the caller. `repeats`: the same message again, by its
-    `messageId`, is the same task."""
+    """The operations of all agents; every method names the agent and the caller. `repeats`: a repeated message, known
+    by its `messageId`, is the same task."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Operations:
         self.push = PushOperations(self._task, events, pushes, dialect=dialect)
 
     async def send_message(self, agent_id: str, caller: RequestScope, request: pb.SendMessageRequest) -> dict[str, Any]:
-        """Blocks until the task is over or waits for input, unless `returnImmediately` (3.2.2)."""
+        """Sends a message; blocks until the task is over or waits for input, unless `returnImmediately` (3.2.2)."""
         history = _history(request.configuration)
         wait = not request.configuration.return_immediately
         wanted = replace(await self._wanted(agent_id, caller, request), wait=wait)
@@ -121,7 +121,7 @@ class Operations:
     async def stream_message(
         self, agent_id: str, caller: RequestScope, request: pb.SendMessageRequest
     ) -> AsyncGenerator[dict[str, Any]]:
-        """The task, then its updates, up to its end or to where it waits for input (3.1.2)."""
+        """Sends a message; yields the task, then its updates, up to its end or to where it waits for input (3.1.2)."""
         history = _history(request.configuration)
         wanted = await self._wanted(agent_id, caller, request)
         cursor = self._events.last_id
@@ -135,8 +135,8 @@ class Operations:
     async def subscribe(
         self, agent_id: str, caller: RequestScope, request: pb.SubscribeToTaskRequest
     ) -> AsyncGenerator[dict[str, Any]]:
-        """The task as it is, then its updates (3.1.6). -32004 for a task that is over. One that waits for input is
-        followed on: who subscribes to it wants to know what comes of the answer."""
+        """Yields the task as it is, then its updates (3.1.6). Refuses (-32004) a task that is over. A task that waits
+        for input is followed further: its subscriber wants the news after the answer."""
         await self._task(agent_id, caller, request.id)
         task, cursor = await self._snapshot(agent_id, request.id)
         if task.terminal:
@@ -148,7 +148,7 @@ class Operations:
         return task_dict(await self._task(agent_id, caller, request.id), history_length=history)
 
     async def list_tasks(self, agent_id: str, caller: RequestScope, request: pb.ListTasksRequest) -> dict[str, Any]:
-        """Newest first, in pages (3.1.4), of what the caller may see (13.1)."""
+        """Returns the tasks that the caller may see (13.1), newest first, in pages (3.1.4)."""
         caller.require_list()
         history = _history(request)
         size = request.page_size if request.HasField("page_size") else PAGE_DEFAULT
@@ -220,7 +220,7 @@ class Operations:
         return wanted if task_id is not None else await self._continued(agent_id, caller, wanted)
 
     async def _continued(self, agent_id: str, caller: RequestScope, wanted: SendRequest) -> SendRequest:
-        """The same as the answer to a task of its context, where it can be nothing else (3.4.3)."""
+        """Returns the request, made an answer to a task of its context if it can be nothing else (3.4.3)."""
         meant_otherwise = wanted.priority == INTERRUPTS or _NO_ANSWERS & wanted.metadata.keys()
         if wanted.context_id is None or not caller.may_answer or meant_otherwise:
             return wanted
@@ -236,7 +236,7 @@ class Operations:
     async def _send(
         self, caller: RequestScope, wanted: SendRequest, request: pb.SendMessageRequest, cursor: int
     ) -> Task:
-        """Hand the message over; a config that came with it is durable before anybody is told of the task."""
+        """Hands the message over; a config that came with it is durable before the task is told to anybody."""
         if request.configuration.HasField("task_push_notification_config"):
             caller.require_notify_own()
         receiver = await self.push.inline(request)
@@ -252,8 +252,8 @@ class Operations:
         return await asyncio.shield(whole())
 
     async def _task(self, agent_id: str, caller: RequestScope, task_id: str) -> Task:
-        """By its whole id: a prefix, which `Control` takes from people, is nothing to A2A. What the caller may not see
-        is not there (3.3.2)."""
+        """Returns a task by its whole id: A2A has no prefixes, which `Control` takes from people. A task that the
+        caller may not see does not exist for it (3.3.2)."""
         if not task_id:
             raise invalid_params("id", "is required")
         task = None
@@ -266,7 +266,8 @@ class Operations:
         return task
 
     async def _settled(self, sending: Awaitable[Task], cursor: int) -> Task:
-        """The task when it is over or waits for input; events decide, so that an older prompt of it does not count."""
+        """Returns the task when it is over or waits for input; events decide, so that an older prompt of it does not
+        count."""
         task = await sending
         if task.terminal:
             return task
@@ -282,7 +283,8 @@ class Operations:
         return await self._tasks.find(task_id)
 
     async def _snapshot(self, agent_id: str, task_id: str) -> tuple[Task, int]:
-        """The task and the cursor after the last event that it contains: taken again when it moved meanwhile."""
+        """Returns the task and the cursor after the last event that it contains; takes it again if it moved
+        meanwhile."""
         log = self._events
         for _ in range(SNAPSHOT_TRIES):
             before = log.last_id
@@ -318,8 +320,8 @@ class Operations:
                 del event
 
     async def _whole(self, event: Event, piece: TaskArtifactAdded) -> TaskArtifactAdded:
-        """All that was told of the artifact up to this piece: what a stream tells first of an artifact begins it, or
-        clients have nothing to append to."""
+        """Returns the artifact's whole text up to this piece: the first piece that a stream sends begins the artifact,
+        because clients have nothing to append to."""
         text, after = "", 0
         while batch := await self._events.read(after, task_id=event.task_id):
             for told in batch:
@@ -372,7 +374,8 @@ def _check_waits(task: Task) -> None:
 
 
 def _check_output(modes: Iterable[str]) -> None:
-    """An answer is text: who takes none is told so before anything is typed. Raises A2aError (-32005)."""
+    """Refuses a client that takes no text before anything is typed, because an answer is text. Raises A2aError
+    (-32005)."""
     wanted = [mode.partition(";")[0].strip().lower() for mode in modes]
     if wanted and not _TEXTS.intersection(wanted):
         raise A2aError(

@@ -1,5 +1,5 @@
-"""Requests from JSON and from queries, checked where the SDK's parser does not: told to ignore unknown fields (5.7), it
-takes an unknown enum value for none at all, and what is no object for an empty one."""
+"""Requests from JSON and from queries, with checks that the SDK's parser lacks: it ignores unknown fields as demanded
+(5.7), but takes an unknown enum value for no value, and a value that is no object for an empty object."""
 
 import math
 import re
@@ -24,14 +24,14 @@ _FREE: Final = frozenset({"google.protobuf.Value"})
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _INTEGERS: Final = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64})
 _FILTERS: Final = frozenset({"lf.a2a.v1.ListTasksRequest.status"})
-"""Enums by which is filtered: the value that stands for none filters nothing."""
+"""Enums of filters: the value zero of such an enum filters nothing."""
 _TIME: Final = "google.protobuf.Timestamp"
 MAX_TOLD: Final = 10
-"""Faults of one request that are listed."""
+"""Most faults of one request that are listed."""
 
 
 def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
-    """The request. Raises A2aError (-32602). Unknown fields are ignored, unknown values refused."""
+    """Returns the request. Raises A2aError (-32602). Unknown fields are ignored, unknown values refused."""
     params = packed(params)
     _refuse(_violations(params, _described(kind), ""))
     message = kind()
@@ -43,13 +43,15 @@ def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
 
 
 def unreadable(params: Any) -> A2aError:
-    """-32602 for what the checks have let pass and the SDK's types do not take, whose words are nothing to a client."""
+    """Returns -32602 for a request that passed the checks but not the SDK's types, whose words mean nothing to a
+    client."""
     place, fault = _fault(params, "", 0) or ("params", "has a value that A2A has no place for")
     return invalid_params(place, fault)
 
 
 def _fault(value: Any, path: str, depth: int) -> tuple[str, str] | None:
-    """What JSON may have and A2A may not, and where."""
+    """Returns a value that JSON allows and A2A does not, as its place and the reason; None if there is no such
+    value."""
     place = path or "params"
     if depth > DEPTH_MAX:
         return place, f"is nested deeper than {DEPTH_MAX} levels"
@@ -67,7 +69,7 @@ def _fault(value: Any, path: str, depth: int) -> tuple[str, str] | None:
 
 
 def _described(kind: type[ProtoMessage]) -> Descriptor:
-    """Its descriptor, which has this type in every implementation of protobuf's runtime."""
+    """Returns the descriptor of a type; it has this type in every implementation of protobuf's runtime."""
     return cast("Descriptor", kind.DESCRIPTOR)
 
 
@@ -103,18 +105,18 @@ def _violations(value: dict[str, Any], kind: Descriptor, path: str) -> Iterable[
 
 @cache  # a descriptor makes its fields again for whoever asks
 def _fields(kind: Descriptor) -> list[tuple[FieldDescriptor, tuple[str, ...], bool]]:
-    """Each with its names in JSON, and whether it is an array."""
+    """Returns each field with its names in JSON, and True if it is an array."""
     return [(field, _names(field), field.is_repeated) for field in kind.fields]
 
 
 @cache
 def _choices(kind: Descriptor) -> list[list[tuple[str, ...]]]:
-    """The names of fields of which only one may be given."""
+    """Returns the names of fields of which only one may be given."""
     return [[_names(field) for field in choice.fields] for choice in kind.oneofs if len(choice.fields) > 1]
 
 
 def _names(field: FieldDescriptor) -> tuple[str, ...]:
-    """A field's in JSON; what the first one is called is told."""
+    """Returns a field's names in JSON; errors show the first."""
     return tuple(dict.fromkeys((field.json_name, field.name)))
 
 
@@ -138,7 +140,7 @@ def _wrong(value: Any, field: FieldDescriptor, where: str) -> Iterable[tuple[str
 
 
 def _wrong_scalar(value: Any, field: FieldDescriptor) -> str | None:
-    """Why it is no value of the field's type, None where it is one."""
+    """Returns the reason why a value does not fit the field's type, None if it fits."""
     if field.type == FieldDescriptor.TYPE_BOOL:
         return None if isinstance(value, bool) else "must be true or false"
     if field.type in _INTEGERS:
@@ -163,7 +165,8 @@ def _wrong_time(value: Any) -> str | None:
 
 
 def _is_value(value: Any, enum: EnumDescriptor) -> bool:
-    """By name, or as protobuf allows by number; the first of every enum stands for none."""
+    """True for a value of the enum, by name, or by number as protobuf allows; the first value of every enum means no
+    value."""
     if isinstance(value, str):
         found = enum.values_by_name.get(value)
         return found is not None and found.number != 0
@@ -175,8 +178,8 @@ def _is_none(value: Any, enum: EnumDescriptor) -> bool:
 
 
 def from_query[T: ProtoMessage](pairs: Iterable[tuple[str, str]], path: dict[str, str], kind: type[T]) -> T:
-    """The request of a GET or DELETE: parameters in camelCase (11.5), the variables of its path, which win. Raises
-    A2aError (-32602) with everything that is wrong."""
+    """Returns the request of a GET or DELETE: parameters in camelCase (11.5), and the variables of its path, which win.
+    Raises A2aError (-32602) with all faults."""
     fields = {field.json_name: field for field in _described(kind).fields}
     params: dict[str, Any] = {}
     wrong: list[tuple[str, str]] = []
@@ -196,7 +199,7 @@ def from_query[T: ProtoMessage](pairs: Iterable[tuple[str, str]], path: dict[str
 
 
 def _scalar(text: str, field: FieldDescriptor) -> Any:
-    """What stands in JSON for this parameter. Raises ValueError."""
+    """Returns the JSON value of this parameter. Raises ValueError."""
     if field.type == FieldDescriptor.TYPE_BOOL:
         if text not in ("true", "false"):
             raise ValueError("must be true or false")

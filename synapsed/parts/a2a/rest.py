@@ -1,7 +1,8 @@
-"""A2A 1.0 over HTTP+JSON (specification 11): which operation a path means, its request, refusals as google.rpc.Status.
+"""A2A 1.0 over HTTP+JSON (specification 11): the operation that a path means, its request, and refusals as
+google.rpc.Status.
 
-Paths are matched here, by the table that JSON-RPC is dispatched by too, and not by the web server's router: what was
-not found is refused in A2A's form then, and the table needs the SDK, which is loaded late.
+Paths are matched here, by the same table as JSON-RPC's methods, and not by the web server's router: so an unknown path
+is refused in A2A's form, and the table needs the SDK, which is loaded late.
 """
 
 import re
@@ -32,7 +33,7 @@ _VARIABLE: Final = re.compile(r"\{(\w+)\}")
 _TENANT: Final = r"(?:/(?P<tenant>[^/]+))"
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
 PATH_SHOWN: Final = 100
-"""Characters of an unknown path that are shown."""
+"""Most characters of an unknown path that are shown."""
 
 log = structlog.get_logger("synapsed.a2a")
 
@@ -68,11 +69,12 @@ class RestBinding:
 
     @staticmethod
     def parse_error(message: str) -> MessageReply:
-        """The answer to a body that is no JSON."""
+        """Returns the answer to a body that is no JSON."""
         return _refusal(A2aError(PARSE_ERROR, message))
 
     def _find(self, path: str, verb: str) -> tuple[Method, dict[str, str]] | MessageReply:
-        """The operation and its path's variables, or 405 with what the path does take. Raises A2aError (404)."""
+        """Returns the operation and its path's variables, or 405 with the verbs that the path does take. Raises
+        A2aError (404)."""
         path = path.removesuffix("/")
         allowed: list[str] = []
         for pattern, method in self._paths:
@@ -87,7 +89,8 @@ class RestBinding:
 
 
 def _pattern(path: str, tenant: str) -> re.Pattern[str]:
-    """`/tasks/{id}:cancel` as an expression. No id of ours has a colon, so that a verb is never taken for one."""
+    """Returns the pattern of a path such as `/tasks/{id}:cancel`. Our ids have no colon, so that a verb is never taken
+    for part of one."""
     parts = _VARIABLE.split(path)
     texts = [re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/:]+)" for index, part in enumerate(parts)]
     return re.compile(tenant + "".join(texts))

@@ -1,4 +1,4 @@
-"""The part at work: what answers A2A's requests, and what tells receivers elsewhere of tasks."""
+"""The running part: the endpoints for A2A's requests, and the sender of notifications to receivers elsewhere."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from synapsed.parts.a2a.push.sender import push_sender
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    """Goes on telling what the last daemon had not told; what is told ends after the agents."""
+    """Opens the part where the last daemon left it; notifications end after the agents."""
     config = kernel.config.a2a
     pushes = push_sender(kernel) if config.push.enabled else None
     try:

@@ -29,12 +29,12 @@ from synapsed.parts.a2a.params import unreadable
 type Json = dict[str, Any]
 
 ERRORS_TOLD: Final = 10
-"""Faults of one request that are listed."""
+"""Most faults of one request that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """How a request of 0.3 becomes one for `method` of 1.0, and its result one of 0.3."""
+    """Conversion of a request of 0.3 into one for `method` of 1.0, and of its result into one of 0.3."""
 
     request: type[BaseModel]
     convert: Callable[[Any], Any]
@@ -102,7 +102,7 @@ _ARRAYS: Final = (
     "configuration.pushNotificationConfig.authentication.schemes",
     "pushNotificationConfig.authentication.schemes",
 )
-"""What the types of 0.3 have arrays at."""
+"""Places at which the types of 0.3 have arrays."""
 METHODS_03: Final = frozenset(_ROWS)
 _ANY_CONFIG: Final = frozenset({"", "default"})
 """Ids by which 0.3 asks for the configuration of a task that was given none of its own."""
@@ -116,7 +116,7 @@ class Dialect03:
         self._methods = {method.name: method for method in methods}
 
     async def answer(self, agent_id: str, caller: RequestScope, name: str, params: Json) -> Any:
-        """The result, or an async generator of the results of a stream. Raises A2aError, SynapsedError."""
+        """Returns the result, or an async generator of the results of a stream. Raises A2aError, SynapsedError."""
         row = _ROWS.get(name)
         if row is None:
             raise self._no_method(name)
@@ -134,8 +134,8 @@ class Dialect03:
     async def _resubscribed(
         self, agent_id: str, caller: RequestScope, request: pb.SubscribeToTaskRequest
     ) -> AsyncGenerator[Json]:
-        """The task's events; of one that is over, which 1.0 refuses, the task as it is: whoever lost a stream just
-        before its end comes back for that."""
+        """Yields the task's events; for a task that is over, which 1.0 refuses, the task as it is: a client that lost a
+        stream just before its end comes back for that."""
         stream, get = self._methods["SubscribeToTask"].stream, self._methods["GetTask"].call
         assert stream is not None
         assert get is not None
@@ -147,7 +147,7 @@ class Dialect03:
         return _once({"task": await get(agent_id, caller, pb.GetTaskRequest(id=request.id))})
 
     async def _first_config(self, agent_id: str, caller: RequestScope, task_id: str) -> str:
-        """The id of the task's first push notification configuration, empty where it has none."""
+        """Returns the id of the task's first push notification configuration, empty if it has none."""
         listing = self._methods["ListTaskPushNotificationConfigs"].call
         assert listing is not None
         found = await listing(agent_id, caller, pb.ListTaskPushNotificationConfigsRequest(task_id=task_id))
@@ -173,7 +173,7 @@ async def _results(responses: AsyncGenerator[Json], row: _Row) -> AsyncGenerator
 
 
 def _request(row: _Row, name: str, params: Json) -> Any:
-    """The request in 1.0's types. Raises A2aError (-32602)."""
+    """Returns the request in 1.0's types. Raises A2aError (-32602)."""
     check_arrays(params, *_ARRAYS)
     params = packed(params, objects_only=True)
     try:
@@ -191,7 +191,7 @@ def _request(row: _Row, name: str, params: Json) -> Any:
 
 
 def _check_message(message: v03.Message) -> None:
-    """What the types leave open, and 1.0 would tell in its own words."""
+    """Checks the message for faults that the types of 0.3 allow, and that 1.0 would report in its own words."""
     if message.role is not v03.Role.user:
         raise invalid_params("message.role", "must be 'user'")
     for index, part in enumerate(message.parts):
@@ -215,7 +215,8 @@ def _invalid(error: ValidationError) -> A2aError:
 
 
 def _path(place: tuple[str | int, ...]) -> str:
-    """`message.parts[0].file`: without the envelope's `params` and the names of classes that were tried."""
+    """Returns a place such as `message.parts[0].file`: without the envelope's `params` and the names of tried
+    classes."""
     path = ""
     for step in place[1:]:
         if isinstance(step, int):

@@ -78,7 +78,7 @@ class Approvals:
         if not await self._tell(call, decision, task_id):
             decision = Decision("escalate")
         self._remember(spec, call, decision)
-        answer = answer_of(spec, decision)
+        answer = spec.answer(decision.verdict, decision.reason)
         if decision.verdict == "deny" and answer is not None:
             texts = (call.command,) if call.command is not None else call.subjects
             self._owner.denied(call.tool, texts, decision.reason)
@@ -145,21 +145,6 @@ def read_call(spec: DecisionSpec, told: dict[str, Any], folder: str) -> ToolCall
     if subjects:
         given["subject"] = subjects[0] if len(subjects) == 1 else list(subjects)
     return ToolCall(tool=tool, command=command, subjects=subjects, folder=folder, home=str(Path.home()), input=given)
-
-
-def answer_of(spec: DecisionSpec, decision: Decision) -> dict[str, Any] | None:
-    """Returns `decision` in the program's own format; None if it has none for it."""
-    words: dict[Verdict, dict[str, Any]] = {"allow": spec.allow, "deny": spec.deny}
-    template = words.get(decision.verdict)
-    return {key: _filled(value, decision.reason) for key, value in template.items()} if template else None
-
-
-def _filled(value: Any, reason: str) -> Any:
-    if isinstance(value, str):
-        return value.replace("{reason}", reason)
-    if isinstance(value, dict):
-        return {key: _filled(item, reason) for key, item in value.items()}
-    return [_filled(item, reason) for item in value] if isinstance(value, list) else value
 
 
 def _too_long(call: ToolCall) -> bool:

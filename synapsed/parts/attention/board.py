@@ -1,7 +1,7 @@
 """Everything that needs a person now, over all agents: a view of the log of events.
 
-An item begins with the event `attention` that is `opened` and ends with the one that is not. `inputRequired` before it
-has the prompt whole; one that comes later for the same prompt says more of it.
+An item begins with an event `attention` with `opened` true and ends with one where it is false. An earlier
+`inputRequired` has the whole prompt; a later one for the same prompt adds to it.
 """
 
 from collections.abc import Iterable
@@ -21,10 +21,10 @@ from synapsed.model.events import (
 from synapsed.model.task import Prompt
 
 ITEMS_MAX = 1000
-"""Open items. Of more, the oldest that asks nothing is not shown any more, or else the oldest."""
+"""Most open items. If there are more, the oldest that asks nothing is hidden, or else the oldest."""
 
 CLOSED_MAX = 500
-"""Items of which it is known how they ended."""
+"""Most closed items whose end is remembered."""
 
 TYPES: Final = frozenset({"attention", "inputRequired", "agentState"})
 """Events that the board takes."""
@@ -48,25 +48,25 @@ class OpenItem:
 
     @property
     def asks(self) -> bool:
-        """Whether a program waits for an answer."""
+        """True if a program waits for an answer."""
         return self.prompt_id is not None
 
 
 @dataclass(slots=True)
 class _Agent:
-    """What was told of one agent around its items."""
+    """Facts about one agent beside its items."""
 
     prompt: Prompt | None = None
     running_since: float | None = None
 
 
 class Board:
-    """`take` it every event of TYPES, in their order."""
+    """The open items. `take` must get every event of TYPES, in their order."""
 
     def __init__(self) -> None:
         self._open: dict[str, OpenItem] = {}
         self._in_order: list[OpenItem] | None = None
-        """None where it has to be made."""
+        """The items in order; None if they have to be sorted first."""
         self._agents: dict[str, _Agent] = {}
         self._closed: dict[str, AttentionChanged] = {}
 
@@ -75,7 +75,7 @@ class Board:
 
     @property
     def items(self) -> list[OpenItem]:
-        """The oldest first."""
+        """Returns the open items, the oldest first."""
         if self._in_order is None:
             self._in_order = sorted(self._open.values(), key=lambda item: (item.since, item.event))
         return list(self._in_order)
@@ -84,12 +84,12 @@ class Board:
         return self._open.get(item_id)
 
     def of(self, agent_id: str, *kinds: AttentionKind) -> list[OpenItem]:
-        """Items of the agent, of these kinds, the oldest first."""
+        """Returns the agent's items of these kinds, the oldest first."""
         return [item for item in self.items if item.agent_id == agent_id and item.kind in kinds]
 
     def restore(self, opened: Iterable[Event], around: Iterable[Event]) -> None:
-        """`opened`: what the log says is open. `around`: events of the same agents that came before and after those,
-        in their order; what is among them of other items is passed over."""
+        """Restores the items. `opened`: the log's events of open items. `around`: earlier and later events of the same
+        agents, in their order; those of other items are ignored."""
         known = {event.id for event in opened}
         for event in sorted({event.id: event for event in (*opened, *around)}.values(), key=lambda event: event.id):
             if not isinstance(event.data, AttentionChanged) or event.id in known:
@@ -117,11 +117,12 @@ class Board:
                 pass
 
     def outcome(self, item_id: str) -> AttentionChanged | None:
-        """How the item ended, if that was not long ago."""
+        """Returns the event that ended the item, if that was not long ago."""
         return self._closed.get(item_id)
 
     def running_since(self, agent_id: str) -> float | None:
-        """Since when its program runs (seconds since the epoch); None if it does not, or nothing was told of it."""
+        """Returns the time when its program started to run (seconds since the epoch); None if it does not run, or is
+        not known."""
         agent = self._agents.get(agent_id)
         return agent.running_since if agent is not None else None
 
@@ -149,7 +150,7 @@ class Board:
             self._in_order = None
 
     def _asked(self, event: Event, prompt: Prompt) -> None:
-        """A prompt that is open already is told again where more is known of it."""
+        """Takes a prompt; a prompt that is open already is updated if more is known of it."""
         self._agent(event).prompt = prompt
         for item in self._open.values():
             if item.agent_id == event.agent_id and item.prompt_id == prompt.prompt_id:

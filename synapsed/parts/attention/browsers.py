@@ -1,4 +1,4 @@
-"""Browsers that have turned notifications on: which there are, and how each is told."""
+"""Browsers that have turned notifications on, and the way to each."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,13 +15,13 @@ from synapsed.parts.attention.vapid import PushKey
 from synapsed.parts.attention.webpush import keys_of
 
 PREFIX: Final = "web:"
-"""Of the names of these sinks; no name in the configuration has a colon."""
+"""Prefix of the names of these sinks; no name in the configuration has a colon."""
 
 log = structlog.stdlib.get_logger("synapsed.notify")
 
 
 class Browsers:
-    """What each is told goes by a poster of its own."""
+    """The browsers; each has a poster of its own."""
 
     def __init__(self, subscriptions: Subscriptions, key: PushKey, kernel: Kernel) -> None:
         self._subscriptions = subscriptions
@@ -30,15 +30,15 @@ class Browsers:
         self._kernel = kernel
 
     def on_change(self, changed: Callable[[], None]) -> None:
-        """`changed` is called when a browser was turned on or off, or is let in no more."""
+        """Registers `changed`, which is called when a browser was turned on or off, or its device was removed."""
         self._subscriptions.on_subscribed = changed
 
     def all(self) -> list[Subscriber]:
         return self._subscriptions.subscribed()
 
     async def check(self, place: PushPlace) -> None:
-        """Raises InvalidRequest for what is no key, and for an address that is not told anything: push services
-        speak https, and one on this machine does so by configuration only."""
+        """Raises InvalidRequest for an invalid key, and for an address that may not be posted to: push services speak
+        https, and one on this machine is allowed by the configuration only."""
         try:
             keys_of(place.p256dh, place.auth)
         except ValueError as error:
@@ -54,7 +54,7 @@ class Browsers:
             await poster.close()
 
     async def port(self, browser: Subscriber, contact: str | None) -> SinkPort:
-        """Raises InvalidRequest for an address that may not be told any more."""
+        """Returns the sink of a browser. Raises InvalidRequest for an address that may not be posted to any more."""
         await self.check(browser.place)
         return BrowserPort(browser, key=self._key, contact=contact, kernel=self._kernel, forget=self._forget)
 

@@ -1,4 +1,4 @@
-"""What needs a person although no program asks, and when that is over. Pure.
+"""Items that need a person although no program asks, with their beginnings and ends. Pure.
 
 ==========  =============================================  =====================================================
 kind        opens when                                     is over when
@@ -12,9 +12,9 @@ finished    a task of a person was completed, and nobody   the same, or the agen
             waited
 ==========  =============================================  =====================================================
 
-A person's task is one without a sender: what agents send, or a part by itself, is not. Who waits is given the task's
+A person's task is one without a sender: tasks of agents and parts are not. A client that waits gets the task's
 end: by a stream of the task, by the answer to a call that blocks, by a notification, or by reading the task. A task
-that met a usage limit, or an account that does not work, has an item of its own kind (`agents.usage_limit`), and one
+that met a usage limit, or an account that does not work, has an item of its own kind (`agents.usage_limit`); a task
 that was stopped needs nobody.
 """
 
@@ -38,17 +38,17 @@ from synapsed.model.task import Task, TaskState
 from synapsed.parts.attention.board import Board, OpenItem
 
 GRACE_S = 1.5
-"""Seconds after a task's end in which whoever waits for it is given it."""
+"""Seconds after a task's end in which a client that waits for the task gets it."""
 
 STABLE_S = 60.0
-"""Seconds after which a program that had crashed in a loop is believed to run."""
+"""Seconds after which a program that had crashed in a loop is taken to run."""
 
 QUESTION_MAX = 500
 FAILURES_MAX = 10
-"""Items of that kind of one agent; the oldest goes first."""
+"""Most items of that kind of one agent; the oldest goes first."""
 
 TYPES: Final = frozenset({"agentState", "taskStatus"})
-"""Events from which something follows."""
+"""Events that have consequences."""
 
 OF_PROCESS: Final[tuple[AttentionKind, ...]] = ("crash_loop", "failure")
 OF_TASK: Final[tuple[AttentionKind, ...]] = ("finished", "failure", "sign_in")
@@ -60,8 +60,8 @@ _AT_REST: Final = frozenset({ProcessState.STOPPED, ProcessState.PARKED, REMOVED}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is so when the event is looked at: the state of its agent (None: there is no such agent), its task, and
-    whether somebody was given the end of that."""
+    """State of affairs at the moment of the look at an event: the state of its agent (None: no such agent), its task,
+    and true if a client was given the end of the task."""
 
     state: ProcessState | None
     task: Task | None = None
@@ -69,7 +69,7 @@ class Facts:
 
 
 def follows(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
-    """What to tell because of `event`, which was told GRACE_S ago."""
+    """Returns the events that follow from `event`, which is GRACE_S old."""
     match event.data:
         case StateChanged() as told:
             return _of_process(event, told, board, facts)
@@ -79,18 +79,19 @@ def follows(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
 
 
 def needs_task(event: Event) -> bool:
-    """Whether `Facts.task` is wanted."""
+    """True if `Facts.task` is needed."""
     return isinstance(event.data, TaskStatusChanged) and event.data.state in (TaskState.COMPLETED, TaskState.FAILED)
 
 
 def stable(board: Board, *, age: Callable[[str, float], float]) -> list[NewEvent]:
-    """Crash loops that are over. `age` gives the seconds since a date of an agent's."""
+    """Returns the events that close crash loops that are over. `age` gives the seconds since a date of an agent's."""
     ran = ((item, board.running_since(item.agent_id)) for item in board.items if item.kind == "crash_loop")
     return [closed(item) for item, since in ran if since is not None and age(item.agent_id, since) >= STABLE_S]
 
 
 def seen(board: Board, read: Iterable[str], looked_at: Iterable[str]) -> list[NewEvent]:
-    """Items that are over because a person has read one of these tasks, or looks at one of these agents."""
+    """Returns the events that close items because a person has read one of these tasks, or looks at one of these
+    agents."""
     tasks, agents = frozenset(read), frozenset(looked_at)
     return [
         closed(item, by=Origin("person"))
@@ -100,7 +101,7 @@ def seen(board: Board, read: Iterable[str], looked_at: Iterable[str]) -> list[Ne
 
 
 def closed(item: OpenItem, *, by: Origin | None = None) -> NewEvent:
-    """The event with which the item is over: put away by somebody, or gone."""
+    """Returns the event that closes the item: put away by `by`, or gone."""
     told = AttentionChanged(
         id=item.id,
         state="gone" if by is None else "answered",
@@ -154,7 +155,7 @@ def _of_task(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
 
 
 def _opened(event: Event, kind: AttentionKind, question: str) -> NewEvent:
-    """Its id follows from the event: it is the same, however often that is looked at."""
+    """Returns the event that opens an item. Its id follows from `event`: it is the same, however often that is read."""
     words = question.strip()[:QUESTION_MAX]
     told = AttentionChanged(id=f"{kind}-{event.id}", state="opened", kind=kind, question=words)
     return NewEvent(event.agent_id, told, event.task_id, event.context_id)

@@ -1,9 +1,9 @@
-"""What waits for the person, over all agents, and what tells of it wherever they are.
+"""Items that wait for the person, over all agents, and the notifications about them.
 
-`running` is the part at work, `routes` have the requests. `inbox` keeps what waits in step with the log (`board`: all
-that is open; `consequences`: what needs a person although no program asks). `notifier` tells it at each of the `sinks`
-and at browsers (`browsers`, `webpush`, `vapid`); `notification_policy` says whether, and in which words, `notify` is
-its configuration, and `sent_notices` keeps what each was told.
+`running` puts the part together, `routes` have the requests. `inbox` keeps the items in step with the log (`board`: all
+open items; `consequences`: items that no program asks for). `notifier` tells them to each of the `sinks` and to
+browsers (`browsers`, `webpush`, `vapid`); `notification_policy` decides when and in which words, `notify` is its
+configuration, and `sent_notices` keeps the notices that each sink was given.
 """
 
 from collections.abc import Sequence

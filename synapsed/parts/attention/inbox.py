@@ -1,8 +1,9 @@
-"""Who needs a person, kept in step with the log of events (`board`, `consequences`).
+"""The inbox: items that need a person, kept in step with the log of events (`board`, `consequences`).
 
-Two followers. One keeps the board: it begins with what the log says is open, and is at the log's end a moment after
-each event. The other draws conclusions, GRACE_S behind the log, so that whoever waits for a task has been given its
-end by then; what it tells and how far it has come are one commit, so that nothing is told twice, whatever is killed.
+It has two followers of the log. One keeps the board: it begins with the open items in the log, and is at the log's end
+a moment after each event. The other draws conclusions, GRACE_S behind the log, so that a client that waits for a task
+has been given its end by then; its events and its place in the log are one commit, so that nothing is told twice, even
+after a kill.
 """
 
 import asyncio
@@ -32,10 +33,11 @@ from synapsed.parts.attention.board import Board, OpenItem
 from synapsed.store.follower import Changes, DurableFollower, Follower
 
 LOOK_EVERY_S = 1.0
-"""Between two looks at what no event tells of: who looks at which agent, which tasks were read."""
+"""Seconds between two looks at facts without events: the agents that a person looks at, and the tasks that were
+read."""
 
 AROUND = 2000
-"""Ids before an item was opened among which a new daemon looks for what its program was about to do."""
+"""Ids before an item's opening in which a new daemon searches for the tool call of its program."""
 
 PAGE = 500
 RETRY_S = 5.0
@@ -44,7 +46,7 @@ log = structlog.stdlib.get_logger("synapsed.parts.attention")
 
 
 class PersonInbox(WaitingHere):
-    """Life: `restore`, `start` once the agents are there, …, `close`."""
+    """The person's inbox. Life: `restore`, `start` once the agents are there, …, `close`."""
 
     def __init__(
         self, *, directory: Directory, terminals: Terminals, store: Store, clock: Clock, timers: Timers
@@ -59,7 +61,7 @@ class PersonInbox(WaitingHere):
         self._board = self._keeper.board
         self._conclusions = Conclusions(self._keeper, directory, terminals, store=store, clock=clock, timers=timers)
         self._made: dict[str, _Made] = {}
-        """What is shown of the items that are open, until something of it changes."""
+        """Shown forms of the open items; each is made again after a change."""
         self._moved = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
 
@@ -74,7 +76,7 @@ class PersonInbox(WaitingHere):
             self._looking = asyncio.get_running_loop().create_task(self._look(), name="inbox looks")
 
     async def close(self) -> None:
-        """May be called again."""
+        """Stops the followers. May be called again."""
         if (looking := self._looking) is not None:
             self._looking = None
             await cancel_all([looking])
@@ -87,11 +89,12 @@ class PersonInbox(WaitingHere):
         return len(self.open())
 
     def open(self) -> list[OpenItem]:
-        """What needs a person, the oldest first. A limit of an agent that is stopped needs nobody."""
+        """Returns the open items, the oldest first, without limits of stopped agents, which need nobody."""
         return [item for item, _ in self._counted()]
 
     def items(self) -> list[AttentionItem]:
-        """The same, as it is shown. Only what has changed since the last call is made."""
+        """Returns the same items in the form that clients get. Only items that changed since the last call are made
+        again."""
         looked = functools.cache(self._looked_at)
         made: dict[str, _Made] = {}
         for item, whose in self._counted():
@@ -104,7 +107,7 @@ class PersonInbox(WaitingHere):
         return [one.shown for one in made.values()]
 
     def _counted(self) -> Iterator[tuple[OpenItem, "_Whose"]]:
-        """Each with its agent, which is looked at once however many items it has."""
+        """Yields each item with its agent, which is looked up once for all its items."""
         seen = functools.cache(self._whose)
         for item in self._board.items:
             whose = seen(item.agent_id)
@@ -112,13 +115,13 @@ class PersonInbox(WaitingHere):
                 yield item, whose
 
     def get(self, item_id: str) -> OpenItem | None:
-        """The item, if it still needs a person."""
+        """Returns the item, if it still needs a person."""
         item = self._board.get(item_id)
         whose = self._whose(item.agent_id) if item is not None else None
         return item if item is not None and whose is not None and _counts(item, whose) else None
 
     def outcome(self, item_id: str) -> dict[str, str | None]:
-        """What became of an item that is not open any more."""
+        """Returns the end of an item that is not open any more."""
         told = self._board.outcome(item_id)
         if told is None:
             return {"state": "gone", "by": None, "who": None, "where": None}
@@ -126,11 +129,11 @@ class PersonInbox(WaitingHere):
 
     @property
     def moved(self) -> asyncio.Event:
-        """Is set at the next change of what is in it, and is another one then: take hold of it before you look."""
+        """Event that is set at the next change of the items, and replaced then: take it before you look."""
         return self._moved
 
     async def put_away(self, item_id: str, origin: Origin) -> None:
-        """A person has seen what asks nothing. Raises NotInInbox, NotWaiting."""
+        """Notes that a person has seen an item that asks nothing. Raises NotInInbox, NotWaiting."""
         item = self._board.get(item_id)
         if item is None:
             raise NotInInbox(f"there is nothing {item_id[:80]!r} in the inbox: it may be over", id=item_id[:80])
@@ -142,7 +145,7 @@ class PersonInbox(WaitingHere):
     # --- inside ---
 
     async def _look(self) -> None:
-        """Looks now and then at what no event tells of. Returns when the store is closed."""
+        """Looks at intervals at facts without events. Returns when the store is closed."""
         while True:
             await pause(self._timers, LOOK_EVERY_S)
             try:
@@ -190,7 +193,7 @@ class PersonInbox(WaitingHere):
 
 
 class BoardKeeper(Follower):
-    """Keeps the board, a moment behind the log. `on_change` is called when something else needs a person."""
+    """Keeps the board, a moment behind the log. `on_change` is called when the items change."""
 
     name = "inbox"
     wants = EventFilter(types=boards.TYPES)
@@ -204,7 +207,7 @@ class BoardKeeper(Follower):
         self._items = self.board.items
 
     async def restore(self) -> None:
-        """Takes up what the log says is open."""
+        """Reads the open items from the log."""
         if self.cursor >= 0:
             return
         self.cursor = self._events.last_id
@@ -227,14 +230,14 @@ class BoardKeeper(Follower):
             self._on_change()
 
     async def _around(self, agent_id: str, opened: Iterable[Event]) -> list[Event]:
-        """Events of the agent that say what its items are about: no other items. Calls only around what is asked: an
-        alert may stand for months."""
+        """Returns the agent's events that describe its items, without other items. Tool calls are read only around
+        questions: an alert may stay open for months."""
         asking = [event for event in opened if isinstance(event.data, AttentionChanged) and event.data.prompt_id]
         calls = await self._since(agent_id, asking, boards.TYPES - {"attention"})
         return [*calls, *await self._since(agent_id, opened, frozenset({"agentState"}))]
 
     async def _since(self, agent_id: str, opened: Iterable[Event], types: frozenset[str]) -> list[Event]:
-        """Those of `types` from a while before the first of `opened`."""
+        """Returns the events of `types` from a while before the first of `opened`."""
         first = min((event.id for event in opened), default=None)
         if first is None:
             return []
@@ -246,7 +249,7 @@ class BoardKeeper(Follower):
 
 
 class Conclusions(DurableFollower):
-    """Tells what follows from what happened, GRACE_S later."""
+    """Follower that tells the consequences of events, GRACE_S later."""
 
     name = "attention"
     wants = EventFilter(types=consequences.TYPES)
@@ -298,7 +301,8 @@ class Conclusions(DurableFollower):
 
 
 class _Whose(NamedTuple):
-    """An agent: its name, its folder, and its state; None of one elsewhere, of which only what it asks is known."""
+    """An agent of items: its name, its folder, and its state; None for one elsewhere, of which only its questions are
+    known."""
 
     name: str
     cwd: str
@@ -306,8 +310,8 @@ class _Whose(NamedTuple):
 
 
 class _About(NamedTuple):
-    """What an item shows besides itself: its agent's name and folder, whether it has a terminal, and whether somebody
-    looks at that."""
+    """Facts that an item shows beside itself: its agent's name and folder, and if it has a terminal and a person looks
+    at that."""
 
     name: str
     cwd: str
@@ -316,7 +320,7 @@ class _About(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """`shown` was made of the others."""
+    """Shown form of an item: `shown` was made of the other fields."""
 
     item: OpenItem
     about: _About

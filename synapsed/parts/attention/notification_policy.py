@@ -1,4 +1,4 @@
-"""Whether a person is told of an item now, and in which words. Pure."""
+"""The decision if a person is told of an item now, and the words for it. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from synapsed.parts.attention.notify import Content, SinkRule, is_quiet
 from synapsed.shared.choices import choice
 
 HOLD_S = 1.0
-"""Seconds for which an item is open before anybody is told: a rule may answer it, or it goes by itself."""
+"""Seconds for which an item is open before a person is told: a rule may answer it, or it closes by itself."""
 
 QUESTION_MAX = 1500
-"""Characters of a question, and of a command, in a notice."""
+"""Most characters of a question, and of a command, in a notice."""
 
 WORDS: Final[dict[AttentionKind, str]] = {
     "permission": "asks for a permission",
@@ -37,8 +37,8 @@ type Verdict = Literal["tell", "wait", "never"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """`open_s`: seconds for which the item is open, negative after the clock was set back; `idle_s`: since the person
-    did something; `local`: what the machine's clock shows."""
+    """The moment of a decision. `open_s`: seconds for which the item is open, negative after the clock was set back;
+    `idle_s`: seconds since the person did something; `local`: the machine's local time."""
 
     open_s: float
     idle_s: float
@@ -46,7 +46,7 @@ class Now:
 
 
 def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
-    """Whether the sink with that rule is told. What waits may be told later, while the item is open."""
+    """Returns if the sink with that rule is told now, later (while the item is open), or never."""
     if item.kind not in rule.kinds:
         return "never"
     if not any(fits(glob, name) for glob in rule.agents for name in (item.agent, item.agent_id)):
@@ -57,8 +57,8 @@ def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What a sink is given. `data` is for programs. `answers`: what says yes and what says no to the prompt
-    `prompt_id`, of `task` where it has one, where the notice shows all that is asked."""
+    """Message for a sink. `data` is for programs. `answers`: the keys for yes and no to the prompt `prompt_id`, of
+    `task` if it has one, provided that the notice shows the whole question."""
 
     id: str
     kind: AttentionKind
@@ -71,7 +71,8 @@ class Notice:
 
 
 def notice(item: AttentionItem, content: Content) -> Notice:
-    """The words for `item`, no more of it than `content` allows; what nobody would see in them is made visible."""
+    """Returns the words for `item`, no more of it than `content` allows; invisible characters in them are made
+    visible."""
     answers, item = _answers(item), _visible(item)
     title = f"{item.agent} {WORDS[item.kind]}"
     data: dict[str, Any] = {"id": item.id, "agent": item.agent, "kind": item.kind, "since": item.since}
@@ -105,7 +106,7 @@ def notice(item: AttentionItem, content: Content) -> Notice:
 
 
 def trial(now: float) -> Notice:
-    """The notice of `notify test`."""
+    """Returns the notice of `notify test`."""
     data = {"id": "test", "agent": None, "kind": "alert", "since": iso(now)}
     body = "This is a test: what waits for you will be told here."
     return Notice(id=f"test-{int(now * 1000)}", kind="alert", title="synapsed", body=body, data=data)

@@ -1,9 +1,9 @@
-"""Tells a person what waits, wherever they are: each item once at each sink, and takes it back when it is over.
+"""Notifications to a person: tells each item once at each sink, and takes it back when it is over.
 
-A sink's work is always the difference between what is open and what it was told: there is no queue that could be full,
-and what is over before a sink could be reached is never told. Each sink has a task of its own, so that one that fails
-holds up no other; it is tried again with pauses that grow, and told of in the log of events and by `doctor`. The
-browser of each device that has turned notifications on is a sink like those of the configuration.
+A sink's work is always the difference between the open items and those that it was told: there is no queue that could
+be full, and an item that is over before a sink can be reached is never told. Each sink has a task of its own, so that a
+failing sink does not delay others; it is tried again with pauses that grow, and reported in the log of events and by
+`doctor`. The browser of each device that has turned notifications on is a sink like those of the configuration.
 """
 
 import asyncio
@@ -30,21 +30,21 @@ from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
 from synapsed.shared.choices import choice
 
 LOOK_EVERY_S: Final = 0.5
-"""Between two looks while something waits for its time: quiet hours, a person who is there, a rule's answer."""
+"""Seconds between two looks while an item waits for its time: quiet hours, a person who is there, a rule's answer."""
 
 RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 60.0
 ACT_S: Final = 60.0
-"""Seconds for telling a sink of one item."""
+"""Seconds for a sink to take one item."""
 
 FAILING_AFTER: Final = 3
-"""Failures in a row after which an alert says so."""
+"""Failures in a row after which there is an alert."""
 
 REFUSALS: Final = 5
-"""How often a sink may refuse to take a notice back."""
+"""Refusals to take a notice back after which it is given up."""
 
 WITHDRAWALS: Final = 500
-"""How often it is tried to take a notice back at a sink that is away: for more than eight hours."""
+"""Attempts to take a notice back at an unreachable sink: more than eight hours."""
 
 FAILING: Final = "NOTIFY_FAILING"
 STORE_RETRY_S: Final = 5.0
@@ -53,7 +53,7 @@ log = structlog.stdlib.get_logger("synapsed.notify")
 
 
 class SinkTested(BaseModel):
-    """What a sink of `[notify]` has said to a test: `detail` is for people."""
+    """Answer of a sink of `[notify]` to a test: `detail` is for people."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -75,12 +75,12 @@ class NotifyMeans:
     timers: Timers
     zone: Callable[[], tzinfo]
     browsers: Browsers | None = None
-    """None: no browser is told anything."""
+    """Browsers to notify; None: no browser is notified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A sink that is to be told. `browser`: the device's, if it is one's browser, of which `sink` says what holds."""
+    """A sink that is to be notified. `browser`: the device's browser, if it is one; `sink` is its configuration."""
 
     name: str
     sink: Sink
@@ -90,12 +90,12 @@ class _Wanted:
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Name of the sink for people."""
         return self.name if self.browser is None else f"{self.browser.name} ({self.browser.id})"
 
 
 class Notifier:
-    """Life: `reconfigure` once the agents are there, …, `close`."""
+    """Notifier of all sinks. Life: `reconfigure` once the agents are there, …, `close`."""
 
     def __init__(self, means: NotifyMeans) -> None:
         self._means = means
@@ -111,7 +111,8 @@ class Notifier:
         return self._means.browsers
 
     def reconfigure(self, config: NotifyConfig) -> None:
-        """These are the sinks. One that changed begins again, with what it was told before; with its secrets, too."""
+        """Takes the sinks of `config`. A sink whose configuration or secrets changed begins again, and knows which
+        items it was told."""
         self._live, self._config = True, config
         for name, (_, task) in list(self._running.items()):
             if task.done():
@@ -119,7 +120,7 @@ class Notifier:
         self._arrange()
 
     def _look(self) -> None:
-        """Browsers were turned on or off."""
+        """Looks at the browsers again after some were turned on or off."""
         if self._live:
             self._arrange()
 
@@ -151,18 +152,19 @@ class Notifier:
         return wanted
 
     async def _forget(self, name: str, teller: "_Teller", task: asyncio.Task[None]) -> None:
-        """A browser that is told no more: if it is turned on again, it begins with what is open then."""
+        """Forgets the marks of a browser that was turned off: if it is turned on again, it begins with the items that
+        are open then."""
         await asyncio.wait({task})
         if name not in self._running:
             await teller.marks.forget()
 
     def states(self) -> dict[str, str]:
-        """What is wrong with each sink, by name; empty for one that works. Browsers go by what people call them."""
+        """Returns the problem of each sink, by name; empty for a sink that works. Browsers have their names for
+        people."""
         return {teller.wanted.label: teller.problem for teller, _ in self._running.values()}
 
     async def test(self, name: str | None) -> list[SinkTested]:
-        """Tell a sink, or all, that this is a test; with one of the kind `web` those browsers for which it holds.
-        Raises UnknownSink."""
+        """Sends a test to a sink, or to all; for one of the kind `web` to its browsers. Raises UnknownSink."""
         wanted, sinks = self._wanted(), self._config.sinks
         if name is None:
             chosen = wanted
@@ -177,8 +179,8 @@ class Notifier:
         return list(await asyncio.gather(*(self._test(one) for one in chosen)))
 
     async def answer(self, token: str) -> str:
-        """A button was pressed: answer the item that it belongs to. Returns its id. Raises NotInInbox for a token that
-        is not known (any more), and what answering raises."""
+        """Answers the item to which a pressed button belongs, and returns its id. Raises NotInInbox for an unknown or
+        expired token, and the errors of the answer."""
         now = self._means.clock.wall()
         for name, (teller, _) in list(self._running.items()):
             if (found := await teller.marks.take(token, now=now)) is not None:
@@ -188,7 +190,7 @@ class Notifier:
         raise NotInInbox("this button is not good (any more): the question may be answered already")
 
     async def close(self) -> None:
-        """May be called again."""
+        """Stops all sinks. May be called again."""
         self._live = False
         tasks = [task for _, task in self._running.values()]
         self._running = {}
@@ -225,7 +227,7 @@ class Notifier:
 
 
 class _Teller:
-    """Tells one sink."""
+    """Task that notifies one sink."""
 
     def __init__(self, wanted: _Wanted, means: NotifyMeans) -> None:
         self.wanted = wanted
@@ -236,14 +238,14 @@ class _Teller:
         self.problem = ""
         self._failures = 0
         self._tried: dict[str, int] = {}
-        """How often it was tried in vain to take a notice back."""
+        """Failed attempts to take a notice back, by item."""
         self._in_vain = 0
-        """How often one after the other."""
+        """Failures in a row."""
         self._withdraws_at = float("-inf")
-        """Monotonic seconds before which no notice is taken back: the sink is away, and whatever is to be told is not
-        to wait for that."""
+        """Monotonic seconds before which no notice is taken back: the sink is away, and new notices must not wait for
+        that."""
         self._last = ""
-        """The item that failed last goes last."""
+        """The item that failed last; it is tried last."""
 
     async def run(self) -> None:
         port: SinkPort | None = None
@@ -266,7 +268,7 @@ class _Teller:
                 await port.close()
 
     async def _tell(self, port: SinkPort) -> None:
-        """Until it is cancelled."""
+        """Notifies the sink until it is cancelled."""
         while True:
             moved = self._means.inbox.moved
             try:
@@ -290,8 +292,8 @@ class _Teller:
                 one.cancel()
 
     async def _round(self, port: SinkPort, moved: asyncio.Event) -> bool:
-        """Do what is to be done now, until the inbox has `moved`; whether something waits for its time. Raises
-        Untold."""
+        """Does the work that is due now, until the inbox has `moved`; returns True if an item waits for its time.
+        Raises Untold."""
         inbox = self._means.inbox
         items = {item.id: item for item in inbox.items()}
         waits = False
@@ -338,7 +340,8 @@ class _Teller:
         return mark, Buttons(f"{sink.answers}/answers/{approve}", f"{sink.answers}/answers/{deny}")
 
     async def _withdrawn(self, port: SinkPort, item_id: str, mark: Mark) -> bool:
-        """Take a notice back; False if it is to be tried once more. Its tokens go first, so that no button works."""
+        """Takes a notice back; returns False if it is to be tried once more. Its tokens go first, so that no button
+        works."""
         if mark.expires:
             await self.marks.spend(item_id)
         try:
@@ -385,14 +388,15 @@ class _Teller:
 
 
 async def _port(wanted: _Wanted, means: NotifyMeans) -> SinkPort:
-    """Raises InvalidRequest."""
+    """Returns the port of a sink. Raises InvalidRequest."""
     if wanted.browser is not None and means.browsers is not None:
         return await means.browsers.port(wanted.browser, wanted.contact)
     return await means.make(wanted.sink)
 
 
 async def _act[T](call: Awaitable[T]) -> T:
-    """Whatever goes wrong with it ends neither the sink nor what else it is to be told. Raises Untold."""
+    """Awaits a call of a sink and turns each failure into Untold, which ends neither the sink nor its other notices.
+    Raises Untold."""
     try:
         async with asyncio.timeout(ACT_S):
             return await call
@@ -405,7 +409,7 @@ async def _act[T](call: Awaitable[T]) -> T:
 
 
 def _masked(item: AttentionItem) -> AttentionItem:
-    """Without what looks like a secret."""
+    """Returns the item with all likely secrets masked."""
     command = mask_text(item.command) if item.command is not None else None
     diff = mask_text(item.diff) if item.diff is not None else None
     options = [option.model_copy(update={"label": mask_text(option.label)}) for option in item.options]

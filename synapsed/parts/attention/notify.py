@@ -1,4 +1,4 @@
-"""`[notify]`: where a person is told what waits, and of what."""
+"""`[notify]`: the places where a person is notified, and the items for each."""
 
 import re
 from datetime import datetime, time
@@ -14,7 +14,7 @@ KINDS: Final[tuple[AttentionKind, ...]] = get_args(AttentionKind.__value__)
 SINKS_MAX = 20
 
 type Content = Literal["kind", "question", "full"]
-"""What leaves this machine: agent and kind; what is asked, too; everything."""
+"""Amount of an item that leaves this machine: agent and kind; also the question; everything."""
 
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -70,25 +70,27 @@ MailAddress = Annotated[str, Field(max_length=254), AfterValidator(_address)]
 
 
 class _When(_Section):
-    """Which items, and when. None: as `[notify]` says."""
+    """Choice of items and times. None: as `[notify]` says."""
 
     kinds: Annotated[list[AttentionKind], Field(min_length=1)] | None = None
     """Only items of these kinds."""
     agents: Annotated[list[Glob], Field(min_length=1, max_length=100)] | None = None
     """Only items of agents whose name or id fits one of these globs."""
     quiet: Annotated[list[Hours], Field(max_length=10)] | None = None
-    """Hours of the machine's day in which nothing is told; what is open at their end is told then."""
+    """Hours of the machine's day without notices; items that are open at their end are told then."""
     idle: float | None = Field(default=None, ge=0, le=86_400)
-    """Only once the person has done nothing with synapsed for so many seconds."""
+    """Seconds without an action of the person in synapsed before anything is told."""
     content: Content | None = None
 
 
 class _Secret(_When):
-    """A secret stands in a file for its owner alone, or in a variable of the daemon's environment."""
+    """Base of sinks with a secret, which stands in a file for its owner alone, or in a variable of the daemon's
+    environment."""
 
 
 class DesktopSink(_When):
-    """The desktop of this machine: the notification service of the session bus; on macOS its Notification Center."""
+    """Settings for the desktop of this machine: the notification service of the session bus; on macOS its Notification
+    Center."""
 
     type: Literal["desktop"]
 
@@ -112,12 +114,12 @@ class NtfySink(_Secret):
     url: Base = "https://ntfy.sh"
     topic: Annotated[str, AfterValidator(_topic)] | None = None
     topic_file: str | None = None
-    """A file with the topic: on a public server it is all that keeps others from reading."""
+    """A file with the topic: on a public server only the topic keeps others from reading."""
     token_file: str | None = None
     """A file with an access token of the server."""
     token_env: Variable | None = None
     answers: Base | None = None
-    """Where the phone reaches this daemon's API; Approve and Deny are buttons then."""
+    """Address at which the phone reaches this daemon's API; Approve and Deny are buttons then."""
     answer_within: float = Field(default=3600.0, ge=60, le=86_400)
     """Seconds for which these buttons work."""
 
@@ -153,24 +155,24 @@ class MailSink(_Secret):
 
 
 class WebSink(_When):
-    """What holds for browsers that have turned on notifications on the page, each a sink of its own."""
+    """Settings for browsers that have turned on notifications on the page; each browser is a sink of its own."""
 
     type: Literal["web"]
     devices: Annotated[list[Glob], Field(min_length=1, max_length=100)] = ["*"]
-    """Only those whose name or id fits one of these globs; the first sink that fits a device counts for it."""
+    """Only devices whose name or id fits one of these globs; the first sink that fits a device counts for it."""
 
     def holds_for(self, *names: str) -> bool:
         return any(fits(glob, name) for glob in self.devices for name in names)
 
 
 EVERY_BROWSER: Final = WebSink(type="web")
-"""What holds for a browser of which the configuration says nothing."""
+"""Settings for a browser that the configuration does not mention."""
 
 Sink = Annotated[DesktopSink | WebhookSink | NtfySink | MailSink | WebSink, Field(discriminator="type")]
 
 
 class NotifyConfig(_Section):
-    """`[notify]`: what holds for all sinks that do not say otherwise."""
+    """`[notify]`: settings for all sinks that do not say otherwise."""
 
     kinds: list[AttentionKind] = Field(default=list(KINDS), min_length=1)
     agents: list[Glob] = Field(default=["*"], min_length=1, max_length=100)
@@ -178,7 +180,7 @@ class NotifyConfig(_Section):
     idle: float = Field(default=0, ge=0, le=86_400)
     content: Content = "kind"
     contact: Annotated[str, AfterValidator(_contact)] | None = None
-    """Whom a push service asks where something is wrong with what it is sent; None: the address of the page."""
+    """Contact for push services if their messages cause trouble; None: the address of the page."""
     sinks: dict[str, Sink] = Field(default={}, max_length=SINKS_MAX)
     """`[notify.sinks.NAME]`."""
 
@@ -201,18 +203,18 @@ class NotifyConfig(_Section):
         return self
 
     def for_browser(self, name: str, device_id: str) -> WebSink:
-        """What holds for the browser of that device."""
+        """Returns the settings for the browser of that device."""
         of_browsers = (sink for sink in self.sinks.values() if isinstance(sink, WebSink))
         return next((sink for sink in of_browsers if sink.holds_for(name, device_id)), EVERY_BROWSER)
 
     def rule(self, sink: Sink) -> "SinkRule":
-        """What holds for that sink."""
+        """Returns the rule of that sink."""
         fields = {name: getattr(sink, name) for name in SinkRule.model_fields}
         return SinkRule(**{name: getattr(self, name) if value is None else value for name, value in fields.items()})
 
 
 class SinkRule(_Section):
-    """When a sink is told of which items, and how much."""
+    """Times, items and amount of text of a sink."""
 
     kinds: list[AttentionKind]
     agents: list[str]
@@ -222,8 +224,8 @@ class SinkRule(_Section):
 
 
 def is_quiet(hours: list[str], now: datetime) -> bool:
-    """Whether `now`, as the machine's clock shows it, is in one of them; 22:00-07:00 goes over midnight, and two equal
-    times are the whole day."""
+    """Returns True if `now`, in the machine's local time, is in one of them; 22:00-07:00 goes over midnight, and two
+    equal times are the whole day."""
     at = now.time()
     for text in hours:
         begin, end = (time.fromisoformat(part) for part in text.split("-"))

@@ -1,4 +1,4 @@
-"""The part at work: the inbox, and the notifier with its sinks."""
+"""The running part: the inbox, and the notifier with its sinks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,14 +18,14 @@ from synapsed.parts.attention.sinks.making import SinkMaker
 from synapsed.parts.attention.vapid import load_or_create
 
 KEY_FILE = "push-key.pem"
-"""In the state directory: the key that web pushes are signed with."""
+"""Name of the file in the state directory with the key that signs web pushes."""
 
 log = structlog.stdlib.get_logger("synapsed.notify")
 
 
 class Presence:
-    """When the person last did something with synapsed: pressed a key at an attached terminal, or asked for something
-    to be done. What is only read (lists, streams, an inbox that stands open) does not count."""
+    """Time of the person's last action in synapsed: a key at an attached terminal, or a request that changes something.
+    Reads (lists, streams, an open inbox) do not count."""
 
     def __init__(self, terminals: Terminals, clock: Clock) -> None:
         self._terminals = terminals
@@ -33,18 +33,18 @@ class Presence:
         self._acted_at = clock.monotonic()
 
     def acted(self) -> None:
-        """The person has asked for something to be done."""
+        """Notes a request of the person that changes something."""
         self._acted_at = self._clock.monotonic()
 
     @property
     def idle(self) -> float:
-        """Seconds since; at the daemon's beginning the person is taken to be there."""
+        """Returns the seconds since the last action; the daemon's start counts as one."""
         at = max(self._acted_at, self._terminals.hands_at() or self._acted_at)
         return max(0.0, self._clock.monotonic() - at)
 
 
 class AttentionPart(Running):
-    """`inbox` is restored. Without `browsers` none is told anything."""
+    """The part after its start; `inbox` is restored. Without `browsers` no browser is notified."""
 
     def __init__(self, kernel: Kernel, inbox: PersonInbox, browsers: Browsers | None) -> None:
         self._kernel = kernel
@@ -91,7 +91,7 @@ class AttentionPart(Running):
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[AttentionPart]:
-    """Goes on where the last daemon was."""
+    """Opens the part where the last daemon left it."""
     inbox = PersonInbox(
         directory=kernel.control.directory,
         terminals=kernel.control.terminals,
@@ -108,7 +108,7 @@ async def opened(kernel: Kernel) -> AsyncIterator[AttentionPart]:
 
 
 async def _browsers(kernel: Kernel) -> Browsers | None:
-    """Returns None where no part knows any, or the key's file is not as it should be, which an alert tells then."""
+    """Returns None if no part knows browsers, or the key's file is invalid, which an alert reports then."""
     subscriptions = next(iter(kernel.all(Subscriptions)), None)
     if subscriptions is None:
         return None

@@ -1,7 +1,7 @@
-"""What a sink has been told of, durably: each item once, and until it is taken back.
+"""Durable record of the notices of a sink: each item once, and until it is taken back.
 
-A mark is written before the sink is told (`telling`) and again when it was (`told`). After a kill in between nobody
-knows whether it was told: sinks to which the same notice again is the same are told again, others are not.
+A mark is written before the notice is sent (`telling`) and again after it (`told`). After a kill in between it is not
+known if the notice was sent: it is sent again to sinks that recognise a repeated notice, and not to others.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ MARKS_MAX: Final = 2000
 
 
 class Mark(BaseModel):
-    """Of one item at one sink. `approve` and `deny` are hashes of the tokens of its buttons, good until `expires`
+    """Mark of one item at one sink. `approve` and `deny` are hashes of the tokens of its buttons, valid until `expires`
     (seconds since the epoch)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -36,18 +36,18 @@ _MARKS = TypeAdapter(dict[str, Mark])
 
 
 class Marks:
-    """Of one sink, kept with the followers of the log: encrypted, as there are hashes of tokens in it."""
+    """Marks of one sink, kept with the followers of the log: encrypted, as there are hashes of tokens in them."""
 
     def __init__(self, sink: str, store: Store) -> None:
         self._name = f"notify:{sink}"
         self._store = store
         self._marks: dict[str, Mark] = {}
         self._writing = asyncio.Lock()
-        """All marks are written at once: who writes begins with what the last one has written."""
+        """Lock for writes: all marks are written together, and each writer begins with the result of the last one."""
 
     async def restore(self, *, once: bool, sure: bool = False) -> None:
-        """`once`: what may have been told is taken for told. `sure`: it is told again, and taken back all the same if
-        it is over by now."""
+        """Reads the marks. `once`: a notice that may have been sent counts as sent. `sure`: it is sent again, and taken
+        back even if the item is over by now."""
         state = await self._store.follower(self._name)
         try:
             marks = _MARKS.validate_json(state.secret) if state is not None and state.secret else {}
@@ -60,11 +60,11 @@ class Marks:
         }
 
     async def forget(self) -> None:
-        """Nothing was told."""
+        """Removes all marks."""
         await self._store.forget_follower(self._name)
 
     def __contains__(self, item_id: str) -> bool:
-        """Whether the sink was told of it."""
+        """True if the sink was told of the item."""
         mark = self._marks.get(item_id)
         return mark is not None and mark.state == "told"
 
@@ -72,7 +72,7 @@ class Marks:
         return self._marks.get(item_id)
 
     def gone(self, open_items: Iterable[str]) -> list[tuple[str, Mark]]:
-        """Marks of items that are not open any more."""
+        """Returns the marks of items that are not open any more."""
         known = frozenset(open_items)
         return [(item, mark) for item, mark in self._marks.items() if item not in known]
 
@@ -81,7 +81,8 @@ class Marks:
             await self._put(item_id, mark)
 
     async def told(self, item_id: str, mark: Mark, ref: str) -> None:
-        """The sink was told, and takes it back by `ref`. Buttons that were pressed meanwhile stay used."""
+        """Notes that the sink was told, and takes the notice back by `ref`. Buttons that were pressed meanwhile stay
+        used."""
         async with self._writing:
             now = self._marks.get(item_id, mark)
             await self._put(item_id, now.model_copy(update={"state": "told", "ref": ref}))
@@ -91,13 +92,13 @@ class Marks:
             await self._keep({item: mark for item, mark in self._marks.items() if item != item_id})
 
     async def spend(self, item_id: str) -> None:
-        """Neither of the item's buttons works any more."""
+        """Makes both buttons of the item invalid."""
         async with self._writing:
             await self._spend(item_id)
 
     async def take(self, token: str, *, now: float) -> tuple[str, bool] | None:
-        """The item that the token answers, and whether with yes: once, and its other button does not work any more
-        either. None for a token that is not known, or is used."""
+        """Returns the item that the token answers, and True if it means yes. It works once, and makes the other button
+        invalid. None for a token that is unknown or used."""
         if self._by_token(token, now=now) is None:
             return None
         async with self._writing:

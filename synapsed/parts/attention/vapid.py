@@ -1,7 +1,7 @@
-"""Who sends web pushes (RFC 8292): this daemon's own key, and what it signs for a push service.
+"""Signatures of web pushes (RFC 8292): this daemon's own key, and the header that it signs for a push service.
 
-Browsers are given the public half when they subscribe, and push services take messages for these subscriptions from
-its owner only. Pure: the file is `load_or_create`'s.
+Browsers get the public half when they subscribe, and push services take messages for these subscriptions from its owner
+only. Pure: the file is `load_or_create`'s.
 """
 
 import base64
@@ -25,7 +25,7 @@ from synapsed.errors import ConfigError
 from synapsed.shared.files import read_private, write_private
 
 GOOD_S: Final = 12 * 3600
-"""Seconds for which a signature is good; a push service takes at most 24 hours."""
+"""Seconds for which a signature is valid; a push service takes at most 24 hours."""
 
 FILE_MAX: Final = 4096
 _COORDINATE: Final = 32
@@ -44,7 +44,7 @@ class PushKey:
 
     @classmethod
     def of_pem(cls, pem: bytes) -> "PushKey":
-        """Raises ValueError for what is no such key."""
+        """Reads the key of a PEM. Raises ValueError for any other content."""
         try:
             private = load_pem_private_key(pem, None)
         except (TypeError, UnsupportedAlgorithm) as error:  # one with a pass phrase, one of another kind
@@ -58,12 +58,12 @@ class PushKey:
 
     @property
     def public(self) -> str:
-        """As a browser wants it (`applicationServerKey`): the uncompressed point, in base64url."""
+        """Public key in the form of a browser's `applicationServerKey`: the uncompressed point, in base64url."""
         return base64url(self._point)
 
     def authorization(self, service: str, *, now: float, contact: str) -> str:
-        """The header `Authorization` for a push service: `service` is its origin; `contact` a `mailto:` or `https:`
-        address of who answers for what is sent."""
+        """Returns the header `Authorization` for a push service: `service` is its origin; `contact` a `mailto:` or
+        `https:` address of the person who is responsible."""
         claims = {"aud": service, "exp": int(now) + GOOD_S, "sub": contact}
         said = f"{_part({'typ': 'JWT', 'alg': 'ES256'})}.{_part(claims)}"
         r, s = decode_dss_signature(self._private.sign(said.encode(), ec.ECDSA(hashes.SHA256())))
@@ -72,9 +72,9 @@ class PushKey:
 
 
 def load_or_create(path: Path) -> PushKey:
-    """The key in `path`; a new one is written (0600) if there is no such file.
+    """Returns the key in `path`; writes a new one (0600) if there is no such file.
 
-    Raises ConfigError where the file is not the user's alone or holds no key, and StoreError where a new one cannot be
+    Raises ConfigError if the file is not the user's alone or holds no key, and StoreError if a new one cannot be
     written. The caller holds the daemon's lock.
     """
     try:
@@ -94,7 +94,7 @@ def load_or_create(path: Path) -> PushKey:
 
 
 def base64url(raw: bytes) -> str:
-    """Without padding."""
+    """Returns base64url without padding."""
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 

@@ -1,7 +1,8 @@
-"""What a push service carries to a browser and cannot read: encryption by RFC 8291 (`aes128gcm`, RFC 8188). Pure.
+"""Encryption of messages that a push service carries to a browser and cannot read: RFC 8291 (`aes128gcm`, RFC 8188).
+Pure.
 
 The browser has given its public key and a secret (`PushPlace`). Each message is encrypted under a key of its own, which
-is agreed on with the browser's, in one record that is padded, so that its size says little.
+is agreed on with the browser's, in one record that is padded, so that its size reveals little.
 """
 
 import base64
@@ -26,10 +27,10 @@ POINT: Final = 65
 TAG: Final = 16
 HEADER: Final = SALT + 4 + 1 + POINT
 PLAIN_MAX: Final = RECORD - HEADER - TAG - 1
-"""Bytes of a message."""
+"""Most bytes of a message."""
 
 PADDED: Final = 512
-"""What is sent is padded to multiples of it, as far as there is room."""
+"""Bytes: a message is padded to a multiple of it, as far as there is room."""
 
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -37,8 +38,8 @@ _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 def sealed(
     plain: bytes, to: PushPlace, *, own: ec.EllipticCurvePrivateKey | None = None, salt: bytes = b"", pad: bool = True
 ) -> bytes:
-    """The body of a push message that only the browser of `to` can read. `own` and `salt` are new ones where they are
-    not given. Raises ValueError for what is no key, and for more than PLAIN_MAX bytes."""
+    """Returns the body of a push message that only the browser of `to` can read. `own` and `salt` are new by default.
+    Raises ValueError for an invalid key, and for more than PLAIN_MAX bytes."""
     if len(plain) > PLAIN_MAX:
         raise ValueError(f"a push carries {PLAIN_MAX} bytes, not {len(plain)}")
     point, secret = keys_of(to.p256dh, to.auth)
@@ -56,7 +57,7 @@ def sealed(
 
 
 def keys_of(p256dh: str, auth: str) -> tuple[bytes, bytes]:
-    """The browser's point and secret. Raises ValueError that says which of them is wrong."""
+    """Returns the browser's point and secret. Raises ValueError that says which of them is wrong."""
     point, secret = _bytes(p256dh, "p256dh"), _bytes(auth, "auth")
     if len(secret) != AUTH:
         raise ValueError(f"keys.auth: must be {AUTH} bytes in base64url")

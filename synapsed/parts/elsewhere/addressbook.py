@@ -1,4 +1,5 @@
-"""The external agents on disk: `~/.a2a/external/<alias>.json`, and what lets us in, `<alias>.secret`, 0600."""
+"""The external agents on disk: `~/.a2a/external/<alias>.json`, and the headers with their credentials in
+`<alias>.secret` (mode 0600)."""
 
 import json
 import os
@@ -14,19 +15,19 @@ from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.shared.files import write_private
 
 FILE_MAX = 256 * 1024
-"""Bytes of a file that are read."""
+"""Bytes that are read of a file at most."""
 
 log = structlog.stdlib.get_logger("synapsed.external")
 
 
 class AddressBook:
-    """The directory; every method blocks."""
+    """The directory of the address book; every method blocks."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def load(self) -> list[ExternalAgent]:
-        """A file that is no entry is passed over, with a word in the log."""
+        """Returns the known agents; skips a file that is no entry, and logs that."""
         found = []
         for path in sorted(self._directory.glob("*.json")) if self._directory.is_dir() else ():
             try:
@@ -42,7 +43,7 @@ class AddressBook:
         write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2).encode())
 
     def save_secret(self, alias: str, headers: dict[str, str]) -> None:
-        """The headers that go with every request; none at all removes the file."""
+        """Saves the headers that go with every request; an empty dict removes the file."""
         path = self._secret(alias)
         if headers:
             write_private(path, json.dumps({"headers": headers}).encode())
@@ -50,7 +51,7 @@ class AddressBook:
             path.unlink(missing_ok=True)
 
     def secret(self, alias: str) -> dict[str, str]:
-        """Raises ConfigError where others can read it, or it holds no headers."""
+        """Returns the saved headers. Raises ConfigError if others can read the file, or it holds no headers."""
         path = self._secret(alias)
         try:
             if stat.S_IMODE(path.lstat().st_mode) & 0o077:
@@ -72,7 +73,7 @@ class AddressBook:
 
 
 def read_private(path: Path) -> str:
-    """The beginning of a file that is no link."""
+    """Returns the text of a file that is no link, up to `FILE_MAX`."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, encoding="utf-8", errors="replace") as file:
         return file.read(FILE_MAX)

@@ -1,4 +1,4 @@
-"""One task's way to an external agent and back, from whatever step it has come to (`externals`)."""
+"""The way of one task to an external agent and back, continued from the step it has reached (`externals`)."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -41,26 +41,26 @@ from synapsed.tasks import Told, transitions
 CONNECT_TRIES: Final = 4
 FIRST_PAUSE_S: Final = 0.5
 FOLLOWED_FOR_S: Final = 24 * 3600.0
-"""Without a word from the agent: then the task has failed."""
+"""Seconds without an answer from the agent after which the task has failed."""
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _SECRET: Final = frozenset({"password", "login"})
-"""Types of prompts whose answer is told nobody."""
+"""Types of prompts whose answer stands in no event."""
 
 
 class Contacts(Protocol):
-    """What a courier knows of the agents elsewhere."""
+    """Interface to the agents elsewhere that a courier needs."""
 
     sampling: Sampling
 
     def view(self, alias: str) -> ExternalAgent: ...
 
     async def remote(self, alias: str) -> AgentConnection:
-        """The connection to the agent."""
+        """Returns the connection to the agent."""
         ...
 
     async def seen(self, alias: str) -> None:
-        """The agent has answered."""
+        """Notes that the agent has answered."""
         ...
 
 
@@ -68,7 +68,7 @@ log = structlog.stdlib.get_logger("synapsed.external")
 
 
 class Courier:
-    """`task` is as the store has it."""
+    """Brings one task to an external agent and follows it; `task` is the task as the store has it."""
 
     def __init__(self, task: Task, externals: Contacts, store: Store, clock: Clock) -> None:
         self.task = task
@@ -81,14 +81,14 @@ class Courier:
         self._longest_pause = LONGEST_PAUSE_S
         self._heard = Heard()
         self._hearing: asyncio.Task[None] | None = None
-        """Listens to the stream that a message was sent by."""
+        """Task that reads the stream of the answer to a sent message."""
         self._before: Told | None = None
-        """What was told of the answer; None where the log has to be asked."""
+        """The part of the answer that was told so far; None if the log has to be asked."""
         self._turn = asyncio.Lock()
-        """What is learned is written in one place at a time."""
+        """Lock that lets one writer at a time record news of the task."""
 
     async def run(self) -> None:
-        """To the task's end; never raises what the agent or the way to it is to blame for."""
+        """Runs until the task's end; never raises an error that the agent or the way to it causes."""
         try:
             remote = await self._externals.remote(self._alias)
             if not self._there.get("task_id"):
@@ -108,7 +108,7 @@ class Courier:
 
     @property
     def delivered(self) -> bool:
-        """Whether the agent is known to have the message."""
+        """True if the agent is known to have the message."""
         return bool(self._there.get("task_id"))
 
     @property
@@ -141,7 +141,8 @@ class Courier:
         return None
 
     async def _put_off(self, error: Unreachable) -> None:
-        """Until the next attempt. What has not arrived may be canceled meanwhile, or be sent by another daemon."""
+        """Waits until the next attempt. A message that has not arrived may be canceled meanwhile, or be sent by another
+        daemon."""
         if not error.details["sent"]:
             await self._note(sending=False)
         if error.details.get("busy"):
@@ -149,7 +150,7 @@ class Courier:
         await self._rest()
 
     async def _may_send(self) -> bool:
-        """Not where it was canceled meanwhile. It is on record before the first byte goes out."""
+        """Returns False if the task was canceled meanwhile. Records the attempt before the first byte goes out."""
         async with self._turn:
             if not self.task.terminal and not self._there.get("sending"):
                 endpoint = self._externals.view(self._alias).endpoint
@@ -157,8 +158,8 @@ class Courier:
             return not self.task.terminal
 
     async def _hand_over_for_sure(self, remote: AgentConnection) -> None:
-        """To a host of one's own, however long it is away. Its daemon makes one task of what comes under one key, so
-        that what may have arrived is simply sent again."""
+        """Hands the task over to another host of the user's, however long that host is away. Its daemon makes one task
+        of all messages under one key, so a message that may have arrived is simply sent again."""
         while True:
             await remote.wait_up()
             if not self._there.get("sending"):
@@ -172,12 +173,12 @@ class Courier:
                 return await self._apply(answer)
 
     def wake(self) -> None:
-        """There is a way to the agent (again)."""
+        """Tells the courier that there is a way to the agent (again)."""
         self._wake.set()
 
     async def _look_for_it(self, remote: AgentConnection) -> Snapshot | None:
-        """The task that was made of our message, None where there is certainly none. Raises RemoteRefused where
-        nobody can tell."""
+        """Returns the task that was made of our message, or None if there is certainly no such task. Raises
+        RemoteRefused if that cannot be found out."""
         while True:
             try:
                 return await remote.find(self.task.message.message_id, self.task.id)
@@ -191,7 +192,7 @@ class Courier:
                 ) from error
 
     async def _send(self, remote: AgentConnection, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
-        """The task as it is told first; what follows is listened to."""
+        """Sends the message and returns the first state of its task; the rest of a stream is read in the background."""
         if not remote.streams_sends:
             return await remote.send(message, metadata=metadata, **ids)
         first: asyncio.Future[Snapshot] = asyncio.get_running_loop().create_future()
@@ -217,7 +218,8 @@ class Courier:
     async def _attend(
         self, stream: AsyncGenerator[Snapshot | ArtifactPiece], first: asyncio.Future[Snapshot] | None = None
     ) -> None:
-        """Tell what is said while it works. The stream's end is no end of anything: the task itself is asked next."""
+        """Records the news of a stream while the agent works. The end of the stream does not end the task: the task
+        itself is asked for next."""
         async with aclosing(stream) as heard:
             async for told in heard:
                 self._pause = FIRST_PAUSE_S / 10
@@ -232,7 +234,7 @@ class Courier:
                     await self._say()
 
     async def _ask(self, remote: AgentConnection) -> Snapshot:
-        """The task as it is; where nobody there knows it any more, as it was at the end of what was heard."""
+        """Returns the task as it is; if the agent no longer knows it, as it was at the end of the stream."""
         try:
             return await remote.get(str(self._there.get("task_id")))
         except RemoteRefused:
@@ -271,7 +273,7 @@ class Courier:
             log.debug("no stream of an external task", alias=self._alias, why=error.message)
 
     async def _rest(self) -> None:
-        """Longer from time to time; an answer to its question ends it."""
+        """Pauses, each time for longer; an answer to the task's question ends the pause."""
         try:
             async with asyncio.timeout(self._pause):
                 await self._wake.wait()
@@ -282,7 +284,7 @@ class Courier:
         self._wake.clear()
 
     def _metadata(self) -> dict[str, Any]:
-        """What the agent there is told besides the message; where we listen is not told."""
+        """Returns the metadata that goes with the message; it does not say where this daemon listens."""
         told = {key: value for key, value in self.task.metadata.items() if key != KEY}
         if (share := self._externals.sampling.share) is not None:
             told |= context_of(self.task.id, told, share=share).metadata()  # over there it is part of this task
@@ -330,7 +332,7 @@ class Courier:
     # --- what is learned ---
 
     async def _apply(self, there: Snapshot, *, answered: bool = False, given: InputAnswered | None = None) -> None:
-        """`answered`: its question has just been, with what is `given`."""
+        """Records the state `there`. With `answered` the task's question was just answered, by the event `given`."""
         async with self._turn:
             if self.task.terminal:
                 return
@@ -374,13 +376,14 @@ class Courier:
 
 
 def _given(prompt: Prompt, message: Message, origin: Origin) -> InputAnswered:
-    """The event that tells of the answer; a password, and what lets somebody in, are not in it."""
+    """Returns the event that tells of the answer, without passwords and links to log in."""
     answer = None if prompt.type in _SECRET else message.text
     return InputAnswered(prompt_id=prompt.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
 
 
 def _code(error: SynapsedError, *, delivered: bool) -> str:
-    """A failed task's code. What the agent has is not undelivered, whatever has become of the way to it."""
+    """Returns the code of a failed task. A message that the agent has is never "undelivered", even if the agent cannot
+    be reached later."""
     if isinstance(error, RemoteRefused):
         remote = str(error.details.get("remote", ""))
         if remote in ("HTTP_401", "HTTP_403"):

@@ -1,10 +1,10 @@
-"""What is at an address: an A2A agent, as its card says, or one that speaks as synapse-a2a does and no A2A.
+"""Search for the agent at an address: an A2A agent, as its card says, or one that speaks only as synapse-a2a does.
 
 A card that names an interface, or a version of A2A, is believed. One that names neither (synapse-a2a's, and those of
-the first A2A), and no card at all, are no evidence: then the agent is asked. A card that nothing contradicts is one of
+the first A2A), and no card at all, are no evidence: then the agent is asked. A card without a contradiction is one of
 A2A 0.3, whose members are optional in older servers.
 
-Whether somebody speaks as synapse-a2a does: asked where there is no card that says what else.
+An agent is asked if it speaks as synapse-a2a does only if no card says another way.
 """
 
 import json
@@ -51,10 +51,12 @@ async def look_up(
     in_the_clear: bool = False,
     version: str = "",
 ) -> Found:
-    """The agent at `url`: its base, or its card's own address. A card without a version has `version`, and where that
-    is not given the agent is asked for it. With `other_host` the card may name an endpoint on
-    another host than its own; with `in_the_clear` credentials may go there by http. Raises InvalidRequest, Unreachable,
-    CardInvalid."""
+    """Looks for an agent at `url`, which is its base or the address of its card.
+
+    A card without a version has `version`; if that is not given, the agent is asked for it. With `other_host` the card
+    may name an endpoint on another host than its own; with `in_the_clear` credentials may go there by http. Raises
+    InvalidRequest, Unreachable, CardInvalid.
+    """
     secret = bool(headers) and not in_the_clear
     base = _checked(url, secret=secret)
     async with http_client(headers, outgoing) as http:
@@ -75,8 +77,8 @@ async def look_up(
 
 
 async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> Found:
-    """One that is known, by the card that it had then. One that had none is asked only whether it has one now. Raises
-    Unreachable, CardInvalid, CardChanged."""
+    """Looks again at a known agent, by the card that it had. An agent without a card is only asked if it has one now.
+    Raises Unreachable, CardInvalid, CardChanged."""
     try:
         if agent.binding != SEEDS:
             return await look_up(
@@ -99,7 +101,7 @@ async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: Ou
 
 
 def changed(agent: ExternalAgent, found: Found) -> CardChanged:
-    """What is there is `found` now, and not the agent that was added."""
+    """Error for an address where another agent (`found`) answers than the one that was added."""
     spoken = f"A2A {found.protocol_version}" if found.protocol_version else "as synapse-a2a speaks"
     return CardChanged(
         f"the card at {agent.card_url} is another now: {found.name!r} at {found.endpoint} ({spoken}); "
@@ -110,7 +112,8 @@ def changed(agent: ExternalAgent, found: Found) -> CardChanged:
 
 
 async def _find_card(http: httpx.AsyncClient, base: str) -> tuple[str, bytes, int]:
-    """Where the card is, or was looked for last; what is there, empty for nothing; and the status."""
+    """Returns the address of the card (or the last one tried), its bytes (empty if there is no card), and the
+    status."""
     for card_url in [base] if base.endswith(".json") else [base + path for path in _CARDS]:
         status, raw = await _fetch(http, card_url)
         if status == 200:
@@ -119,7 +122,7 @@ async def _find_card(http: httpx.AsyncClient, base: str) -> tuple[str, bytes, in
 
 
 async def _fetch(http: httpx.AsyncClient, url: str) -> tuple[int, bytes]:
-    """The card's bytes; none where there is nothing. Raises Unreachable, CardInvalid."""
+    """Returns status and bytes of a card; no bytes if there is no card. Raises Unreachable, CardInvalid."""
     try:
         async with http.stream("GET", url, timeout=httpx.Timeout(CARD_S, connect=CONNECT_S)) as response:
             status = response.status_code
@@ -155,8 +158,8 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 
 
 def _places(base: str, card_url: str, card: dict[str, Any], *, secret: bool, other_host: bool) -> list[str]:
-    """Where such an agent may listen: where its card is, then where its card says, as far as that is allowed.
-    synapse-a2a's cards say `localhost` wherever they are read."""
+    """Returns the addresses where an agent that speaks as synapse-a2a does may listen: first where its card is, then
+    where its card says, if that is allowed. The cards of synapse-a2a say `localhost` wherever they are read."""
     places = [base if not base.endswith(".json") else base.partition(_WELL_KNOWN)[0]]
     told = card.get("url")
     if isinstance(told, str) and told:
@@ -213,9 +216,9 @@ def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool, credenti
 
 
 async def spoken_version(http: httpx.AsyncClient, found: Found) -> str:
-    """The version of the agent that is `found`, which its card does not say: that of the first A2A where it knows
-    `tasks/send` and no `message/send`. What it does not know is told from how it refuses a method that there is not;
-    the parameters are empty, so that nothing is done."""
+    """Asks an agent whose card says no version for the version that it speaks: that of the first A2A if it knows
+    `tasks/send` and no `message/send`. A method that it does not know is recognised by its refusal of a method that no
+    agent has; the parameters are empty, so that the agent does nothing."""
     unknown = await _refusal(http, found.endpoint, f"tasks/{uuid4()}")
     if unknown is None or await _refusal(http, found.endpoint, "message/send") != unknown:
         return found.protocol_version
@@ -224,7 +227,8 @@ async def spoken_version(http: httpx.AsyncClient, found: Found) -> str:
 
 
 async def _refusal(http: httpx.AsyncClient, url: str, method: str) -> tuple[int, str] | None:
-    """How a request with this method is refused, without the method's name; None where it is not refused."""
+    """Returns code and text of the refusal of a request with this method, without the method's name; None if the agent
+    does not refuse."""
     request = {"jsonrpc": "2.0", "id": "1", "method": method, "params": {}}
     response = await _try(http, "POST", url, json=request)
     told = _json(response)
@@ -239,7 +243,7 @@ def _output_modes(card: pb.AgentCard) -> list[str]:
 
 
 def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:
-    """The card's first of the newest version that is spoken here."""
+    """Returns the card's first interface of the newest version that this daemon speaks."""
     spoken = [one for one in card.supported_interfaces if one.protocol_binding in BINDINGS and one.url]
     for version in ("1.", "0.3"):
         for one in spoken:
@@ -255,7 +259,7 @@ def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:
 
 
 def _check_place(card_url: str, endpoint: str, *, secret: bool, other_host: bool) -> None:
-    """Raise CardInvalid unless the card may name this endpoint."""
+    """Raises CardInvalid unless the card may name this endpoint."""
     here, there = urlsplit(card_url), urlsplit(endpoint)
     if there.scheme not in ("http", "https") or not there.hostname:
         raise CardInvalid(f"{card_url}: its endpoint is no address: {endpoint[:200]!r}", url=card_url)
@@ -295,12 +299,12 @@ def _check_secret(scheme: str, host: str, *, secret: bool) -> None:
 
 
 MISSING: Final = (404, 405, 501)
-"""There is no such path, or no such method."""
+"""Statuses of a path or a method that the server does not have."""
 
 
 async def answers(http: httpx.AsyncClient, base: str) -> bool:
-    """Whether such an agent listens at `base`. Only where it cannot be told otherwise an empty message is posted, which
-    is refused. Raises CardInvalid where it lets nobody in."""
+    """True if an agent that speaks as synapse-a2a does listens at `base`. Posts an empty message, which is refused,
+    only if there is no other way to find out. Raises CardInvalid if the agent demands credentials."""
     nobody = uuid4()
     task = await _try(http, "GET", f"{base}/tasks/{nobody}")
     if task is not None and task.status_code in (401, 403):

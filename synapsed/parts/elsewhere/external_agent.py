@@ -10,8 +10,8 @@ FIRST = "0.1"
 
 
 class ExternalAgent(BaseModel):
-    """What is known and shown of one. `url` is what the person gave, `endpoint` where its card says it listens; times
-    are RFC 3339. What it takes to be let in is kept apart and not in here."""
+    """Record of an external agent, without its credentials. `url` is the address that the person gave, `endpoint` the
+    one where its card says it listens; times are RFC 3339."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -29,11 +29,11 @@ class ExternalAgent(BaseModel):
     output_modes: list[str] = []
     """Media types that it answers with, as its card says."""
     needs: list[str] = []
-    """What its card says that it needs, and was not given or is not done here, in words."""
+    """Needs that its card states and that are not met here, in words."""
     authenticated: bool
     other_host: bool = False
-    """Whether a person has agreed to its listening on another host than its card's."""
+    """True if a person has agreed that it listens on another host than its card's."""
     in_the_clear: bool = False
-    """Whether a person has agreed to its credentials going there unencrypted."""
+    """True if a person has agreed that its credentials go there unencrypted."""
     added_at: str
     last_seen: str

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 AGENTS_MAX = 200
 OPEN_MAX = 100
-"""Tasks under way to one agent."""
+"""Most tasks that may be under way to one agent."""
 CARD_FRESH_S = 60.0
-"""For so long a card that was looked at is believed."""
+"""Seconds for which a card that was looked at is believed."""
 
 log = structlog.stdlib.get_logger("synapsed.external")
 
@@ -59,7 +59,8 @@ def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[None]:
 
 
 class Externals:
-    """Errors are those of `synapsed.errors`; `restore` it once, then `resume`, and `close` it before the store."""
+    """All external agents, and the tasks under way to them. Errors are those of `synapsed.errors`; `restore` it once,
+    then `resume`, and `close` it before the store."""
 
     hint = ""
 
@@ -94,12 +95,12 @@ class Externals:
     # --- from one daemon to the next ---
 
     async def restore(self) -> None:
-        """Read the address book, and what was under way. Messages are taken from then on."""
+        """Reads the address book and the tasks that were under way. Messages are taken from then on."""
         self._agents = {agent.alias: agent for agent in await asyncio.to_thread(self._book.load)}
         self._left = {task.id for task in await self._store.open_tasks()}
 
     async def resume(self) -> None:
-        """Go on with what was under way, and not with what has been sent since: that has its courier."""
+        """Continues the tasks of the daemon before this one; tasks that were sent since have their couriers already."""
         for task in await self._store.open_tasks():
             if task.id not in self._left or (alias := alias_of(task)) is None or not self.carries(task):
                 continue
@@ -109,7 +110,7 @@ class Externals:
                 await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
 
     async def close(self) -> None:
-        """Let go of what is under way: the next daemon goes on."""
+        """Stops all couriers without an end of their tasks: the next daemon continues them."""
         await cancel_all(self._under_way.values())
         for remote in self._remotes.values():
             await remote.close()
@@ -126,8 +127,8 @@ class Externals:
         return alias in self._agents
 
     def find(self, address: str) -> str | None:
-        """The id of the external agent that `address` means: its alias, `name@host`, or the id itself; a leading `@` is
-        allowed. Raises UnknownAgent for a host that there is not."""
+        """Returns the id of the external agent that `address` means: its alias, `name@host`, or the id itself; a
+        leading `@` is allowed. Raises UnknownAgent for an unknown host."""
         address = address.removeprefix("@")[:ADDRESS_MAX]
         alias = alias_of(address) or address
         if self._hosts is not None and (there := host_of(alias)) is not None:
@@ -152,8 +153,8 @@ class Externals:
         in_the_clear: bool = False,
         taken: Container[str] = (),
     ) -> ExternalAgent:
-        """Look at the agent and remember it, under a name that is not `taken`: without `alias` its card's. One that is
-        known is looked at again; without `headers` it keeps those that it has, unless its address is another."""
+        """Looks at the agent and saves it, under a name that is not `taken`: without `alias` the name in its card. A
+        known agent is looked at again; without `headers` it keeps its present ones, unless its address is another."""
         if alias is not None:
             _check_alias(alias, taken)
         async with self._changing:
@@ -187,13 +188,13 @@ class Externals:
             return agent
 
     def _known(self, alias: str | None, url: str) -> ExternalAgent | None:
-        """The agent of this alias; without one, of this address."""
+        """Returns the known agent of this alias; without an alias, of this address."""
         if alias is not None:
             return self._agents.get(alias)
         return next((agent for agent in self._agents.values() if agent.url == url), None)
 
     def _named_after(self, name: str, taken: Container[str]) -> str:
-        """The alias that a card's name makes. Raises NameTaken, InvalidRequest."""
+        """Returns the alias that a card's name makes. Raises NameTaken, InvalidRequest."""
         alias = re.sub(r"[^a-z0-9.]+", "-", name.strip().lower())
         _check_alias(alias, taken)
         if alias in self._agents:
@@ -201,7 +202,7 @@ class Externals:
         return alias
 
     async def remove(self, alias: str) -> ExternalAgent:
-        """Forget it; what is under way to it ends `canceled` here, whatever becomes of it there."""
+        """Forgets the agent; tasks under way to it end `canceled` here, and may continue there."""
         async with self._changing:
             agent = self.view(alias)
             del self._agents[agent.alias]
@@ -211,7 +212,7 @@ class Externals:
             return agent
 
     async def remove_host(self, name: str) -> Host:
-        """As `remove`, for a host and all that is under way to it. Raises UnknownAgent."""
+        """Forgets a host, and ends the tasks under way to it as `remove` does. Raises UnknownAgent."""
         assert self._hosts is not None
         async with self._changing:
             host = await self._hosts.remove(name)
@@ -234,7 +235,7 @@ class Externals:
             self._couriers[task_id].wake()
 
     async def seen(self, alias: str) -> None:
-        """The agent has answered."""
+        """Notes that the agent has answered."""
         agent = self._agents.get(alias)
         now = self._clock.monotonic()
         if agent is None or now - self._checked.get(alias, -CARD_FRESH_S) < CARD_FRESH_S:
@@ -260,9 +261,9 @@ class Externals:
         *,
         sender: str | None = None,
     ) -> Task:
-        """A new task under way to the agent; with `task_id` an answer to what a task there waits for. `sender` is the
-        name here of who sends to another host of the user's, None for the user himself. Raises
-        Unreachable, CardChanged and CardInvalid before there is a task."""
+        """Makes a new task that is under way to the agent; with `task_id` the message answers the question of that
+        task. `sender` is the local name of the agent that sends to another host of the user's, None for the user.
+        Raises Unreachable, CardChanged and CardInvalid before there is a task."""
         agent = self.view(alias)
         if request.task_id is not None:
             task = await self.task(agent.alias, request.task_id)
@@ -276,7 +277,7 @@ class Externals:
             return await self._send_new(agent, request, asking, task_id, sender)
 
     async def _check_way(self, alias: str) -> None:
-        """Raises QueueFull, Unreachable, CardChanged, CardInvalid."""
+        """Checks that a task can be sent to the agent. Raises QueueFull, Unreachable, CardChanged, CardInvalid."""
         host = host_of(alias)
         if len(self._open(alias) if host is None else self.open_to_host(host[1])) >= OPEN_MAX:
             where = alias if host is None else host[1]
@@ -309,7 +310,7 @@ class Externals:
         return {**open_metadata(request.metadata, (KEY,)), **request.marks, **told}
 
     async def task(self, alias: str, task_id: str) -> Task:
-        """By its whole id, or the beginning of it."""
+        """Returns a task by its whole id, or the beginning of it."""
         whole = len(task_id) >= 36
         found = [task_id] if whole else await self._store.find_tasks(task_id, 2, agent_id=external_id(alias))
         task = await self._store.task(found[0]) if len(found) == 1 and len(task_id) >= 8 else None
@@ -318,15 +319,15 @@ class Externals:
         return task
 
     async def cancel(self, task: Task) -> Task:
-        """Raises TaskNotCancelable, Unreachable, RemoteRefused."""
+        """Cancels the task here and there. Raises TaskNotCancelable, Unreachable, RemoteRefused."""
         return await (await self._courier(task)).cancel()
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
-        """Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
+        """Answers the question of a task. Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
         return await (await self._courier(task)).answer(message, prompt_id, origin)
 
     async def remote(self, alias: str) -> "AgentConnection":
-        """The connection to the agent."""
+        """Returns the connection to the agent."""
         agent = self.view(alias)
         if (known := self._remotes.get(alias)) is None:
             there = host_of(alias)
@@ -344,8 +345,8 @@ class Externals:
         return known
 
     async def _check(self, alias: str) -> None:
-        """Raises CardChanged where it is another agent now. One that only speaks otherwise, now that it was looked at
-        again, is the same."""
+        """Raises CardChanged if another agent is there now. An agent that only speaks another dialect since the last
+        look is the same agent."""
         if self._clock.monotonic() - self._checked.get(alias, -CARD_FRESH_S) < CARD_FRESH_S:
             return
         found = await (await self.remote(alias)).look()
@@ -392,7 +393,7 @@ class Externals:
         return [task_id for task_id, courier in self._couriers.items() if alias_of(courier.task) == alias]
 
     def open_to_host(self, name: str) -> list[str]:
-        """The ids of the tasks that are under way to agents of the host."""
+        """Returns the ids of the tasks that are under way to agents of the host."""
         return [
             task_id
             for task_id, courier in self._couriers.items()

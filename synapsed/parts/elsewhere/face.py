@@ -1,8 +1,9 @@
-"""Agents elsewhere: those that speak A2A, under an alias, and those of other hosts of one's own, which ssh reaches.
+"""Agents elsewhere: A2A agents under an alias, and the agents of the user's other hosts, which ssh reaches.
 
-`running` puts it together. `externals` has both as the API and the supervisor see them, and a `courier` for each task
-that is under way; `questions` tells what they ask a person; `addressbook` and `discovery` say who there is.
-`remote` and `synapse_a2a` speak to them, by `remote_protocol`. `hosts` brings the control sockets of other hosts here.
+`running` puts the part together. `externals` shows both kinds to the API and the supervisor, with a `courier` for each
+task that is under way; `questions` tells what they ask a person; `addressbook` and `discovery` keep and find the
+agents. `remote` and `synapse_a2a` speak to them, by `remote_protocol`. `hosts` brings the control sockets of other
+hosts here.
 """
 
 import re
@@ -24,9 +25,9 @@ class HostsConfig(Section):
     """`[hosts]`: the way to the daemons of other hosts."""
 
     ssh: list[str] = Field(default=["ssh"], min_length=1)
-    """The program that takes ssh's options, with arguments of one's own."""
+    """The program that takes ssh's options, with the user's own arguments."""
     name: Annotated[str, AfterValidator(_host_name)] = ""
-    """What this host is called in the names of senders; empty: its host name up to the first dot."""
+    """Name of this host in the names of senders; empty: its host name up to the first dot."""
 
 
 _ALIAS = {"alias": "the name that an agent elsewhere was given"}
@@ -35,7 +36,7 @@ _ANSWER = frozenset({"answer"})
 
 
 def _external(method: str, path: str, handler: str) -> Route:
-    """The seeds' clients look for these on agents' own ports, too."""
+    """Returns a route that exists on agents' own ports too, where the seeds' clients look for it."""
     return Route(
         method=method, path=f"/external{path}", handler=f"external.{handler}", parameters=_ALIAS, on_ports=True
     )

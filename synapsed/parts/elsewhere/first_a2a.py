@@ -39,11 +39,11 @@ from synapsed.parts.elsewhere.remote_protocol import (
 from synapsed.shared.sse_parser import SseParser, SseTooLarge
 
 NAMES: Final = {-32001: "TASK_NOT_FOUND", -32002: "TaskNotCancelableError", -32004: "UnsupportedOperationError"}
-"""What is refused over there, by JSON-RPC's code, as A2A's later versions are told."""
+"""Names of A2A's later versions for the refusals of an agent, by JSON-RPC's code."""
 
 
 class FirstRemote:
-    """See `AgentConnection`."""
+    """Connection to an agent that speaks the first A2A; see `AgentConnection`."""
 
     own = False
     names_tasks = True
@@ -63,7 +63,7 @@ class FirstRemote:
         return self._agent.streaming
 
     async def wait_up(self) -> None:
-        """Whatever is called is there or is not."""
+        """Returns at once: there is no tunnel to wait for."""
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -102,11 +102,11 @@ class FirstRemote:
             raise self._invalid(error, asked=False) from error
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
-        """Never None: see above."""
+        """Looks for the task of a lost answer; never returns None (see above)."""
         return await self.get(key)
 
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """The task as it is now, and no more."""
+        """Yields the task as it is now, and nothing more."""
         yield await self.get(task_id)
 
     # --- requests ---
@@ -123,7 +123,7 @@ class FirstRemote:
         timeout: float = CALL_S,
         headers: dict[str, str] | None = None,
     ) -> Any:
-        """`asked`: see `unreachable`. Raises RemoteRefused, Unreachable."""
+        """Calls a method and returns its result. `asked`: see `unreachable`. Raises RemoteRefused, Unreachable."""
         limits = httpx.Timeout(timeout, connect=CONNECT_S)
         request = self._request(method, params)
         try:
@@ -133,7 +133,7 @@ class FirstRemote:
             raise unreachable(self._url, error, asked=asked) from error
 
     async def _result(self, response: httpx.Response, raw: bytes, *, asked: bool) -> Any:
-        """The answer's result. Refusals come with a status of their own, too."""
+        """Returns the result in an answer. Refusals come with a status of their own, too."""
         try:
             told = await read(raw)
         except ValueError as error:
@@ -159,7 +159,7 @@ class FirstRemote:
     async def _events(
         self, method: str, params: dict[str, Any], headers: dict[str, str]
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """What a stream tells of the task; where one task is the whole answer, that."""
+        """Yields the news of the task in a stream, or the task if it is the whole answer."""
         limits, parser = httpx.Timeout(SILENCE_S, connect=CONNECT_S), SseParser()
         body, accept = self._request(method, params), {**headers, "Accept": EVENT_STREAM}
         try:

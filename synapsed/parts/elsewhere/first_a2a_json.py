@@ -13,19 +13,19 @@ from synapsed.a2a_types.spoken import spoken
 from synapsed.model.task import Artifact, DataPart, Message, Part, TaskState, TextPart
 
 PIECES_MAX: Final = 2_000
-"""Artifacts of a task, and parts of them, together."""
+"""Most artifacts of a task, and parts of them, together."""
 _STATES: Final = {state.value: state for state in TaskState} | {"cancelled": TaskState.CANCELED}
 _PART: Final[TypeAdapter[Part]] = TypeAdapter(Part)
 
 
 def params_of(message: Message, metadata: dict[str, Any], task_id: str, session_id: str) -> dict[str, Any]:
-    """The parameters of a send; a session is its task's own where none is named."""
+    """Returns the parameters of a send; the session is the task's own if none is named."""
     sent = message.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"message_id"})
     return {"id": task_id, "sessionId": session_id or task_id, "message": sent, "metadata": metadata}
 
 
 def task_of(told: Any) -> Snapshot:
-    """A task. Raises ValueError where it has no id, or too much in it."""
+    """Returns the task in an answer. Raises ValueError if it has no id, or too many artifacts."""
     task = _object(told)
     task_id = task.get("id")
     if not isinstance(task_id, str) or not task_id:
@@ -47,7 +47,7 @@ def task_of(told: Any) -> Snapshot:
 
 
 def event_of(told: Any, task_id: str) -> Snapshot | ArtifactPiece:
-    """What an event of a stream says. Raises ValueError where it is of another task, or none."""
+    """Returns the content of an event of a stream. Raises ValueError if it is no event, or belongs to another task."""
     event = _object(told)
     there = event.get("id")
     if there is not None and there != task_id:
@@ -78,8 +78,8 @@ def _snapshot(task_id: str, task: dict[str, Any], artifacts: list[Artifact] | No
 
 
 def _artifact(told: Any, place: int | None) -> tuple[Artifact, int, bool]:
-    """With its number, and whether it goes on with what was told before under that. Whole tasks have several under the
-    same: there its place is its name."""
+    """Returns an artifact, its number, and True if it continues an earlier piece with that number. In whole tasks
+    several artifacts may have the same number: there the place is the name."""
     artifact = _object(told)
     index, name, metadata = artifact.get("index"), artifact.get("name"), artifact.get("metadata")
     number = index if isinstance(index, int) else 0
@@ -93,7 +93,7 @@ def _artifact(told: Any, place: int | None) -> tuple[Artifact, int, bool]:
 
 
 def _part(told: Any) -> Part:
-    """What is no part that there is here is kept as data."""
+    """Returns a part; a part of an unknown type is kept as data."""
     try:
         return _PART.validate_python(told)
     except ValidationError:

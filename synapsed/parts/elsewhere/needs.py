@@ -1,4 +1,4 @@
-"""What a card says that its agent needs, in words for whoever adds it. Pure."""
+"""The needs of an agent that its card states, in words for the person who adds it. Pure."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ from a2a.types import a2a_pb2 as pb
 
 NEEDS_MAX = 20
 _WORDS = 120
-"""Characters of what a card says itself."""
+"""Most characters that are quoted from a card."""
 
 
 def needs_of(card: pb.AgentCard, *, credentials: bool) -> list[str]:
-    """Returns what is missing, or not done here; `credentials` are given."""
+    """Returns the needs that are not met; `credentials` says if some are given."""
     return [*_all(card, credentials=credentials)][:NEEDS_MAX]
 
 
@@ -33,7 +33,7 @@ def _together(card: pb.AgentCard, requirement: pb.SecurityRequirement) -> str:
 
 
 def _scheme(card: pb.AgentCard, name: str) -> str:
-    """How one is let in, with the option that gives it."""
+    """Returns the name of a way to log in, with the option that gives the credentials."""
     if name not in card.security_schemes:
         return f"{_said(name)}, which its card does not explain"
     scheme = card.security_schemes[name]

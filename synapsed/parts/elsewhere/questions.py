@@ -1,11 +1,12 @@
-"""What agents elsewhere ask a person, told as it is told of agents here: so it stands in the inbox, and calls a person
-wherever they are.
+"""Questions that agents elsewhere ask a person, told as those of agents here: they stand in the inbox, and notify the
+person everywhere.
 
-It follows the states of their tasks, whoever changes these. What is open is kept with the place in the log, in one
-commit with the events that tell of it: nothing is opened twice, and what is over is closed, whatever is killed. Agents
-of other hosts of the user's own are not among them: what those ask stands in the inbox of their host.
+It follows the states of their tasks, whoever changes these. The open questions are kept with the place in the log, in
+one commit with the events that tell of them: even after a kill nothing is opened twice, and a question that is over is
+closed. Agents of the user's other hosts are not included: their questions stand in the inbox of their host.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Final
@@ -28,26 +29,29 @@ from synapsed.model.task import INTERRUPTED_STATES, Prompt
 from synapsed.store.follower import Changes, DurableFollower
 
 QUESTION_MAX: Final = 500
-"""Characters of a question that are told where a person is called; the prompt has all of it."""
+"""Most characters of a question in a notification; the prompt has the whole text."""
 
 
 class AskedElsewhere(BaseModel):
-    """What one task waits for, as it was told."""
+    """The question for which one task waits, as it was told."""
 
     agent_id: str
     context_id: str | None = None
     told: AttentionChanged
     since: str
     """RFC 3339, UTC."""
+    said: str = ""
+    """A digest of the prompt; empty where an older daemon told of it."""
 
 
 Open = Mapping[str, AskedElsewhere]
-"""What is open, by task."""
+"""Open questions, by task."""
 _OPEN: Final = TypeAdapter(dict[str, AskedElsewhere])
 
 
 def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:
-    """Returns what to tell because of `event`, and what is open then; None where it changes nothing. Pure."""
+    """Returns the events to add because of `event`, and the questions that are open then; None if nothing changes.
+    Pure."""
     if event.task_id is None or not is_aliased(event.agent_id):
         return None
     asked = known.get(event.task_id)
@@ -57,7 +61,7 @@ def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:
             return _closed(event.task_id, known, origin)
         case TaskStatusChanged(state=state, prompt=Prompt() as prompt) if state in INTERRUPTED_STATES:
             if asked is not None and asked.told.prompt_id == prompt.prompt_id:
-                return None
+                return _more(event.task_id, known, asked, prompt)
             over, rest = _closed(event.task_id, known, None)
             begun = opened(event.agent_id, event.context_id, prompt, mark=str(event.id), since=iso(event.at))
             return [*over, *events_of(event.task_id, begun, prompt)], {**rest, event.task_id: begun}
@@ -67,7 +71,8 @@ def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:
 
 
 def opened(agent_id: str, context_id: str | None, prompt: Prompt, *, mark: str, since: str) -> AskedElsewhere:
-    """The question that stands from now on. Its id is made of `mark`: the same, however often this is looked at."""
+    """Returns the question that is open from now on. Its id is made of `mark`: the same, however often the event is
+    read."""
     told = AttentionChanged(
         id=f"asked-{mark}",
         state="opened",
@@ -75,11 +80,23 @@ def opened(agent_id: str, context_id: str | None, prompt: Prompt, *, mark: str, 
         question=prompt.prompt[:QUESTION_MAX],
         prompt_id=prompt.prompt_id,
     )
-    return AskedElsewhere(agent_id=agent_id, context_id=context_id, told=told, since=since)
+    return AskedElsewhere(agent_id=agent_id, context_id=context_id, told=told, since=since, said=_digest(prompt))
+
+
+def _more(task_id: str, known: Open, asked: AskedElsewhere, prompt: Prompt) -> tuple[list[NewEvent], Open] | None:
+    """The prompt that stands, where more is known of it now: its command, or its edit."""
+    if (said := _digest(prompt)) == asked.said:
+        return None
+    event = NewEvent(asked.agent_id, InputRequired(prompt=prompt), task_id, asked.context_id)
+    return [event], {**known, task_id: asked.model_copy(update={"said": said})}
+
+
+def _digest(prompt: Prompt) -> str:
+    return hashlib.sha256(prompt.model_dump_json().encode()).hexdigest()[:16]
 
 
 def events_of(task_id: str, begun: AskedElsewhere, prompt: Prompt) -> list[NewEvent]:
-    """The events with which it begins."""
+    """Returns the events that open the question."""
     data = (InputRequired(prompt=prompt), begun.told)
     return [NewEvent(begun.agent_id, one, task_id, begun.context_id) for one in data]
 
@@ -94,7 +111,7 @@ def _closed(task_id: str, known: Open, by: Origin | None) -> tuple[list[NewEvent
 
 
 class ElsewhereAsking(DurableFollower):
-    """Tells what agents elsewhere ask."""
+    """Tells the questions of agents elsewhere as events."""
 
     name = "asked_elsewhere"
     wants = EventFilter(types=frozenset({"taskStatus", "inputAnswered"}))
@@ -116,7 +133,7 @@ class ElsewhereAsking(DurableFollower):
         return Changes(events)
 
     def agents(self) -> list[AgentView]:
-        """Those that wait for a person, as a list of agents shows them: with what they asked first."""
+        """Returns the agents that wait for a person, for the list of agents, with the first question of each."""
         asking: dict[str, AgentView] = {}
         for task_id, one in sorted(self._open.items(), key=lambda pair: pair[1].since):
             asking.setdefault(one.agent_id, _shown(task_id, one))
@@ -127,7 +144,7 @@ class ElsewhereAsking(DurableFollower):
         await self.keep_state(state, events=changes.events)
 
     async def _begin(self) -> None:
-        """Tells what is asked by then, where no daemon before this one has done so."""
+        """Tells the questions that are already open, if no earlier daemon has done so."""
         cursor, begun, events = self._events.last_id, dict[str, AskedElsewhere](), list[NewEvent]()
         for task in await self._store.open_tasks():
             if task.status in INTERRUPTED_STATES and task.prompt is not None and is_aliased(task.agent_id):

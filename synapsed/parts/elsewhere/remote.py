@@ -1,4 +1,4 @@
-"""One A2A agent elsewhere, through the SDK's client: 1.0 and 0.3, whichever its card says."""
+"""One A2A agent elsewhere, through the SDK's client: version 1.0 or 0.3, as its card says."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
@@ -33,12 +33,12 @@ from synapsed.parts.elsewhere.remote_protocol import (
 )
 
 LISTED = 100
-"""Tasks that are looked through for one whose answer was lost."""
+"""Tasks that are searched for one whose answer was lost."""
 
 
 class Remote:
-    """A connection to the agent; `close` it. With `tunnel` it is one of another host of the user's, and what is sent
-    there again under the same key is not done again."""
+    """A connection to the agent; `close` it. With `tunnel` the agent is on another host of the user's, which does a
+    request with the same key only once."""
 
     longest_pause_s = LONGEST_PAUSE_S
     names_tasks = False
@@ -70,22 +70,22 @@ class Remote:
 
     @property
     def streaming(self) -> bool:
-        """Whether a task there can be followed that is under way already."""
+        """True if a task that is already under way there can be followed."""
         return self._agent.streaming and not self.streams_sends
 
     @property
     def streams_sends(self) -> bool:
-        """Whether a message is sent by `stream`, and its task followed in no other way: servers of 0.3 keep every piece
-        twice of a task that somebody subscribes to again, while the one who sent it was served or is served still."""
+        """True if a message is sent by `stream`, and its task is followed in no other way: servers of 0.3 store every
+        piece twice if a client subscribes to a task again that its sender was or is still served."""
         return self._agent.streaming and self._agent.protocol_version.startswith("0.")
 
     @property
     def own(self) -> bool:
-        """Whether it is on a host of the user's own: it may be away for as long as it likes, sends are idempotent."""
+        """True for a host of the user's own: it may be away for any time, and sends are idempotent."""
         return self._tunnel is not None
 
     async def wait_up(self) -> None:
-        """Wait until there is a way to it."""
+        """Waits until there is a connection."""
         if self._tunnel is not None:
             await self._tunnel.wait_up()
 
@@ -98,7 +98,7 @@ class Remote:
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
-        """`key` tells synapsed over there that it is the same message if it comes again."""
+        """Sends the message once. `key` tells the daemon over there that a repeated message is the same one."""
         headers = headers_of(metadata) | ({KEY_HEADER: key} if key else {})
         context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
         request = self._request(message, metadata, task_id, context_id)
@@ -114,7 +114,7 @@ class Remote:
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Send, and follow what becomes of it."""
+        """Sends the message, and yields the news of its task."""
         request = self._request(message, metadata, task_id, context_id)
         with _told(self._agent.endpoint, asked=True):
             context = ClientCallContext(timeout=SILENCE_S, service_parameters=headers_of(metadata) or None)
@@ -129,7 +129,8 @@ class Remote:
     def _request(
         self, message: Message, metadata: dict[str, Any], task_id: str, context_id: str
     ) -> pb.SendMessageRequest:
-        """Servers of 0.3 may want to be told what is accepted (fasta2a of pydantic-ai 1): all that they have."""
+        """Returns the request. Some servers of 0.3 (fasta2a of pydantic-ai 1) demand the accepted output modes: it
+        names all of the agent's."""
         sent = outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
         request = pb.SendMessageRequest(message=sent)
         if self._agent.protocol_version.startswith("0."):
@@ -145,8 +146,8 @@ class Remote:
             return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
-        """The task that was made of the message, None if no task was made. Raises RemoteRefused where it is not to be
-        found out: 0.3 has no list."""
+        """Returns the task that was made of the message, None if no task was made. Raises RemoteRefused if that cannot
+        be found out: 0.3 has no list of tasks."""
         request = pb.ListTasksRequest(page_size=LISTED, include_artifacts=True)
         with _told(self._agent.endpoint):
             listed = await self._calls.list_tasks(request, context=_call())
@@ -158,7 +159,7 @@ class Remote:
         return None
 
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """What is said, and the states, up to the end of the stream."""
+        """Yields the texts and states of the task up to the end of the stream."""
         with _told(self._agent.endpoint):
             context = ClientCallContext(timeout=SILENCE_S)
             stream = self._streams.subscribe(pb.SubscribeToTaskRequest(id=task_id), context=context)
@@ -176,7 +177,7 @@ def _call() -> ClientCallContext:
 
 @contextlib.contextmanager
 def _told(url: str, *, asked: bool = False) -> Iterator[None]:
-    """The errors of the SDK and of httpx as ours. `asked`: the request has an effect if it arrives."""
+    """Turns the errors of the SDK and of httpx into ours. `asked`: the request has an effect if it arrives."""
     try:
         yield
     except ExternalError:

@@ -1,9 +1,9 @@
-"""Agents elsewhere, however they are spoken to: what is known of a task there, what a connection can do, and the HTTP
-under it, with its bounds.
+"""Protocol of connections to agents elsewhere: the state of a task there, the methods of a connection, and the HTTP
+below it, with its bounds.
 
-What goes wrong becomes one of four errors: `Unreachable` (`details["sent"]`: whether the request may have arrived;
-`busy`: it has not, and may be sent again later), `CardInvalid`, `CardChanged`, `RemoteRefused` (`details["remote"]`
-names the error over there).
+Each failure becomes one of four errors: `Unreachable` (`details["sent"]`: the request may have arrived; `busy`: it has
+not arrived, and may be sent again later), `CardInvalid`, `CardChanged`, `RemoteRefused` (`details["remote"]` names the
+error over there).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -25,13 +25,13 @@ CONNECT_S = 5.0
 CARD_S = 10.0
 CALL_S = 30.0
 SEND_S = 600.0
-"""Some servers answer a send only when the task is over, whatever they are asked."""
+"""Seconds for the answer to a send; some servers answer only when the task is over, whatever they are asked."""
 SILENCE_S = 120.0
-"""Of a stream: then the task is asked for instead."""
+"""Seconds of silence of a stream after which the task is asked for instead."""
 LONGEST_PAUSE_S: Final = 30.0
-"""Between two questions for a task that tells nothing by itself."""
+"""Longest seconds between two requests for a task that sends no news by itself."""
 ANSWER_BYTES = 32 << 20
-"""Of one answer, and of one stream."""
+"""Most bytes of one answer, and of one stream."""
 EVENT_STREAM: Final = "text/event-stream"
 _PLAIN: Final = "identity"
 KEY_HEADER = "Idempotency-Key"
@@ -39,7 +39,7 @@ KEY_HEADER = "Idempotency-Key"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a card says of its agent, as far as it is of use here."""
+    """The facts in an agent's card that are used here."""
 
     name: str
     description: str
@@ -54,60 +54,60 @@ class Found:
     needs: list[str] = field(default_factory=list)
 
     def same_as(self, agent: ExternalAgent) -> bool:
-        """Whether it is the agent that was added."""
+        """True if it is the agent that was added."""
         theirs = (agent.name, agent.endpoint, agent.binding, agent.protocol_version, agent.tenant)
         return theirs == (self.name, self.endpoint, self.binding, self.protocol_version, self.tenant)
 
     def same_but_for_the_dialect(self, agent: ExternalAgent) -> bool:
-        """Whether it is that agent, in the same place, which speaks A2A now and did not, or the other way round."""
+        """True if it is that agent in the same place, and only one of the two looks found A2A."""
         theirs, ours = urlsplit(agent.endpoint), urlsplit(self.endpoint)
         same = (agent.name, theirs.scheme, theirs.netloc) == (self.name, ours.scheme, ours.netloc)
         return same and (agent.binding == SEEDS) != (self.binding == SEEDS)
 
 
 class AgentConnection(Protocol):
-    """To one agent elsewhere; `close` it."""
+    """Connection to one agent elsewhere; `close` it."""
 
     longest_pause_s: float
 
     @property
     def streaming(self) -> bool:
-        """Whether a task there can be followed that is under way already."""
+        """True if a task that is already under way there can be followed."""
         ...
 
     @property
     def streams_sends(self) -> bool:
-        """Whether a message is sent by `stream`, and its task followed in that way."""
+        """True if a message is sent by `stream`, and its task is followed that way."""
         ...
 
     @property
     def own(self) -> bool:
-        """Whether it is on a host of the user's own: it may be away for as long as it likes, sends are idempotent."""
+        """True for a host of the user's own: it may be away for any time, and sends are idempotent."""
         ...
 
     @property
     def names_tasks(self) -> bool:
-        """Whether a task there has the id that it is sent under (`key`), by which it is found again."""
+        """True if a task there has the id under which it is sent (`key`), by which it can be found again."""
         ...
 
     async def wait_up(self) -> None:
-        """Wait until there is a way to it."""
+        """Waits until there is a connection."""
         ...
 
     async def look(self) -> Found:
-        """The agent as it is there now. Raises Unreachable, CardInvalid, CardChanged."""
+        """Returns the agent as it is there now. Raises Unreachable, CardInvalid, CardChanged."""
         ...
 
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
-        """Send it once; with `task_id` it is an answer to what the task asks."""
+        """Sends the message once; with `task_id` it answers the question of that task."""
         ...
 
     def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Send it once, and follow what becomes of it."""
+        """Sends the message once, and yields the news of its task."""
         ...
 
     async def get(self, task_id: str) -> Snapshot: ...
@@ -115,27 +115,27 @@ class AgentConnection(Protocol):
     async def cancel(self, task_id: str) -> Snapshot: ...
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
-        """The task that was made of the message, which was sent under `key`; None if it is certain that no task was.
-        Raises RemoteRefused if that cannot be found out."""
+        """Returns the task that was made of the message, which was sent under `key`; None if certainly no task was
+        made. Raises RemoteRefused if that cannot be found out."""
         ...
 
     def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """What is said, and the states, up to the end of the stream."""
+        """Yields the texts and states of the task up to the end of the stream."""
         ...
 
     async def close(self) -> None: ...
 
 
 PROXY_AUTH = 407
-"""A proxy's answer, never the agent's."""
+"""Status that comes from a proxy, never from the agent."""
 
 
 # --- the wire --------------------------------------------------------------------------------------------------------
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
-    """No answer is longer than `ANSWER_BYTES`, as it is read: none is taken that is compressed. None has more values
-    than a request that is sent here, nor has an event of a stream."""
+    """Transport that bounds answers to `ANSWER_BYTES` as they are read, and takes no compressed ones. An answer, and an
+    event of a stream, may hold no more values than a request to this daemon."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
@@ -172,12 +172,12 @@ class _Counted(httpx.AsyncByteStream):
 
 
 class _Routed(httpx.AsyncBaseTransport):
-    """Takes each request the way that `outgoing` says."""
+    """Transport that sends each request directly or by the proxy that `outgoing` names."""
 
     def __init__(self, outgoing: OutgoingConfig) -> None:
         self._outgoing = outgoing
         self._ways: dict[str | None, _Bounded] = {}
-        """By their proxies; made when they are wanted, as each reads all certificates."""
+        """Transports by their proxies; made at the first use, since each reads all certificates."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         proxy = self._outgoing.proxy_for(request.url.host)
@@ -195,7 +195,8 @@ class _Routed(httpx.AsyncBaseTransport):
 
 
 def http_client(headers: dict[str, str], outgoing: OutgoingConfig, socket: str | None = None) -> httpx.AsyncClient:
-    """Redirects are not followed: where they lead nobody has agreed to. `socket` is the path of a Unix socket."""
+    """Returns a client that follows no redirects, since a person agreed to one address only. `socket` is the path of a
+    Unix socket."""
     routed = outgoing.proxy is not None and socket is None
     return httpx.AsyncClient(
         transport=_Routed(outgoing) if routed else _Bounded(retries=0, uds=socket),
@@ -206,7 +207,7 @@ def http_client(headers: dict[str, str], outgoing: OutgoingConfig, socket: str |
 
 
 def unreachable(url: str, error: httpx.HTTPError, *, asked: bool) -> Unreachable:
-    """`asked`: the request has an effect if it arrives."""
+    """Returns the error for a request that failed. `asked`: the request has an effect if it arrives."""
     sent = asked and not isinstance(
         error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError
     )
@@ -217,7 +218,7 @@ def unreachable(url: str, error: httpx.HTTPError, *, asked: bool) -> Unreachable
 
 
 def of_status(url: str, status: int, *, asked: bool, said: str = "") -> Unreachable | RemoteRefused:
-    """The error that an answer with this status is. `said` is the server's own word."""
+    """Returns the error for an answer with this status. `said` is the server's own text."""
     if status in (502, 503, 504, 429):
         return Unreachable(f"{url} is not ready (HTTP {status})", sent=asked and status == 504, status=status)
     hint = f": {said[:TEXT_SHOWN]}" if said else ""

@@ -1,4 +1,4 @@
-"""The part at work: the agents elsewhere that are known, what is under way to them, and a tunnel to each host."""
+"""The running part: the known agents elsewhere, the tasks under way to them, and a tunnel to each host."""
 
 import random
 import socket
@@ -16,7 +16,7 @@ from synapsed.parts.elsewhere.questions import ElsewhereAsking
 
 
 class ElsewherePart(Running):
-    """Both are restored."""
+    """The part after its restore: the external agents and the hosts."""
 
     def __init__(self, externals: Externals, hosts: Hosts, questions: ElsewhereAsking) -> None:
         self._externals = externals
@@ -27,15 +27,15 @@ class ElsewherePart(Running):
         self.provides = {Externals: externals, Hosts: hosts, WaitingSource: hosts, AgentSource: self}
 
     async def agents(self) -> list[AgentView]:
-        """Those of other hosts, and under their aliases those that wait for a person."""
+        """Returns the agents of other hosts, and under their aliases the external agents that wait for a person."""
         return [*await self._hosts.agents(), *self._questions.agents()]
 
     async def teams(self) -> dict[str, list[str]]:
-        """See `AgentSource`."""
+        """Returns the teams of other hosts; see `AgentSource`."""
         return await self._hosts.teams()
 
     def started(self) -> None:
-        """What comes back finds its agents, so that it goes on with what was under way."""
+        """Continues the tasks that were under way, now that all agents are known."""
         self._work.spawn(self._go_on(), name="agents elsewhere")
 
         self._questions.start()
@@ -51,7 +51,7 @@ class ElsewherePart(Running):
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[ElsewherePart]:
-    """Goes on where the last daemon was; tasks stay under way until the agents have gone."""
+    """Opens the part where the last daemon left it; tasks stay under way until the agents have gone."""
     config, paths = kernel.config, kernel.paths
     means = TunnelDeps(
         ssh=config.hosts.ssh,

@@ -1,10 +1,10 @@
-"""One agent elsewhere that speaks as synapse-a2a does, and no A2A: `POST /tasks/send`, `GET /tasks/{id}`, and what it
-has besides (`sendSubscribe`, `…/subscribe`, `…/input`, `…/cancel`). What it has not is found out by its saying so: with
-404, 405 or 501 nothing has happened there.
+"""One agent elsewhere that speaks as synapse-a2a does, and no A2A: `POST /tasks/send`, `GET /tasks/{id}`, and optional
+paths (`sendSubscribe`, `…/subscribe`, `…/input`, `…/cancel`). A missing path is noticed by its answer: after 404, 405
+or 501 nothing has happened there.
 
-Nothing is sent twice. A message whose answer was lost is looked for in the agent's list of tasks, for as long as it may
-still become one; that it is not in there proves nothing: such lists live in memory, and some servers take a message
-long after whoever sent it has gone. Then nobody can tell, and that is said.
+Nothing is sent twice. A message whose answer was lost is searched in the agent's list of tasks, while it may still
+become one. If the list does not have it, that proves nothing: such lists live in memory, and some servers take a
+message long after its sender has gone. The error then says that it is not known.
 """
 
 import asyncio
@@ -41,23 +41,23 @@ from synapsed.parts.elsewhere.synapse_a2a_json import body_of, event_of, made_of
 from synapsed.shared.sse_parser import SseEvent, SseParser, SseTooLarge
 
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
-"""Pauses before each look for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""
+"""Pauses before each search for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""
 POLL_S: Final = 3.0
-"""Between two questions for a task of an agent that has no streams."""
+"""Seconds between two requests for a task of an agent that has no streams."""
 RETRY_MAX_S: Final = 60.0
 LITTLE: Final = 2048
-"""Characters of an event that is understood at once, and not in a thread."""
+"""Most characters of an event that is parsed at once, and not in a thread."""
 _YES: Final = frozenset({"approve", "allow", "ok", "y", "yes", "はい"})
 _NO: Final = frozenset({"deny", "reject", "n", "no", "いいえ"})
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 
 
 class _Missing(RemoteRefused):
-    """The agent has no such thing; nothing was done."""
+    """Error for a path that the agent does not have; nothing was done."""
 
 
 class SeedsRemote:
-    """A `Connection`."""
+    """Connection to an agent that speaks as synapse-a2a does; see `AgentConnection`."""
 
     own = False
     names_tasks = False
@@ -84,7 +84,7 @@ class SeedsRemote:
         return LONGEST_PAUSE_S if self._follows else POLL_S
 
     async def wait_up(self) -> None:
-        """Whether the agent has this way."""
+        """Returns at once: there is no tunnel to wait for."""
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -150,7 +150,7 @@ class SeedsRemote:
         return await self.get(task_id)
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
-        """Never None: see above."""
+        """Looks for the task of a lost answer; never returns None (see above)."""
         for pause in LATE_S:
             await asyncio.sleep(pause)
             told = await self._json_of("GET", f"{self._base}/tasks")
@@ -179,7 +179,8 @@ class SeedsRemote:
         return f"{self._base}/tasks/{quote(task_id, safe='')}"
 
     async def _answer(self, task_id: str, text: str, metadata: dict[str, Any]) -> Snapshot:
-        """With the seeds' `…/input`; synapse-a2a has none, and takes a yes or a no to a permission only."""
+        """Answers a question by the seeds' `…/input`; synapse-a2a has no such path, and takes only a yes or a no to a
+        permission."""
         task = self._task(task_id)
         given = metadata.get("synapsed")
         asked = given.get("prompt_id") if isinstance(given, dict) else None
@@ -206,7 +207,7 @@ class SeedsRemote:
     async def _json_of(
         self, method: str, url: str, *, asked: bool = False, timeout: float = CALL_S, **options: Any
     ) -> Any:
-        """`asked`: see `unreachable`. Raises _Missing, RemoteRefused, Unreachable."""
+        """Returns the JSON of an answer. `asked`: see `unreachable`. Raises _Missing, RemoteRefused, Unreachable."""
         limits = httpx.Timeout(timeout, connect=CONNECT_S)
         try:
             async with self._http.stream(method, url, timeout=limits, **options) as response:
@@ -225,7 +226,8 @@ class SeedsRemote:
     async def _events(
         self, method: str, url: str, task_id: str, **options: Any
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """What a stream tells of the task; where one task is the whole answer, that. Raises as `_json_of`."""
+        """Yields the news of the task in a stream, or the task if it is the whole answer. Raises the same errors as
+        `_json_of`."""
         asked, parser = method == "POST", SseParser()
         limits = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
         try:
@@ -249,7 +251,7 @@ class SeedsRemote:
 
 
 async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | None:
-    """What an event says. Most are so small that a thread would cost more."""
+    """Returns the content of an event. Most are so small that a thread would cost more."""
     said = await read(event.data.encode())
     if len(event.data) <= LITTLE:
         return event_of(event.event, said, task_id)
@@ -257,19 +259,20 @@ async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | No
 
 
 def _found(told: Any, message_id: str) -> Snapshot | None:
-    """The task that was made of this message, in a list of tasks."""
+    """Returns the task that was made of this message, from a list of tasks."""
     tasks = told.get("tasks") if isinstance(told, dict) else told
     listed = tasks if isinstance(tasks, list) else []
     return next((snapshot_of(task) for task in listed if made_of(task, message_id)), None)
 
 
 def _settled(told: Snapshot | ArtifactPiece) -> bool:
-    """Nothing follows of use, though a stream may go on while the task waits for somebody."""
+    """True if nothing useful follows, though a stream may continue while the task waits for an answer."""
     return isinstance(told, Snapshot) and told.state in _SETTLED
 
 
 def _unsettled(told: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
-    """A status comes without what the task has made: it is at its end when it was asked for, after the stream."""
+    """Returns the news without its end: a status comes without the task's artifacts, so the task is asked for after the
+    stream."""
     if isinstance(told, Snapshot) and told.artifacts is None and _settled(told):
         return replace(told, state=TaskState.WORKING)
     return told

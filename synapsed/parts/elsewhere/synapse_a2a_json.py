@@ -1,8 +1,8 @@
-"""What an agent that speaks as synapse-a2a does says, and is told: its JSON ↔ ours. Pure.
+"""The JSON of agents that speak as synapse-a2a does, from and to our models. Pure.
 
-Two forms of everything are read: that of the seed documents (S1, S2, S15), and that of synapse-a2a as it is
-(`{"type", "data": {"content"}}` for an artifact, `metadata.permission` for a question, `data: {"type": "done", …}` for
-the end of a stream). Nothing in there is believed to have its type.
+Two forms of everything are read: that of the seed documents (S1, S2, S15), and that of synapse-a2a as it is (`{"type",
+"data": {"content"}}` for an artifact, `metadata.permission` for a question, `data: {"type": "done", …}` for the end of
+a stream). Every value is checked for its type.
 """
 
 import hashlib
@@ -14,21 +14,21 @@ from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
 from synapsed.model.task import Artifact, DataPart, Message, Part, Prompt, PromptOption, TaskState, TextPart
 
 MARK: Final = "message_id"
-"""Of `metadata.synapsed`: by it a task there is known to be made of a message of ours."""
+"""Member of `metadata.synapsed` that marks a task there as made of a message of ours."""
 
 PIECES_MAX: Final = 2_000
-"""Artifacts of a task, and parts of them, together."""
+"""Most artifacts of a task, and parts of them, together."""
 _STATES: Final = {state.value: state for state in TaskState} | {"cancelled": TaskState.CANCELED}
 _TYPES: Final = frozenset({"confirmation", "selection", "text", "password", "permission", "question", "trust", "login"})
 _SCREEN: Final = "_context_start"
-"""Of a task's metadata there: its answer is what was on the screen from there on."""
+"""Member of a task's metadata there: its answer is the text of the screen from that point on."""
 _REPLIED: Final = "_explicit_reply_recorded"
-"""Of the same: the program has handed its answer over itself."""
+"""Member of a task's metadata there: true if the program has handed its answer over itself."""
 _PART: Final[TypeAdapter[Part]] = TypeAdapter(Part)
 
 
 def body_of(message: Message, metadata: dict[str, Any]) -> dict[str, Any]:
-    """The body of a send. `response_mode`: its program is not told to reply to an address that nobody has given."""
+    """Returns the body of a send. `response_mode` keeps the program from a reply to an address that does not exist."""
     sent = message.model_dump(mode="json", by_alias=True, exclude_none=True)
     given = metadata.get("synapsed")
     own = {**(given if isinstance(given, dict) else {}), MARK: message.message_id}
@@ -36,14 +36,14 @@ def body_of(message: Message, metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def made_of(told: Any, message_id: str) -> bool:
-    """Whether it is the task that was made of this message."""
+    """True if the task was made of this message."""
     task = _object(told)
     own = _object(_object(task.get("metadata")).get("synapsed"))
     return message_id in (own.get(MARK), _object(task.get("message")).get(MARK))
 
 
 def snapshot_of(told: Any) -> Snapshot:
-    """A task. Raises ValueError where it has no id, or too much in it."""
+    """Returns the task in an answer. Raises ValueError if it has no id, or too many artifacts."""
     task = _object(told)
     task = _object(task["task"]) if isinstance(task.get("task"), dict) else task
     task_id = task.get("id")
@@ -57,7 +57,7 @@ def snapshot_of(told: Any) -> Snapshot:
 
 
 def event_of(name: str, told: Any, task_id: str) -> Snapshot | ArtifactPiece | None:
-    """What an event of a stream says, None for nothing of use: what is on the screen meanwhile is no answer."""
+    """Returns the content of an event of a stream, None if it has no use: text on the screen meanwhile is no answer."""
     data = _object(told)
     kind = name if name != "message" else str(data.get("type") or "")
     if isinstance(data.get("data"), dict) and data.get("type") in ("status", "artifact"):
@@ -102,7 +102,7 @@ def _snapshot(task_id: str, task: dict[str, Any], artifacts: list[Artifact] | No
 
 
 def artifact_of(told: Any, number: int) -> Artifact:
-    """`number` is its place among the others, and its id where it has none."""
+    """Returns an artifact; `number` is its place among the others, and its id if it has none."""
     artifact = _object(told)
     metadata = artifact.get("metadata")
     parts = [_part(part) for part in artifact["parts"]] if isinstance(artifact.get("parts"), list) else None
@@ -124,7 +124,7 @@ def artifact_of(told: Any, number: int) -> Artifact:
 
 
 def _part(told: Any) -> Part:
-    """What is no part that there is here is kept as data."""
+    """Returns a part; a part of an unknown type is kept as data."""
     try:
         return _PART.validate_python(told)
     except ValidationError:
@@ -133,7 +133,7 @@ def _part(told: Any) -> Part:
 
 
 def _prompt(task_id: str, task: dict[str, Any], status: dict[str, Any]) -> Prompt:
-    """Its question: as the seeds have it, as a permission of synapse-a2a's, or none in particular."""
+    """Returns the task's question: in the seeds' form, as a permission of synapse-a2a's, or as a plain one."""
     told = _object(task.get("prompt")) or _object(status.get("message"))
     permission = _object(_object(task.get("metadata")).get("permission"))
     if not told and permission:
@@ -168,7 +168,7 @@ def _list(told: Any) -> list[Any]:
 
 
 def _first(data: dict[str, Any], *keys: str) -> str:
-    """The first of these members that is a text, and not empty."""
+    """Returns the first of these members that is a text, and not empty."""
     return next((data[key] for key in keys if isinstance(data.get(key), str) and data[key]), "")
 
 

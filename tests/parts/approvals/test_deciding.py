@@ -13,7 +13,7 @@ import pytest
 from synapsed import hookclient
 from synapsed.errors import StoreError
 from synapsed.model.agent import Activity, AgentView
-from synapsed.model.events import PermissionDecided
+from synapsed.model.events import PermissionDecided, ToolExecution
 from synapsed.model.facts import PermissionAsked, ToolBegan
 from synapsed.model.link import LinkTold
 from synapsed.model.task import Prompt, TaskState
@@ -332,3 +332,49 @@ async def test_where_each_call_is_told_only_a_deny_rule_decides_and_the_rest_whe
 def test_claude_tells_each_call_before_it_runs() -> None:
     call = call_of("claude", "PreToolUse", bash("rm x"))
     assert (call.tool, call.command) == ("Bash", "rm x")
+
+
+GATED = """
+command = "sh"
+ports = [8140, 8149]
+verified = "2.1"
+version = {}
+[channels.hooks]
+adapter = "hooks"
+[[versions]]
+since = "2.0"
+[versions.channels.hooks.decisions.Gate]
+deny = { ok = false, why = "{reason}" }
+"""
+
+
+async def test_the_profile_counts_as_it_is_for_the_version_that_runs(quiet_world: World) -> None:
+    world = quiet_world
+    world.agents["gated"] = AGENT_MODEL(cwd="/", approval=ApprovalConfig(deny=["Bash(rm *)"]))
+    (world.paths.config.parent / "profiles" / "gated.toml").write_text(GATED)
+    world.library.reload()
+    world.factory.versions["gated"] = "2.1"
+    await world.daemon()
+    view = await world.manager.restart("synapse-gated-8140")
+    answer = await world.manager.terminals.decide(view.id, "Gate", bash("rm -rf x"))
+    assert answer == {"ok": False, "why": "denied by the rule Bash(rm *)"}
+    assert decided(world) == [("deny", "Bash(rm *)")]
+    world.factory.versions["gated"] = "1.9"
+    await world.manager.restart(view.id)
+    assert await world.manager.terminals.decide(view.id, "Gate", bash("rm -rf x")) is None
+
+
+async def test_a_denial_before_the_agent_is_adopted_ends_its_call(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await asker(world)
+    await world.manager.close(keep_agents=True)
+    await world.daemon(adopt=False)
+    answer = await world.manager.terminals.decide(agent.id, "Asked", bash("rm x"))
+    assert answer is not None
+    await world.manager.adopt()
+    await until(lambda: world.link.opened)
+    call = ToolBegan(channel="hooks", at_ns=1, tool="Bash", input={"command": "rm x"}, call="c1")
+    world.link.emit(LinkTold(call))
+    await until(lambda: len(world.told(ToolExecution)) == 2)
+    ended = world.told(ToolExecution)[1]
+    assert (ended.status, ended.denied, ended.error) == ("failed", True, "denied by the rule Bash(rm *)")

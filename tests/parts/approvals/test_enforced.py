@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,6 +10,7 @@ from synapsed.errors import NotEnforced, NotReady
 from synapsed.interfaces import SettingsReading
 from synapsed.model.agent import ProcessState
 from synapsed.parts.approvals.face import ApprovalConfig
+from synapsed.parts.person_settings.reading import ReadingSettings
 from tests.fakes.clock import until
 from tests.parts.approvals.conftest import AGENT_MODEL
 from tests.support.world import World
@@ -80,3 +82,14 @@ async def test_it_is_not_started_where_nobody_reads_its_persons_settings(quiet_w
     with pytest.raises(NotEnforced, match=r"its person's own settings are not looked at.*--without-approval"):
         await quiet_world.manager.restart(CAREFUL_ID)
     assert quiet_world.factory.launched == []
+
+
+async def test_nor_where_who_reads_them_has_a_fault_and_the_others_are(
+    quiet_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ReadingSettings, "read", Mock(side_effect=ZeroDivisionError))
+    quiet_world.agents["fake"] = AGENT_MODEL(cwd="/", autostart=True)
+    await careful(quiet_world, tmp_path, "{}", autostart=True)
+    view = await quiet_world.agent_is(CAREFUL_ID, ProcessState.BACKOFF)
+    assert "its person's own settings are not looked at" in view.evidence
+    await quiet_world.agent_is("synapse-fake-8190", ProcessState.RUNNING)

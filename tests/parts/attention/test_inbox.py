@@ -19,6 +19,7 @@ from synapsed.model.link import LinkExited, LinkTold, LinkTurnEnded, LinkTurnFai
 from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.parts.attention.consequences import GRACE_S, STABLE_S
 from synapsed.parts.attention.inbox import LOOK_EVERY_S, PersonInbox
+from synapsed.parts.work_events.telling import WorkEvents
 from synapsed.terminal.limit_notices import Limit
 from tests.fakes.clock import PATIENCE_S, POLL_S, until
 from tests.support.world import PERMISSION, World
@@ -29,6 +30,7 @@ AGENT = "synapse-fake-8190"
 class Home(World):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
+        self.provides |= WorkEvents(self.store, self.clock).provides
         self.inboxes: list[PersonInbox] = []
 
     async def up(self) -> PersonInbox:

@@ -77,6 +77,17 @@ def test_another_question_takes_the_place_of_one() -> None:
     assert states(log.tell(TaskStatusChanged(state=TaskState.CANCELED))) == [("gone", "question")]
 
 
+def test_more_that_is_said_of_a_question_is_told_without_opening_it_again() -> None:
+    log = Log()
+    log.tell(asks(COLOUR))
+    more = COLOUR.model_copy(update={"command": "paint"})
+    (told,) = log.tell(asks(more))
+    assert told.data == InputRequired(prompt=more)
+    assert log.tell(asks(more)) == []
+    log.open = {"t": log.open["t"].model_copy(update={"said": ""})}
+    assert [type(event.data) for event in log.tell(asks(more))] == [InputRequired], "as an older daemon kept it"
+
+
 def test_tasks_are_told_apart() -> None:
     log = Log()
     log.tell(asks(COLOUR), "one")

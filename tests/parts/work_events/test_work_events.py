@@ -1,15 +1,20 @@
 """Plans, diffs and limits of a program's account, as its channel tells of them."""
 
+from unittest.mock import AsyncMock, Mock
+
 import pytest
 
-from synapsed.model.events import DiffUpdated, NewEvent, PlanUpdated, RateLimitsSeen
-from synapsed.model.facts import DiffTold, LimitsTold, LimitWindow, PlanTold
+from synapsed.errors import NotReady, StoreError
+from synapsed.model.events import DiffUpdated, NewEvent, PlanUpdated, RateLimitsSeen, ToolExecution
+from synapsed.model.facts import DiffTold, LimitsTold, LimitWindow, PlanTold, ToolBegan
 from synapsed.model.link import LinkTold
-from synapsed.parts.work_events.telling import DIFF_MAX, WorkTold
+from synapsed.model.task import TaskState
+from synapsed.parts.work_events.telling import DIFF_MAX, ToolEvents, WorkEvents, WorkTold
 from tests.fakes.clock import until
 from tests.support.world import World
 
 AGENT = "synapse-fake-8190"
+CALL = ToolBegan(channel="hooks", at_ns=1, tool="Bash", input={"command": "ls"}, call="c1")
 PLAN = PlanTold(channel="server", at_ns=1, turn="t1", steps=(("look", "completed"), ("write", "in_progress")))
 
 
@@ -51,3 +56,55 @@ def test_limits_say_when_they_are_over(resets_at: float | None, told: str | None
     assert isinstance(event.data, RateLimitsSeen)
     (said,) = event.data.windows
     assert (said.name, said.used_percent, said.minutes, said.resets_at) == ("primary", 42.0, 300, told)
+
+
+async def test_an_agent_whose_adoption_the_database_refused_is_told_of_once_it_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise StoreError("full")
+
+    await world.start()
+    world.link.emit(LinkTold(CALL))
+    await until(lambda: len(world.told(ToolExecution)) == 1)
+    await world.manager.stop(AGENT)
+    await until(lambda: len(world.told(ToolExecution)) == 2, "the call ends with its program")
+    await world.manager.close(keep_agents=True)
+    with monkeypatch.context() as full:
+        full.setattr(world.store.events, "open_attention", refuse)
+        full.setattr(ToolEvents, "restore", refuse)
+        await world.daemon()
+        await world.manager.restart(AGENT)
+        world.link.emit(LinkTold(PLAN))
+        await until(lambda: bool(world.told(PlanUpdated)))
+    world.link.emit(LinkTold(CALL))
+    await until(lambda: len(world.link.taken_facts) == 2)
+    assert len(world.told(ToolExecution)) == 2, "what an earlier daemon told is read once it can be"
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), StoreError("full"), NotReady("not now")])
+async def test_a_fault_where_it_is_told_of_takes_no_fact_from_the_agent(
+    world: World, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("restore", "turn", "told"):
+        kinds = ZeroDivisionError() if name == "restore" else error
+        monkeypatch.setattr(ToolEvents, name, AsyncMock(side_effect=kinds))
+    await world.start()
+    world.link.emit(LinkTold(PLAN))
+    task = await world.send(AGENT, "do it")
+    await world.delivered()
+    world.link.submit()
+    world.link.end("done")
+    await world.task_is(task.id, TaskState.COMPLETED)
+
+
+async def test_a_part_that_tells_of_no_agent_keeps_none_from_adoption(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.start()
+    await world.manager.close(keep_agents=True)
+    monkeypatch.setattr(WorkEvents, "teller", Mock(side_effect=ZeroDivisionError))
+    await world.daemon()
+    await until(lambda: world.link.opened)
+    world.link.emit(LinkTold(PLAN))
+    await until(lambda: bool(world.link.taken_facts), "it is taken all the same")

@@ -19,7 +19,7 @@ _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 
 
 def look(ctx: CommandContext, _: ServiceSettings) -> Iterator[Finding]:
-    """Nothing where there is no fleet: neither configured nor kept."""
+    """Yields the findings about the fleet; none on a host without one, neither configured nor kept."""
     if not any(os.access(place, os.F_OK) for place in (ctx.paths.config / "fleet.toml", ctx.paths.state / "fleet")):
         yield from _without_files(ctx)
         return
@@ -59,7 +59,7 @@ def _unit(ctx: CommandContext) -> Finding:
 
 
 def _daemon(ctx: CommandContext) -> Iterator[Finding]:
-    """What only the daemon knows."""
+    """Yields the findings that only the daemon knows."""
     try:
         told: dict[str, Any] = ctx.client.get("/fleet")
     except NoDaemon:

@@ -28,7 +28,7 @@ EXAMPLES = (
 )
 
 NOTHING: dict[str, Any] = dict.fromkeys(("member", "broker", "hosts", "streams", "given")) | {"admin": False}
-"""What `synapsed fleet status` says of a host that is in no fleet and keeps no broker."""
+"""Answer of `synapsed fleet status` on a host that is in no fleet and keeps no broker."""
 
 TOLD_LINE_S = 120
 """For ssh, and the verb over there."""
@@ -89,7 +89,7 @@ def _create(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
-    """What is said of a broker of somebody else's, with the contents of the files."""
+    """Returns the description of a broker of somebody else's, with the contents of the files."""
     if not args.url:
         if args.account_key or args.account or args.ca:
             raise UsageError("--account-key, --account and --ca are for a broker of somebody else's: give its --url")
@@ -181,7 +181,7 @@ def _join_over_ssh(args: argparse.Namespace, ctx: CommandContext, made: Mapping[
 
 
 def _destination(ctx: CommandContext, name: str) -> tuple[str, str]:
-    """Where ssh goes, and what synapsectl is called there."""
+    """Returns ssh's destination, and the command for synapsectl there."""
     try:
         known = {host["name"]: host for host in ctx.client.get("/hosts")}
     except NoDaemon:
@@ -274,7 +274,7 @@ def _status(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _known_by_the_daemon(ctx: CommandContext) -> dict[str, Any]:
-    """As `daemon`; None where it has no fleet (`problem` says why) or does not run."""
+    """Returns the same as `daemon`; None if it has no fleet (`problem` says why) or does not run."""
     try:
         return {"daemon": ctx.client.get("/fleet")}
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""What a person reads of a fleet."""
+"""Texts about a fleet for a person."""
 
 import time
 from collections.abc import Iterator, Mapping

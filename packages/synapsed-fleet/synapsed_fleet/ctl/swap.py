@@ -30,7 +30,7 @@ def take_up(ctx: CommandContext) -> None:
 
 
 def _restarted_by_manager(ctx: CommandContext) -> bool:
-    """Whether the daemon of this home is a service, which was started again."""
+    """Returns True if the daemon of this home is a service, which was started again."""
     from synapsectl.service.available import this_machines
     from synapsectl.service.manager import NoServiceManager
 

@@ -55,7 +55,7 @@ class BrokerService(Protocol):
 
 
 def service_of(ctx: CommandContext) -> BrokerService:
-    """Of this machine: systemd's, launchd's, or a process of its own where there is neither."""
+    """Returns the service of this machine: systemd's, launchd's, or else a process of its own."""
     try:
         manager = this_machines(ctx.environ)
     except NoServiceManager:
@@ -186,7 +186,8 @@ class BrokerPlist:
 
 
 class BrokerProcess:
-    """Where no service manager is: a process in a session of its own, which the machine's next start does not bring."""
+    """Broker without a service manager: a process in a session of its own, which does not come back after the machine's
+    next start."""
 
     name = "process"
 

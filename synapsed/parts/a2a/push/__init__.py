@@ -1,8 +1,9 @@
-"""Push notifications (specification 3.1.7-10, 4.3, 13.2): who is told of a task, durably, at least once, in order.
+"""Push notifications (specification 3.1.7-10, 4.3, 13.2): receivers are told of a task, durably, at least once, in
+order.
 
-- `operations`: what a client may ask for, and what it is shown of it.
-- `lanes`: how many at a time.
+- `operations`: the requests of clients, and the shown form of a config.
+- `lanes`: the number of notifications at a time.
 - `telling`: the loop for each config: events, one in flight, cursor. `sender` starts and ends them.
 
-Nothing here imports the SDK when it is loaded: the sender does when there is something to tell.
+Nothing here imports the SDK when it is loaded: the sender does so for its first notification.
 """

@@ -1,7 +1,7 @@
-"""How many notifications are on their way at once, so that receivers that are slow or dead hold up only themselves.
+"""Limits on notifications that are on their way at once, so that slow or dead receivers delay only themselves.
 
 First attempts and further ones have lanes of their own: however many receivers are dead, a healthy one finds a place.
-And one receiver (an origin) has at most a few places, so that a slow one with many tasks leaves the others theirs.
+One receiver (an origin) has at most a few places, so that a slow one with many tasks leaves places to the others.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ FIRST_MAX = 64
 """Attempts at a time to receivers that took their last notification."""
 
 RETRIES_MAX = 16
-"""Attempts at a time to receivers that did not."""
+"""Attempts at a time to receivers that did not take their last notification."""
 
 ORIGIN_MAX = 4
 """Attempts at a time to one receiver."""
@@ -27,7 +27,7 @@ class Lanes:
 
     @asynccontextmanager
     async def place(self, origin: str, *, retry: bool) -> AsyncGenerator[None]:
-        """Wait for a place, and hold it."""
+        """Waits for a place, and holds it."""
         own = self._enter(origin)
         try:
             async with own, self._retries if retry else self._first:

@@ -1,8 +1,7 @@
 """The four operations on push notification configs (specification 3.1.7-10), and configs that come with a message.
 
-Who may have notifications of a task sent somewhere may see to the whole of it: a person, or the agent that sent it.
-
-What a client may ask for, and what it is shown of it: never the token or the credentials again.
+A caller may have notifications of a task sent to a receiver if it may control the whole task: a person, or the agent
+that sent it. A config is shown without its token and credentials.
 """
 
 import re
@@ -20,15 +19,15 @@ from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.parts.a2a.push.sender import PushSender
 
 _ID = re.compile(r"[^\s/?#%\x00-\x1f\x7f]{1,128}")
-"""What can stand in a path."""
+"""Pattern of an id that can stand in a path."""
 _SCHEME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _SECRET = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,8190}[\x21-\x7e])?")
-"""What can stand in a header."""
+"""Pattern of a secret that can stand in a header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A config as a client gave it, checked but for where its URL leads."""
+    """A config as a client gave it, checked except for the target of its URL."""
 
     id: str | None
     url: str
@@ -37,7 +36,7 @@ class Receiver:
     credentials: str | None
 
     def record(self, task: Task, *, cursor: int, dialect: Literal["1.0", "0.3"]) -> PushRecord:
-        """To be told of `task` what comes after `cursor`. Without an id the config has the task's."""
+        """Returns the record that tells of events of `task` after `cursor`. Without an id the config has the task's."""
         return PushRecord(
             task_id=task.id,
             id=self.id or task.id,
@@ -52,7 +51,8 @@ class Receiver:
 
 
 def receiver_from(config: pb.TaskPushNotificationConfig, *, within: str = "") -> Receiver:
-    """Raises A2aError; `within` is where in the request the config stands. Values are never repeated."""
+    """Returns the receiver of a config. Raises A2aError; `within` is the place of the config in the request. Values are
+    never repeated."""
     scheme, credentials = config.authentication.scheme, config.authentication.credentials
     if not config.url:
         raise invalid_params(f"{within}url", "is required")
@@ -72,7 +72,7 @@ def receiver_from(config: pb.TaskPushNotificationConfig, *, within: str = "") ->
 
 
 def config_dict(record: PushRecord) -> dict[str, Any]:
-    """The config as ProtoJSON, without its secrets."""
+    """Returns the config as ProtoJSON, without its secrets."""
     document: dict[str, Any] = {"id": record.id, "taskId": record.task_id, "url": record.url}
     if record.scheme:
         document["authentication"] = {"scheme": record.scheme}
@@ -80,18 +80,18 @@ def config_dict(record: PushRecord) -> dict[str, Any]:
 
 
 INLINE = "configuration.taskPushNotificationConfig."
-"""Where in a request a config stands that comes with a message."""
+"""Place in a request of a config that comes with a message."""
 
 
 class PushCaller(Protocol):
-    """Who asks. Refusals are Forbidden."""
+    """The caller. Refusals are Forbidden."""
 
     def require_notify(self, task: Task) -> None: ...
 
 
 class PushOperations[C: PushCaller]:
-    """`find` gives a task by agent, caller and id, or raises; `pushes` is None where notifications are not offered.
-    `dialect` is the version of A2A in which it is asked."""
+    """The operations. `find` returns a task by agent, caller and id, or raises; `pushes` is None if notifications are
+    not offered. `dialect` is the version of A2A of the requests."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class PushOperations[C: PushCaller]:
         self._dialect = dialect
 
     async def create(self, agent_id: str, caller: C, request: pb.TaskPushNotificationConfig) -> dict[str, Any]:
-        """Tells what comes from now on; of a task that is over, once, how it ended. One with the same id is replaced;
-        without an id it gets the task's."""
+        """Starts notifications of coming events; of a task that is over, one of its end. A config with the same id is
+        replaced; without an id it gets the task's."""
         pushes = self._offered()
         cursor = self._events.last_id  # before the task is looked at: its end is in one or the other
         task = await self._task(agent_id, caller, request.task_id)
@@ -126,7 +126,7 @@ class PushOperations[C: PushCaller]:
     async def list(
         self, agent_id: str, caller: C, request: pb.ListTaskPushNotificationConfigsRequest
     ) -> dict[str, Any]:
-        """All: there are few."""
+        """Returns all configs of the task: there are few."""
         pushes = self._offered()
         task = await self._task(agent_id, caller, request.task_id)
         return {"configs": [config_dict(record) for record in await pushes.of_task(task.id)], "nextPageToken": ""}
@@ -134,14 +134,14 @@ class PushOperations[C: PushCaller]:
     async def delete(
         self, agent_id: str, caller: C, request: pb.DeleteTaskPushNotificationConfigRequest
     ) -> dict[str, Any]:
-        """Also if there is no such config (any more)."""
+        """Deletes a config; does nothing if there is no such config (any more)."""
         pushes = self._offered()
         task = await self._task(agent_id, caller, request.task_id)
         await pushes.delete(task.id, request.id or task.id)
         return {}
 
     async def inline(self, request: pb.SendMessageRequest) -> Receiver | None:
-        """The config that comes with a message, checked before anything is sent."""
+        """Returns the config that comes with a message, checked before anything is sent."""
         if not request.configuration.HasField("task_push_notification_config"):
             return None
         pushes = self._offered()
@@ -153,7 +153,7 @@ class PushOperations[C: PushCaller]:
         return receiver
 
     async def begin(self, receiver: Receiver, task: Task, cursor: int) -> None:
-        """Tell `receiver` what comes of the message that `task` was made of."""
+        """Starts notifications to `receiver` about the message that `task` was made of."""
         await self._offered().put(receiver.record(task, cursor=cursor, dialect=self._dialect))
 
     def _offered(self) -> PushSender:
@@ -170,7 +170,7 @@ class PushOperations[C: PushCaller]:
 
 
 async def _check(pushes: PushSender, receiver: Receiver, within: str) -> None:
-    """Where the URL leads."""
+    """Checks the target of the URL."""
     try:
         await pushes.check(receiver.url)
     except InvalidRequest as error:

@@ -1,6 +1,6 @@
-"""What a receiver is sent (specification 4.3.3): a StreamResponse, or in 0.3 the Task.
+"""Bodies of notifications (specification 4.3.3): a StreamResponse, or in 0.3 the Task.
 
-Of an artifact that was told in pieces a receiver got none: it is sent whole, with the last of them.
+Receivers get no single pieces of an artifact: it is sent whole, with the last of them.
 """
 
 from typing import Any, Literal
@@ -14,8 +14,8 @@ type Dialect = Literal["1.0", "0.3"]
 
 
 def is_told(event: Event) -> bool:
-    """Whether receivers are told: no pieces of text that is still being written, and no blocks, which are the answer
-    once more."""
+    """True if receivers are told of the event: pieces of unfinished text are not told, and no blocks, which repeat the
+    answer."""
     match event.data:
         case TaskStatusChanged():
             return True
@@ -26,13 +26,13 @@ def is_told(event: Event) -> bool:
 
 
 def of_task(event: Event, dialect: Dialect) -> bool:
-    """Whether it is told by what the task is: 0.3 has nothing else, and of an artifact's last piece only the task has
-    the whole."""
+    """True if the task is sent in place of the event: 0.3 knows only that, and for the last piece of an artifact only
+    the task has the whole text."""
     return dialect == "0.3" or (isinstance(event.data, TaskArtifactAdded) and event.data.append)
 
 
 def notification(event: Event, context_id: str) -> dict[str, Any]:
-    """Of an event that is told by itself."""
+    """Returns the body for an event that is sent by itself."""
     if isinstance(event.data, TaskArtifactAdded):
         return artifact_update(event, event.data, context_id)
     assert isinstance(event.data, TaskStatusChanged)
@@ -40,7 +40,7 @@ def notification(event: Event, context_id: str) -> dict[str, Any]:
 
 
 def notification_of(event: Event, task: Task, dialect: Dialect) -> dict[str, Any]:
-    """Of an event that is told by what the task is now."""
+    """Returns the body for an event in whose place the task is sent."""
     if dialect == "0.3":
         return whole(task, dialect)
     assert isinstance(event.data, TaskArtifactAdded)
@@ -53,6 +53,6 @@ def _unbroken(piece: TaskArtifactAdded, task: Task) -> TaskArtifactAdded:
 
 
 def whole(task: Task, dialect: Dialect) -> dict[str, Any]:
-    """The task itself."""
+    """Returns the body for the task itself."""
     document = task_dict(task)
     return task03(document) if dialect == "0.3" else {"task": document}

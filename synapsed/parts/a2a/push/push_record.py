@@ -1,4 +1,4 @@
-"""A push notification config and how far its receiver has been told, as the store keeps them."""
+"""A push notification config and its receiver's place in the log, as the store keeps them."""
 
 from typing import Literal
 
@@ -8,8 +8,9 @@ from synapsed.interfaces import LogProgress
 
 
 class PushRecord(LogProgress):
-    """Whom to notify of a task. `token` and `credentials` are secrets: they are sent to the receiver and nowhere else.
-    What a receiver accepted last is the event `cursor`; `state` is `done` once it was told the task's end."""
+    """Receiver of notifications about a task. `token` and `credentials` are secrets: they are sent to the receiver and
+    nowhere else. `cursor` is the last event that the receiver accepted; `state` is `done` once it was told the task's
+    end."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -17,9 +18,9 @@ class PushRecord(LogProgress):
     id: str
     agent_id: str
     url: str = Field(repr=False)
-    """It may carry a secret in its query."""
+    """Address of the receiver; its query may carry a secret."""
     token: str | None = Field(default=None, repr=False)
     scheme: str | None = None
     credentials: str | None = Field(default=None, repr=False)
     dialect: Literal["1.0", "0.3"] = "1.0"
-    """The version of A2A in which it was asked for, and is told."""
+    """The version of A2A in which it was requested, and in which it is sent."""

@@ -7,13 +7,14 @@ from synapsed.parts.a2a.push.push_record import PushRecord
 
 
 class PushTable:
-    """Every method may raise StoreError; what was begun completes though the caller is cancelled."""
+    """The table of the configs. Every method may raise StoreError; a begun change completes though the caller is
+    cancelled."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def put(self, record: PushRecord) -> None:
-        """Add it, or replace the one with its id. The task must be known."""
+        """Adds the record, or replaces the one with its id. The task must be known."""
         data, active = record.model_dump_json(), record.state == "active"
 
         def write(connection: sqlite3.Connection, seal: Seal) -> None:
@@ -26,7 +27,7 @@ class PushTable:
         await self._store.commit(also=[write])
 
     async def update(self, record: PushRecord) -> bool:
-        """Replace it; False where it is not there any more."""
+        """Replaces the record; returns False if it does not exist any more."""
         data, active = record.model_dump_json(), record.state == "active"
 
         there = False
@@ -43,7 +44,7 @@ class PushTable:
         return there
 
     async def delete(self, task_id: str, push_id: str) -> None:
-        """Nothing happens if there is no such config."""
+        """Deletes a config; does nothing if there is no such config."""
 
         def write(connection: sqlite3.Connection, _: Seal) -> None:
             connection.execute("DELETE FROM pushes WHERE task_id = ? AND id = ?", (task_id, push_id))
@@ -51,11 +52,11 @@ class PushTable:
         await self._store.commit(also=[write])
 
     async def of_task(self, task_id: str) -> list[PushRecord]:
-        """In the order in which they were first put."""
+        """Returns the configs of a task in the order in which they were first put."""
         return await self._records("SELECT data FROM pushes WHERE task_id = ? ORDER BY seq", task_id)
 
     async def active(self) -> list[PushRecord]:
-        """Those whose receivers are not told everything yet."""
+        """Returns the configs whose receivers have not been told everything yet."""
         return await self._records("SELECT data FROM pushes WHERE active = 1 ORDER BY seq")
 
     async def _records(self, query: str, *values: str) -> list[PushRecord]:

@@ -1,7 +1,4 @@
-"""Who is being told of which task: starts and ends the loops of `telling`, one for each active config.
-
-The sender of a daemon, with everything that it tells its receivers with.
-"""
+"""Sender of push notifications: starts and ends the loops of `telling`, one for each active config."""
 
 import asyncio
 
@@ -16,10 +13,10 @@ from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.parts.a2a.push.telling import SubscriptionDeps, Telling
 
 ACTIVE_MAX = 4096
-"""Configs that are being told at once, over all tasks."""
+"""Most active configs, over all tasks."""
 
 TASK_MAX = 16
-"""Configs of one task."""
+"""Most configs of one task."""
 
 log = structlog.stdlib.get_logger("synapsed.push")
 
@@ -27,7 +24,7 @@ type _Key = tuple[str, str]
 
 
 class PushSender:
-    """Life: `start`, …, `close`. Methods raise StoreError where the database refuses."""
+    """Sender of all notifications. Life: `start`, …, `close`. Methods raise StoreError if the database refuses."""
 
     def __init__(self, means: SubscriptionDeps) -> None:
         self._means = means
@@ -37,25 +34,25 @@ class PushSender:
         self._closed = False
 
     async def start(self) -> None:
-        """Go on with what the last daemon had not told."""
+        """Continues where the last daemon ended."""
         for record in await self._book.active():
             self._run(record)
 
     async def close(self) -> None:
-        """End; what is on its way is told again by the next daemon. May be called again."""
+        """Ends the loops; the next daemon repeats notifications on their way. May be called again."""
         self._closed = True
         await cancel_all(self._running.values())
         await self._means.poster.close()
 
     async def check(self, url: str) -> None:
-        """Raises InvalidRequest for a receiver that may not be notified, QueueFull where there are too many."""
+        """Raises InvalidRequest for a receiver that may not be notified, QueueFull if there are too many."""
         if len(self._running) >= ACTIVE_MAX:
             raise QueueFull(f"{ACTIVE_MAX} push notification configs are active: delete some", limit=ACTIVE_MAX)
         await self._means.poster.check(url)
 
     async def put(self, record: PushRecord) -> PushRecord:
-        """Begin to tell what comes after `record.cursor`; durable when this returns. A config with the same id is
-        replaced, and what its receiver has not been told yet, the new one is. Raises QueueFull."""
+        """Starts notifications of events after `record.cursor`; durable when this returns. A config with the same id is
+        replaced; the new receiver gets the events that the old one has not had. Raises QueueFull."""
         key = (record.task_id, record.id)
         async with self._changing:
             others = {other.id: other for other in await self._book.of_task(record.task_id)}
@@ -75,11 +72,11 @@ class PushSender:
         return next((record for record in await self._book.of_task(task_id) if record.id == push_id), None)
 
     async def of_task(self, task_id: str) -> list[PushRecord]:
-        """In order of creation."""
+        """Returns the configs of a task in order of creation."""
         return await self._book.of_task(task_id)
 
     async def delete(self, task_id: str, push_id: str) -> None:
-        """Nothing more is told. Nothing happens where there is no such config."""
+        """Stops the notifications of a config. Does nothing if there is no such config."""
         async with self._changing:
             await self._end((task_id, push_id))
             await self._book.delete(task_id, push_id)

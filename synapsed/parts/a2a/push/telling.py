@@ -1,15 +1,15 @@
-"""Tells one receiver of its task: a view of the event log, with a cursor that is durable.
+"""Notifications to one receiver about its task: a view of the event log, with a cursor that is durable.
 
-Take the next event of the task, POST it until the receiver has taken it, make the cursor durable, go on. So
-notifications arrive in order, one is on its way at a time, and a daemon that is killed anywhere in between sends at
-most the last one twice (`metadata.synapsed.eventId` tells). A failure is made durable too, so that a restart does not
-shorten a pause; nothing of a notification is kept in memory during one. With the task's end the config is done.
+The loop takes the next event of the task, posts it until the receiver has taken it, makes the cursor durable, and goes
+on. So notifications arrive in order, one is on its way at a time, and a daemon that is killed anywhere in between sends
+at most the last one twice (`metadata.synapsed.eventId` tells). A failure is made durable too, so that a restart does
+not shorten a pause; nothing of a notification is kept in memory during one. With the task's end the config is done.
 
-What is large is read and told when there is room for it among all that is on its way to clients (`documents.budget`).
+A large document is read and sent when there is room for it among all that is on its way to clients
+(`documents.budget`).
 
-What is told are changes of status and artifacts that are whole; text that is still being written is for streams. A
-receiver that came when the task was over is told the task, once. One that asked in A2A 0.3 is told the task as 0.3 has
-it, at the same moments.
+Changes of status and whole artifacts are sent; unfinished text is for streams. A receiver that came when the task was
+over gets the task, once. One that asked in A2A 0.3 gets the task as 0.3 has it, at the same moments.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.parts.a2a.push.push_table import PushTable
 
 STORE_RETRY_S = 5.0
-"""Pause where the store refused."""
+"""Seconds of pause after the store refused."""
 
 GIVEN_UP: Final = "PUSH_GIVEN_UP"
 """Code of the alert."""
@@ -50,7 +50,7 @@ log = structlog.stdlib.get_logger("synapsed.push")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionDeps:
-    """What all receivers are told with. `rng` gives numbers in [0, 1)."""
+    """Dependencies of all receivers. `rng` gives numbers in [0, 1)."""
 
     book: PushTable
     store: Store
@@ -62,11 +62,12 @@ class SubscriptionDeps:
     rng: Callable[[], float]
     user_agent: str
     texts: Texts
-    """The large texts that are being written, to whomever."""
+    """The large texts that are being written, to all receivers and clients."""
 
 
 class Telling:
-    """One receiver. `run` returns when there is nothing more to tell it; cancel it to end it earlier."""
+    """Notifications to one receiver. `run` returns when there is nothing more to tell it; cancel it to end it
+    earlier."""
 
     def __init__(self, record: PushRecord, means: SubscriptionDeps) -> None:
         self._record = record
@@ -87,7 +88,7 @@ class Telling:
                 await pause(self._means.timers, STORE_RETRY_S)
 
     async def _tell(self) -> bool:
-        """Tell what there is, and what comes, until that fails; whether there is more to tell."""
+        """Sends the present and coming events, until that fails; returns True if there is more to tell."""
         # The SDK, for the documents: in a thread, and only when there is something to tell.
         await asyncio.to_thread(importlib.import_module, "synapsed.parts.a2a.push.payload")
         from synapsed.parts.a2a.push import payload as documents
@@ -109,7 +110,8 @@ class Telling:
         return False
 
     async def _tell_some(self, documents: ModuleType, context_id: str) -> bool:
-        """Tell what comes, up to the first event that is told by the task; whether there is more to tell."""
+        """Sends coming events, up to the first in whose place the task is sent; returns True if there is more to
+        tell."""
         record = self._record
         following = self._means.store.events.follow(record.cursor, task_id=record.task_id, reserved=True)
         async with aclosing(following) as events:
@@ -134,7 +136,7 @@ class Telling:
 
     @asynccontextmanager
     async def _task(self) -> AsyncGenerator[Task | None]:
-        """The task as it is, once there is room for it, which it has within."""
+        """Yields the task as it is, once there is room for it, which is held within the context."""
         store, task_id = self._means.store, self._record.task_id
         leases: list[Lease] = []
         try:
@@ -146,14 +148,14 @@ class Telling:
                 lease.release()
 
     async def _has_news(self) -> bool:
-        """Whether something came after what was told."""
+        """Returns True if there is an event after the last that was sent."""
         log, record = self._means.store.events, self._record
         following = log.follow(record.cursor, task_id=record.task_id, upto=log.last_id, reserved=True)
         async with aclosing(following) as events:
             return await anext(events, None) is not None
 
     async def _deliver(self, cursor: int, document: dict[str, Any], *, last: bool) -> bool:
-        """One attempt, and what follows from it; whether there is more to tell."""
+        """Makes one attempt and records its result; returns True if there is more to tell."""
         means, record = self._means, self._record
         async with means.lanes.place(self._origin, retry=record.attempt > 0):
             receipt = await means.poster.post(record.url, means.texts.encode(document), self._headers())
@@ -174,8 +176,8 @@ class Telling:
         return after.state == "active"
 
     async def _keep(self, record: PushRecord) -> bool:
-        """Make it durable, however long that takes: otherwise a receiver would be told the same again and again.
-        False where the config is gone."""
+        """Makes the record durable, however long that takes: otherwise a receiver would get the same notification again
+        and again. Returns False if the config is gone."""
         self._record = record
         while True:
             try:

@@ -39,7 +39,7 @@ from synapsed.parts.a2a.endpoint_types import RestRequest
 CARD = Response("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
 
 COPIES = 2
-"""A message is held as protobuf too."""
+"""Copies of a message in memory: it is held as protobuf too."""
 
 cancel = task_routes.cancel
 get_task = task_routes.get_task
@@ -52,9 +52,11 @@ subscribe = task_routes.subscribe
 
 @operation("The agent's A2A card", CARD)
 async def card(request: web.Request, context: ApiContext, sdk: A2aSdk) -> web.Response:
-    """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used.
+    """Returns the agent's card with ETag; `If-None-Match` is answered 304. URLs follow the address that the client
+    used.
 
-    A GET on the JSON-RPC endpoint gives it too: the compatibility kit of 0.3 looks for it there."""
+    A GET on the JSON-RPC endpoint gives it too: the compatibility kit of 0.3 looks for it there.
+    """
     view = agent_of(request)
     base = agent_base(request, view)
     authentication = authentication_of(request)
@@ -64,13 +66,14 @@ async def card(request: web.Request, context: ApiContext, sdk: A2aSdk) -> web.Re
 
 @refusing_as(rpc_problem)
 async def rpc(request: web.Request) -> web.StreamResponse:
-    """One JSON-RPC request."""
+    """Answers one JSON-RPC request."""
     agent_id = agent_id_of(request)
     return await answer(request, lambda _: agent_id)
 
 
 async def answer(request: web.Request, addressed: Callable[[Any], str]) -> web.StreamResponse:
-    """A JSON-RPC request to the agent that `addressed` finds in the body; what that raises is told in the envelope."""
+    """Answers a JSON-RPC request to the agent that `addressed` finds in the body; errors of `addressed` stand in the
+    envelope."""
     endpoint = (await A2aSdk.of(request).endpoints()).rpc
     kind = accepted_type(request, PLAIN_JSON)
     raw = await read_body(request, times=COPIES)
@@ -89,13 +92,13 @@ async def answer(request: web.Request, addressed: Callable[[Any], str]) -> web.S
 
 @refusing_as(rest_problem)
 async def rest(request: web.Request) -> web.StreamResponse:
-    """One request of HTTP+JSON; which operation it is, the table of the A2A room says."""
+    """Answers one request of HTTP+JSON; the table of the A2A methods names its operation."""
     agent_id = agent_id_of(request)
     return await answer_rest(request, agent_id, f"/{request.match_info['path']}")
 
 
 async def answer_rest(request: web.Request, agent_id: str, path: str) -> web.StreamResponse:
-    """`path` is what follows the binding's URL."""
+    """Answers a request of HTTP+JSON to the agent; `path` is the part after the binding's URL."""
     endpoint = (await A2aSdk.of(request).endpoints()).rest
     kind = accepted_type(request, A2A_JSON)
     raw = await read_body(request, times=COPIES)

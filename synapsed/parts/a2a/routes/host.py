@@ -21,7 +21,7 @@ VARY = f"{hdrs.HOST}, {hdrs.AUTHORIZATION}"
 
 @operation("The host's A2A card", CARD)
 async def card(request: web.Request, context: ApiContext, sdk: A2aSdk) -> web.Response:
-    """Who has no token, and needs one, is not told which agents there are."""
+    """Returns the host's card. A caller that needs a token and has none does not see the agents in it."""
     rights = rights_of(request)
     agents = [] if rights.standing is Standing.NONE else _agents(request)
     if rights.grant is not None:
@@ -48,14 +48,16 @@ async def apis_catalog(request: web.Request, context: ApiContext) -> web.Respons
 
 @refusing_as(rpc_problem)
 async def rpc(request: web.Request) -> web.StreamResponse:
-    """A2A 1.0: `params.tenant` is the agent's address, and may be left out where there is only one."""
+    """Answers a request of A2A 1.0: `params.tenant` is the agent's address, and may be left out if there is only
+    one."""
     control = request.app[CONTEXT].control
     return await answer(request, lambda body: _addressed(control, body))
 
 
 @refusing_as(rest_problem)
 async def rest(request: web.Request) -> web.StreamResponse:
-    """A2A 1.0 over HTTP+JSON, the agent's address before the path: `/a2a/rest/{tenant}/message:send`."""
+    """Answers a request of A2A 1.0 over HTTP+JSON, with the agent's address before the path:
+    `/a2a/rest/{tenant}/message:send`."""
     control = request.app[CONTEXT].control
     path = f"/{request.match_info['path']}"
     tenant = path.split("/", 2)[1]
@@ -66,7 +68,7 @@ async def rest(request: web.Request) -> web.StreamResponse:
 
 
 def _addressed(control: Control, body: Any) -> str:
-    """The agent that the request is for. Raises SynapsedError."""
+    """Returns the agent that the request is for. Raises SynapsedError."""
     params = body.get("params") if isinstance(body, dict) else None
     tenant = params.get("tenant") if isinstance(params, dict) else None
     if isinstance(tenant, str) and tenant:

@@ -1,4 +1,4 @@
-"""`synapsectl notify test`: whether the places answer where you are told what waits for you."""
+"""`synapsectl notify test`: a test of the places where a person is notified."""
 
 import argparse
 from typing import Any

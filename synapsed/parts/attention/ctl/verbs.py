@@ -1,4 +1,4 @@
-"""The verb of what tells a person."""
+"""The verb of notifications."""
 
 from synapsectl.verbs import DAEMON, Verb
 

@@ -1,4 +1,4 @@
-"""`/inbox`: everything that waits for a person, over all agents. A person's."""
+"""`/inbox`: everything that waits for a person, over all agents. Only for persons."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ class InboxQuery(Query):
 
 
 class InboxEverywhere(BaseModel):
-    """What waits for a person here and on other hosts."""
+    """Items that wait for a person here and on other hosts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,8 +30,8 @@ class InboxEverywhere(BaseModel):
 async def inbox(
     request: web.Request, query: InboxQuery, context: ApiContext, here: PersonInbox
 ) -> list[AttentionItem] | InboxEverywhere:
-    """Over all agents; with `hosts` those of other hosts too, as `name@host`. `attention` events say when to look
-    again at what waits here."""
+    """Returns the inbox over all agents; with `hosts` also that of other hosts, as `name@host`. After an `attention`
+    event the local part has changed."""
     if not query.hosts:
         return here.items()
     items, hosts = await elsewhere(context.parts.all(WaitingSource))
@@ -39,8 +39,8 @@ async def inbox(
 
 
 async def elsewhere(sources: Sequence[WaitingSource]) -> tuple[list[AttentionItem], list[HostSaid]]:
-    """Returns what waits on other hosts, and what was said of each. Of a host that several know, the first counts, to
-    which it has said something: parts that know more, and where a person can answer, come first in their list."""
+    """Returns the items of other hosts, and the state of each. If several sources know a host, the first one that has
+    reached it counts: sources that know more, and where a person can answer, come first."""
     told = [await source.inboxes() for source in sources]
     said: dict[str, tuple[int, HostSaid]] = {}
     for number, (_, hosts) in reversed([*enumerate(told)]):
@@ -57,7 +57,7 @@ async def elsewhere(sources: Sequence[WaitingSource]) -> tuple[list[AttentionIte
     errors=(NotInInbox, NotWaiting),
 )
 async def seen(request: web.Request, here: PersonInbox) -> PutAway:
-    """A limit, a failure, a crash loop, a finished task, an alert: a person knows of it."""
+    """Marks a limit, a failure, a crash loop, a finished task, or an alert as seen by a person."""
     item = request.match_info["item"]
     await to_the_end(here.put_away(item, origin_of(request)))
     return PutAway(status="seen", id=item)

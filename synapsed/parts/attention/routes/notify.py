@@ -12,7 +12,7 @@ from synapsed.parts.attention.notifier import Notifier, SinkTested
 
 
 class NotifyTestBody(BaseModel):
-    """`control/notify/test`; without `sink` all are told."""
+    """Body of `control/notify/test`; without `sink` all sinks get the test."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -20,7 +20,7 @@ class NotifyTestBody(BaseModel):
 
 
 class Answered(BaseModel):
-    """`id`: the item of the inbox that is answered."""
+    """Answer of a button; `id` is the answered item of the inbox."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,7 +32,7 @@ class Answered(BaseModel):
     "Tell the sinks that this is a test", "what each has said", allowed=person("test the sinks"), errors=(UnknownSink,)
 )
 async def test(request: web.Request, body: NotifyTestBody, notifier: Notifier) -> list[SinkTested]:
-    """All of `[notify]`, or the one that is named. Rules do not count."""
+    """Sends a test to all sinks of `[notify]`, or to the named one. Rules do not apply."""
     return await notifier.test(body.sink)
 
 
@@ -42,7 +42,7 @@ async def test(request: web.Request, body: NotifyTestBody, notifier: Notifier) -
     errors=(NotInInbox, NotWaiting, PromptChanged, InvalidChoice, NotTaken),
 )
 async def answer(request: web.Request, notifier: Notifier) -> Answered:
-    """The token is all that is needed: it is good once, for one answer to one question, and not for long. The body
-    does not count."""
+    """Answers an item by a token, which is valid once, for one answer to one question, and for a short time. No other
+    credentials are needed; the body is ignored."""
     token = request.match_info["token"]
     return Answered(status="answered", id=await to_the_end(notifier.answer(token)))

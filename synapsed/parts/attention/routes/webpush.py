@@ -1,4 +1,4 @@
-"""`/web/push`: whether the browser of a device is told of what waits (Web Push)."""
+"""`/web/push`: notifications to the browser of a device (Web Push)."""
 
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ _Key = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"
 
 
 class PushKeys(BaseModel):
-    """In base64url: the browser's public key, and its secret."""
+    """Keys in base64url: the browser's public key, and its secret."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -24,7 +24,7 @@ class PushKeys(BaseModel):
 
 
 class PushBody(BaseModel):
-    """`POST /web/push`: as a browser's `PushSubscription` is in JSON."""
+    """Body of `POST /web/push`: a browser's `PushSubscription` in JSON."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -39,7 +39,7 @@ class PushAnswer(BaseModel):
 
 
 def _device(request: web.Request) -> Grant:
-    """Raises Forbidden unless a device asks."""
+    """Returns the device that asks. Raises Forbidden for other callers."""
     grant = rights_of(request).grant
     if grant is None or grant.kind != "device":
         raise Forbidden("only a paired device is told: open the page with 'synapsectl web'")
@@ -55,7 +55,7 @@ def _device(request: web.Request) -> Grant:
 async def subscribe(
     request: web.Request, body: PushBody, context: ApiContext, notifier: Notifier, subscriptions: Subscriptions
 ) -> PushAnswer:
-    """With what the browser's `PushSubscription` says. One for each device: a newer one takes its place."""
+    """Turns notifications on for the browser's `PushSubscription`. Each device has one: a newer one replaces it."""
     device = _device(request)
     browsers = notifier.browsers
     if browsers is None:

@@ -1,4 +1,4 @@
-"""The places where a person is told what waits: each says once, and takes it back where it can.
+"""The places where a person is notified: each tells an item once, and takes it back if it can.
 
-`base` is what the notifier knows of them; `making` makes them of the configuration.
+`base` is their interface for the notifier; `making` makes them of the configuration.
 """

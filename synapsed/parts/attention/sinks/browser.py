@@ -1,7 +1,7 @@
 """The browser of one device as a sink: Web Push (RFC 8030), encrypted for it alone (RFC 8291), signed (RFC 8292).
 
-The push service keeps a message while the browser is away; what is said of an item later takes the place of what was
-said before (`Topic`), so that nobody is told of what is over. The service worker (`sw.js` of the part web) shows it.
+The push service keeps a message while the browser is away; a later message about the same item replaces it (`Topic`),
+so that an item that is over is not shown. The service worker (`sw.js` of the part web) shows it.
 """
 
 import hashlib
@@ -22,17 +22,17 @@ TTL_S: Final = 7 * 86_400
 """Seconds for which a push service keeps a message for a browser that is away."""
 
 SHOWN: Final = 400
-"""Characters of a text that a notification shows. Nobody can approve what is not shown."""
+"""Most characters of a text that a notification shows. Only a text that is shown whole can be approved."""
 
 TITLE_MAX: Final = 120
 GONE: Final = frozenset({404, 410})
-"""A push service's words for: there is no such browser any more (RFC 8030, 7.3)."""
+"""Statuses by which a push service says that the browser no longer exists (RFC 8030, 7.3)."""
 
 REFUSED: Final = frozenset({401, 403})
 
 
 class BrowserPort:
-    """`forget` is called once the push service says that the browser is gone."""
+    """Sink of one browser. `forget` is called once the push service says that the browser is gone."""
 
     once = False
     withdraws = True
@@ -65,7 +65,7 @@ class BrowserPort:
             await self._push(item_id, {"id": item_id, "state": "gone"}, "normal")
 
     async def _push(self, item_id: str, said: Mapping[str, Any], urgency: str) -> None:
-        """Raises Untold."""
+        """Posts a message to the push service. Raises Untold."""
         place = self._browser.place
         body = sealed(fitted(said), place)
         service = urlsplit(place.endpoint)
@@ -95,7 +95,7 @@ class BrowserPort:
 
 
 def told(notice: Notice, *, answers: bool) -> dict[str, Any]:
-    """What the service worker is told of an item that is open. `answers`: whether it may be answered there."""
+    """Returns the message for the service worker about an open item. `answers`: it may be answered there."""
     said: dict[str, Any] = {
         "id": notice.id,
         "state": "opened",
@@ -112,7 +112,7 @@ def told(notice: Notice, *, answers: bool) -> dict[str, Any]:
 
 
 def fitted(said: Mapping[str, Any]) -> bytes:
-    """As JSON that a push carries; a text that is too long loses its end, and what could be answered with it."""
+    """Returns JSON that a push can carry; a text that is too long is cut, and loses its answers."""
     body = _json(said)
     if len(body) <= PLAIN_MAX:
         return body
@@ -127,13 +127,13 @@ def fitted(said: Mapping[str, Any]) -> bytes:
 
 
 def contact_of(place: PushPlace) -> str:
-    """The address of the page, whoever asked for the pushes there."""
+    """Returns the address of the page where the pushes were turned on."""
     host = urlsplit(place.page).hostname or "localhost"
     return f"https://[{host}]" if ":" in host else f"https://{host}"
 
 
 def topic(item_id: str) -> str:
-    """32 characters of base64url, which is what a topic may have (RFC 8030, 5.4), and tell the push service nothing."""
+    """Returns 32 characters of base64url, the form of a topic (RFC 8030, 5.4), that tell the push service nothing."""
     return base64url(hashlib.sha256(item_id.encode()).digest())[:32]
 
 

@@ -26,11 +26,12 @@ _SERVICE: Final = DBusAddress("/org/freedesktop/Notifications", bus_name=_NAME, 
 
 
 _REFUSALS: Final = (AuthenticationError, DBusErrorResponse, RouterClosed, RuntimeError, ValueError, KeyError)
-"""What the library raises for what a bus may say, and for what is no bus."""
+"""Exceptions of the library for a bus that refuses, and for an address without a bus."""
 
 
 class FreedesktopPort:
-    """A connection for each call: the notification stays when it ends."""
+    """Sink of the freedesktop notification service. Opens a connection for each call: the notification stays after it
+    ends."""
 
     once = True
     withdraws = True
@@ -57,8 +58,8 @@ class FreedesktopPort:
     async def _call(
         self, method: str, signature: str, body: tuple[Any, ...], *, owner: str | None = None
     ) -> tuple[str, Sequence[Any]]:
-        """Who has answered, and what. With `owner` only that one is asked: the numbers of another are other
-        notifications."""
+        """Calls a method; returns the service that answered, and its answer. With `owner` only that service is asked:
+        another one numbers other notifications."""
         address = self._address()
         try:
             async with asyncio.timeout(PATIENCE_S), open_dbus_router(address) as router:
@@ -79,7 +80,7 @@ class FreedesktopPort:
         return sender, reply.body
 
     def _address(self) -> str:
-        """Raises Untold."""
+        """Returns the address of the bus. Raises Untold."""
         if address := self._environ.get("DBUS_SESSION_BUS_ADDRESS"):
             return address
         if (folder := self._environ.get("XDG_RUNTIME_DIR")) and (Path(folder) / "bus").exists():
@@ -88,7 +89,7 @@ class FreedesktopPort:
 
 
 class MacPort:
-    """`terminal-notifier` where it is, whose notes can be taken back; else `osascript`."""
+    """Sink of macOS: `terminal-notifier` if it is installed, whose notes can be taken back; else `osascript`."""
 
     once = True
 
@@ -134,12 +135,12 @@ class MacPort:
 
 
 def desktop(environ: Mapping[str, str]) -> FreedesktopPort | MacPort:
-    """That of this system."""
+    """Returns the sink of this system."""
     return MacPort(environ) if sys.platform == "darwin" else FreedesktopPort(environ)
 
 
 def _plain(text: str) -> str:
-    """Notification services may read markup."""
+    """Returns the text with markup escaped, which notification services may read."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

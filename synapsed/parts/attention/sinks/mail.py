@@ -1,4 +1,4 @@
-"""Mail, by the standard library's SMTP in a thread of its own: a server that does not answer holds up nobody else."""
+"""Mail, by the standard library's SMTP in a thread of its own: a server that does not answer delays nothing else."""
 
 import asyncio
 import smtplib
@@ -28,11 +28,11 @@ class MailServer:
     user: str | None = None
     password: str = field(default="", repr=False)
     trust: ssl.SSLContext | None = None
-    """None: what this machine trusts."""
+    """Trusted certificates; None: those that this machine trusts."""
 
 
 class MailPort:
-    """Mail cannot be taken back. The same notice again has the same `Message-ID`."""
+    """Sink of mail, which cannot be taken back. A repeated notice has the same `Message-ID`."""
 
     once = False
     withdraws = False
@@ -43,7 +43,7 @@ class MailPort:
         self._sender = sender
         self._to = to
         self._busy = False
-        """A thread of it is at work; it may outlast whoever waited for it."""
+        """True while a thread sends; the thread may outlive the caller that waited for it."""
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
         message = EmailMessage()
@@ -67,7 +67,7 @@ class MailPort:
         pass
 
     def _send(self, message: EmailMessage) -> None:
-        """Raises Untold."""
+        """Sends a mail. Raises Untold."""
         try:
             with self._connected() as smtp:
                 if self._server.user is not None:
@@ -103,7 +103,7 @@ class MailPort:
 
 
 async def _in_thread(work: Callable[[], None]) -> None:
-    """Do it in a thread that does not hold up the end of the daemon."""
+    """Runs `work` in a thread that does not delay the end of the daemon."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

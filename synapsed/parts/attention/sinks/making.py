@@ -12,13 +12,13 @@ from synapsed.parts.attention.sinks.posts import HttpCalls, NtfyPort, WebhookPor
 
 
 class SinkMaker:
-    """Each sink that is told by HTTP has a poster of its own."""
+    """Makes sinks. Each sink that is reached by HTTP has a poster of its own."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
     async def __call__(self, sink: Sink) -> SinkPort:
-        """Raises InvalidRequest that says what is wrong with it."""
+        """Returns the sink. Raises InvalidRequest that says which setting is wrong."""
         match sink:
             case DesktopSink():
                 return desktop(self._kernel.environ)

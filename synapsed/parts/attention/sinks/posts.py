@@ -1,4 +1,4 @@
-"""Sinks that are told by HTTP: a receiver of signed events, and ntfy. Addresses are screened as those of push
+"""Sinks that are reached by HTTP: a receiver of signed events, and ntfy. Addresses are screened as those of push
 notifications are (`synapsed.outgoing.screening`)."""
 
 import json
@@ -13,13 +13,13 @@ from synapsed.parts.attention.notification_policy import Notice
 from synapsed.parts.attention.sinks.base import Buttons, Untold
 
 NTFY_MAX: Final = 3500
-"""Bytes of a message: of more than 4,096 ntfy makes a file."""
+"""Most bytes of a message: ntfy turns one of more than 4,096 into a file."""
 
 _TAGS: Final = {"permission": "key", "limit": "hourglass", "finished": "white_check_mark", "crash_loop": "boom"}
 URGENT: Final = frozenset({"permission", "question", "plan", "sign_in", "account", "unreadable", "crash_loop"})
 
 TRIED_AGAIN: Final = frozenset({408, 425, 429})
-"""Statuses of clients' faults that are over by themselves."""
+"""Statuses of clients' errors that pass by themselves."""
 
 
 class HttpCalls:
@@ -31,7 +31,7 @@ class HttpCalls:
         self.clock = kernel.clock
 
     async def call(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> None:
-        """Raises Untold."""
+        """Makes a request. Raises Untold."""
         receipt = await self._poster.send(method, url, [body], {"User-Agent": self.outgoing.user_agent, **headers})
         if not receipt.accepted:
             status = receipt.status
@@ -43,7 +43,8 @@ class HttpCalls:
 
 
 class WebhookPort:
-    """Standard Webhooks: `attention.opened` and `attention.closed`. The same event again has the same `webhook-id`."""
+    """Sink for Standard Webhooks: `attention.opened` and `attention.closed`. A repeated event has the same
+    `webhook-id`."""
 
     once = False
     withdraws = True
@@ -73,8 +74,8 @@ class WebhookPort:
 
 
 class NtfyPort:
-    """A topic of an ntfy server. The item's id is the sequence id: the same notice again replaces itself, and it is
-    deleted where the server can (2.16 and newer)."""
+    """Sink for a topic of an ntfy server. The item's id is the sequence id: a repeated notice replaces itself, and it
+    is deleted if the server can do so (2.16 and newer)."""
 
     once = False
     withdraws = True
@@ -112,7 +113,7 @@ class NtfyPort:
 
 
 def _sequence(item_id: str) -> str:
-    """What ntfy takes as a sequence id: letters, digits, `-` and `_`, at most 64."""
+    """Returns a valid sequence id for ntfy: at most 64 letters, digits, `-` and `_`."""
     return "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in item_id)[:64]
 
 

@@ -70,7 +70,7 @@ def sign_in(ctx: CommandContext, wanted: "ServedAgents") -> int:
 
 
 class NotServed(CtlError):
-    """An editor would get no agent here."""
+    """Error for an editor that would get no agent here."""
 
     exit_code = NOT_FOUND
     code = "UNKNOWN_AGENT"

@@ -37,7 +37,7 @@ _READ_WHOLE: Final = frozenset({"toolExecution", "turnSeen", "plan", "diff"})
 
 
 class Reach:
-    """The daemon that has an agent, and its address there. `spawn`: one is started if none runs."""
+    """The daemon that has an agent, and its address there. With `spawn` a daemon is started if none runs."""
 
     def __init__(self, ctx: CommandContext, address: str, *, spawn: bool) -> None:
         self._ctx = ctx
@@ -46,7 +46,7 @@ class Reach:
         self.client: Client = ctx.client
 
     def send(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Returns the task that a message has become, once, over kills of the daemon meanwhile. Raises CtlError."""
+        """Returns the task that a message has become, once, even if the daemon is killed meanwhile. Raises CtlError."""
         key, give_up = os.urandom(16).hex(), time.monotonic() + AWAY_MAX
         given = False
         while True:
@@ -101,7 +101,7 @@ class Reach:
         return asks, limit_of(agent)
 
     def commands(self, agent: Mapping[str, Any], *, here: bool) -> list[ProgramCommand]:
-        """Those of the agent's program; see `program_commands`. Raises CtlError."""
+        """Returns the slash commands of the agent's program; see `program_commands`. Raises CtlError."""
         return commands_of(self.client, agent, here=here)
 
     def answer(self, task: str | None, prompt_id: str, key: str) -> None:

@@ -1,4 +1,4 @@
-"""A usage limit that keeps prompts waiting, as an editor is told of it. Pure."""
+"""A usage limit that keeps prompts waiting, in the form for an editor. Pure."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ TITLE_MAX = 200
 
 
 class UsageLimit(NamedTuple):
-    """`words` are the program's, `until` the RFC 3339 time of its end, where that is known."""
+    """A usage limit: `words` are the program's, `until` the RFC 3339 time of its end, if that is known."""
 
     words: str
     until: str | None
@@ -31,7 +31,7 @@ def limit_of(agent: dict[str, Any]) -> UsageLimit | None:
 
 
 def until(time: str) -> str:
-    """Returns the time for a person, on the clock of where they are."""
+    """Returns the time for a person, in the local time of this machine."""
     try:
         return f"until {datetime.fromisoformat(time).astimezone():%a %d %b %H:%M}"
     except ValueError:
@@ -53,5 +53,5 @@ def begins(limit: UsageLimit, name: str) -> dict[str, Any]:
 
 
 def over(limit: UsageLimit) -> dict[str, Any]:
-    """Returns an update: what `begins` has told of is over."""
+    """Returns an update that ends the one of `begins`."""
     return {"sessionUpdate": "tool_call_update", "toolCallId": limit.call, "status": "completed"}

@@ -25,7 +25,7 @@ PAGE: Final = 50
 
 
 class AgentsOwn(CtlError):
-    """An agent's program asks, which has no editor of its own."""
+    """Error for an agent's program that asks: it has no editor of its own."""
 
     exit_code = REFUSED
     code = "FORBIDDEN"

@@ -1,5 +1,5 @@
 """The slash commands of an agent's program, as an editor offers them: those that its profile names, those of a person's
-own files, and those that a program which speaks ACP has told of itself.
+own files, and those that a program which speaks ACP has sent itself.
 
 `commands_of` may block.
 """
@@ -16,11 +16,11 @@ from synapsed.shared.visible import visible
 
 COMMANDS_MAX: Final = 200
 WORDS_MAX: Final = 300
-"""Characters of what is said of a command."""
+"""Most characters of a command's description."""
 
 LOOKED_AT: Final = 1024 * 1024
-"""Bytes of a program's output, at its beginning and at its end, in which its own list is looked for: it tells that when
-it has opened a session, and again when that has changed."""
+"""Bytes at the beginning and at the end of a program's output in which its own list is searched: it sends the list
+after it has opened a session, and again after a change."""
 
 TRIES: Final = 4
 PAUSE: Final = 1.0
@@ -31,7 +31,7 @@ _TOLD: Final = b'"available_commands_update"'
 
 
 class ProgramCommand(NamedTuple):
-    """`hint` says what may stand behind its name; empty where nothing may."""
+    """A slash command. `hint` says which words may follow its name; empty if none may."""
 
     name: str
     description: str
@@ -48,8 +48,8 @@ def update(commands: Iterable[ProgramCommand]) -> dict[str, Any]:
 
 
 def commands_of(client: Client, agent: Mapping[str, Any], *, here: bool) -> list[ProgramCommand]:
-    """Returns those of the agent's program. `here`: its folder and the person's files are on this machine. Raises
-    CtlError."""
+    """Returns the commands of the agent's program. `here`: its folder and the person's files are on this machine.
+    Raises CtlError."""
     rows = client.get("/control/profiles")
     profile: Mapping[str, Any] = next((row for row in rows if row["name"] == agent["type"]), {})
     found = [*_named(profile.get("commands", ()), str(agent["cwd"]), here=here)]
@@ -59,7 +59,7 @@ def commands_of(client: Client, agent: Mapping[str, Any], *, here: bool) -> list
 
 
 def bounded(commands: Iterable[ProgramCommand]) -> list[ProgramCommand]:
-    """Returns those with a name that a message can begin with, each name once, as many as are offered."""
+    """Returns the commands with a name that a message can begin with, each name once, up to the limit."""
     found = {each.name: each for each in commands if _NAME.fullmatch(each.name)}
     return [
         ProgramCommand(name, _cut(each.description) or name, _cut(each.hint))

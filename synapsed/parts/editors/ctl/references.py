@@ -20,8 +20,8 @@ _FILE = "file://"
 
 
 class Reference(NamedTuple):
-    """`said` stands in the text. `name` is what a file of its content is called: one that the daemon leaves as it is,
-    empty where the address has none."""
+    """Words for a reference. `said` stands in the text. `name` is the name of a file with its content: one that the
+    daemon does not change, empty if the address has none."""
 
     said: str
     name: str
@@ -52,7 +52,7 @@ def refer(uri: str) -> Reference:
 
 
 def safe(name: str) -> str:
-    """Returns `name` in characters that any folder takes, its ending kept where it is cut."""
+    """Returns `name` in characters that any folder takes; a cut name keeps its ending."""
     from unicodedata import normalize
 
     clean = _UNSAFE.sub("_", normalize("NFC", name)).lstrip(".-_")
@@ -64,7 +64,7 @@ def safe(name: str) -> str:
 
 
 def _behind(lines: re.Match[str] | None, fragment: str, column: str) -> str:
-    """The lines as programs write them behind a path: `:3`, `:3-9`, `:3:7`."""
+    """Returns the lines as programs write them behind a path: `:3`, `:3-9`, `:3:7`."""
     if lines is None:
         return f"#{fragment}" if fragment else ""
     first, last = _range(lines)

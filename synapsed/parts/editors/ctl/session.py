@@ -32,7 +32,7 @@ ASKED_MAX: Final = 3
 """Times that the editor gets the same question: the program may not have taken an answer."""
 
 LOOKS_MAX: Final = 3
-"""Times that the program's commands are looked for, as long as it has told none."""
+"""Times that the program's commands are asked for, until it has sent some."""
 
 TERMINAL: Final = frozenset({"completed", "failed", "canceled", "rejected"})
 _CODES: Final = {
@@ -97,7 +97,7 @@ class AskWhat(NamedTuple):
 
 
 class ReadCommands(NamedTuple):
-    """Look which slash commands the agent's program has."""
+    """Reads the slash commands of the agent's program."""
 
 
 class AskEditor(NamedTuple):
@@ -176,7 +176,7 @@ class EditorSession:
         """The prompt that was answered last: it may stay a moment longer on the agent's screen, until a new event asks
         it again."""
         self._limit: UsageLimit | None = None
-        """The usage limit that the editor has been told of."""
+        """The usage limit that the editor knows."""
         self._looking = False
         self._look_again = False
         self._look_later = False
@@ -201,11 +201,11 @@ class EditorSession:
 
     @property
     def with_words(self) -> frozenset[str]:
-        """Its commands that may have words behind them."""
+        """Names of the commands that may have words behind them."""
         return frozenset(each.name for each in self._commands if each.hint)
 
     def commands(self, found: list[ProgramCommand]) -> Iterator[Command]:
-        """Those of the program are known: an editor may refuse what it was not told of."""
+        """Takes the commands of the program: an editor may refuse a command that it does not know."""
         self._looks_left = 0 if found else self._looks_left
         self._commands = found
         if found != self._told_commands:
@@ -213,7 +213,7 @@ class EditorSession:
             yield Update(program_commands.update(found))
 
     def opened_again(self) -> Iterator[Command]:
-        """The editor has opened the session once more, and may have forgotten what it was told."""
+        """Notes that the editor has opened the session once more, and may have forgotten the earlier updates."""
         self._told_commands = []
         yield ReadCommands()
 
@@ -454,7 +454,7 @@ class EditorSession:
             yield Update(asking.waits(now, self.name))
 
     def _limited(self, limit: UsageLimit | None) -> Iterator[Command]:
-        """The editor is told of a limit once, and of its end."""
+        """Sends the editor a new limit once, and its end."""
         before, self._limit = self._limit, limit
         if before is not None and before != limit:
             yield Update(limits.over(before))

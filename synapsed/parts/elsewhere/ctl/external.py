@@ -18,7 +18,7 @@ LOOK_TIMEOUT = 60.0
 """Seconds for the daemon to look at a card."""
 SECRET_MAX = 8192
 FIRST = "0.1"
-"""`protocol_version` of what spoke A2A before it had versions."""
+"""`protocol_version` of agents that speak A2A as it was before it had versions."""
 
 EXAMPLES = (
     ("synapsectl external add https://agents.example/a2a --as far", "its card is read, and it is far from here on"),
@@ -84,7 +84,7 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _credentials(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any]:
-    """Never from the command line, which others can see."""
+    """Returns the credentials from a file or the terminal, never from the command line, which others can see."""
     told: dict[str, Any] = {"headers": {}} if args.no_credentials or args.header_env else {}
     for given in args.header_env:
         name, given_one, variable = given.partition("=")

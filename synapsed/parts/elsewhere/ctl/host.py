@@ -1,4 +1,4 @@
-"""`synapsectl host add|list|remove`: other hosts of one's own, reached by one's own ssh."""
+"""`synapsectl host add|list|remove`: other hosts of the user's, reached by the user's ssh."""
 
 import argparse
 from functools import partial

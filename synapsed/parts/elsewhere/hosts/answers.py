@@ -1,4 +1,4 @@
-"""Answers to what waits for a person on another host, given over its control socket as a person there does."""
+"""Answers to questions on another host, given over its control socket as a person there gives them."""
 
 import asyncio
 import json
@@ -22,21 +22,21 @@ from synapsed.errors import (
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 
 WITHIN_S: Final = 45.0
-"""For a program to take an answer, which takes it seconds."""
+"""Seconds for a program over there to take an answer, which takes it seconds."""
 SEEN_WITHIN_S: Final = 5.0
 SAID_MAX: Final = 500
-"""Characters of what is refused over there."""
+"""Most characters of a refusal's text that are shown."""
 
 
 async def give(tunnel: Tunnel, *, agent: str, task: str | None, text: str, prompt_id: str, key: str | None) -> None:
-    """The answer to `prompt_id` of that agent or task, once however often it comes under `key`. Raises what is refused
-    over there, and NotReady where nobody knows what became of it."""
+    """Gives the answer to `prompt_id` of that agent or task, only once for each `key`. Raises the error of the host's
+    refusal, and NotReady if it is not known whether the answer arrived."""
     path = f"/agents/{_part(agent)}/tasks/{_part(task)}/input" if task else f"/control/agents/{_part(agent)}/input"
     await _post(tunnel, path, {"input": text, "prompt_id": prompt_id}, key=key, within=WITHIN_S)
 
 
 async def put_away(tunnel: Tunnel, item: str) -> None:
-    """Say over there that a person has seen it. Raises as `give` does."""
+    """Tells the host that a person has seen the item. Raises the same errors as `give`."""
     await _post(tunnel, f"/inbox/{_part(item)}/seen", {}, key=None, within=SEEN_WITHIN_S)
 
 
@@ -54,14 +54,14 @@ async def _post(tunnel: Tunnel, path: str, body: dict[str, Any], *, key: str | N
 
 
 def _part(text: str) -> str:
-    """A piece of a path. Dots alone would lead to another path, however they are quoted."""
+    """Returns a quoted piece of a path. Raises for dots alone, which lead to another path however they are quoted."""
     if text in (".", ".."):
         raise InvalidRequest(f"{text!r} is neither a name nor an id; `synapsectl inbox` shows both")
     return quote(text, safe="")
 
 
 def _refusal(status: int, answer: bytes, host: str) -> SynapsedError:
-    """What was said over there, as an error of the same name here, but where it does not let this daemon in."""
+    """Returns the host's refusal as an error of the same name here, unless the host refused this daemon itself."""
     try:
         told = json.loads(answer)["error"]
         code, message = str(told["code"]), str(told["message"])[:SAID_MAX]

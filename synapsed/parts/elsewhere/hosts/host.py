@@ -1,4 +1,4 @@
-"""Other hosts of one's own, whose daemons are reached through ssh."""
+"""Models of the user's other hosts, whose daemons are reached through ssh."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -6,8 +6,8 @@ from synapsed.interfaces import HostState
 
 
 class Host(BaseModel):
-    """What a person said of one. `target` is a destination of ssh's: `ssh://[user@]host[:port]`, or a name of its
-    configuration."""
+    """Settings of a host, as a person gave them. `target` is a destination of ssh's: `ssh://[user@]host[:port]`, or a
+    name in its configuration."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -16,13 +16,13 @@ class Host(BaseModel):
     socket: str | None = None
     """The path of the control socket there; None: synapsectl there is asked."""
     synapsectl: str = "synapsectl"
-    """What to call there for that."""
+    """Command that is asked there for the control socket."""
     added_at: str
 
 
 class HostView(Host):
-    """With how it stands: `since` and `retry_at` are RFC 3339, `local` is the path of its control socket here,
-    `waiting` counts what is under way to it."""
+    """A host and the state of its connection: `since` and `retry_at` are RFC 3339, `local` is the path of its control
+    socket here, `waiting` counts the tasks under way to it."""
 
     state: HostState
     since: str

@@ -24,19 +24,19 @@ from synapsed.shared.files import write_private
 
 HOSTS_MAX: Final = 100
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
-"""Of a host: short, since a socket is named so."""
+"""Pattern of a host's name: short, since the name of a socket contains it."""
 
 log = structlog.stdlib.get_logger("synapsed.hosts")
 
 
 class HostBook:
-    """The directory; every method blocks."""
+    """The directory of the saved hosts; every method blocks."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def load(self) -> list[Host]:
-        """A file that is no entry is passed over, with a word in the log."""
+        """Returns the saved hosts; skips a file that is no entry, and logs that."""
         found = []
         for path in sorted(self._directory.glob("*.json")) if self._directory.is_dir() else ():
             try:
@@ -56,8 +56,8 @@ class HostBook:
 
 
 class Hosts:
-    """`own_name` is what this host is called by others. `restore` once, `start`, and `close` at the end; `on_up` is
-    called with a host's name whenever its daemon answers (again)."""
+    """All hosts and their tunnels. `own_name` is this host's name for others. `restore` once, `start`, and `close` at
+    the end; `on_up` is called with a host's name whenever its daemon answers (again)."""
 
     def __init__(self, *, book: HostBook, means: TunnelDeps, own_name: str) -> None:
         self.own_name = own_name
@@ -92,14 +92,15 @@ class Hosts:
         return name in self._tunnels
 
     def tunnel(self, name: str) -> Tunnel:
-        """Raises UnknownAgent."""
+        """Returns the tunnel to a host. Raises UnknownAgent."""
         if (tunnel := self._tunnels.get(name)) is None:
             known = ", ".join(self.names()) or "none; 'synapsectl host add NAME ssh://…' adds one"
             raise UnknownAgent(f"no host {name[:64]!r}: there are {known}", host=name[:64])
         return tunnel
 
     def view(self, name: str, *, waiting: int) -> HostView:
-        """Raises UnknownAgent. `waiting` is what is under way to it."""
+        """Returns the host with the state of its connection; `waiting` counts the tasks under way to it. Raises
+        UnknownAgent."""
         tunnel = self.tunnel(name)
         return HostView(
             **tunnel.host.model_dump(),
@@ -112,8 +113,8 @@ class Hosts:
         )
 
     async def add(self, name: str, target: str, *, socket: str | None, synapsectl: str | None) -> Host:
-        """Remember it and connect. One that is known under the very name must have the same target. Raises
-        InvalidRequest, NameTaken, QueueFull."""
+        """Saves a host and connects to it. A known name must have the same target. Raises InvalidRequest, NameTaken,
+        QueueFull."""
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidRequest(
                 f"{name[:80]!r} cannot name a host: use letters, digits, '_', '.' and '-', at most 31, beginning with "
@@ -144,7 +145,7 @@ class Hosts:
             return host
 
     async def remove(self, name: str) -> Host:
-        """Forget it. Raises UnknownAgent."""
+        """Forgets a host and closes its tunnel. Raises UnknownAgent."""
         async with self._changing:
             tunnel = self.tunnel(name)
             del self._tunnels[name]
@@ -155,21 +156,21 @@ class Hosts:
     # --- their agents ---
 
     async def agents(self) -> list[AgentView]:
-        """Of every host that answers."""
+        """Returns the agents of every host that answers."""
         found = await asyncio.gather(*(self._tunnels[name].agents() for name in self.names()))
         return [agent for each in found for agent in each]
 
     async def teams(self) -> dict[str, list[str]]:
-        """Returns none: hosts do not tell theirs over ssh."""
+        """Returns no teams: hosts do not tell theirs over ssh."""
         return {}
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
-        """What waits for a person there, and what each host said."""
+        """Returns the items that wait for a person on the hosts, and each host's state."""
         return await inboxes.everywhere([self._tunnels[name] for name in self.names()])
 
     def agent(self, address: str) -> ExternalAgent:
-        """The agent `name@host`, as one that is spoken to in A2A over the host's socket. Raises UnknownAgent for a host
-        that there is not; whether it has the agent is seen when it is asked."""
+        """Returns the agent `name@host`, for A2A over the host's socket. Raises UnknownAgent for an unknown host; an
+        unknown agent is noticed at the first request."""
         name, host = host_of(address) or (address, "")
         tunnel = self.tunnel(host)
         return ExternalAgent(

@@ -1,6 +1,7 @@
-"""Who waits for a person on other hosts: each is asked at once, and none holds the others up.
+"""Inboxes of the other hosts: all are asked at the same time, and a slow one does not delay the others.
 
-What a host may say is bounded in time, bytes and items; one that does not answer, or says too much, is named with why.
+The answer of a host is bounded in time, bytes and items; a host that does not answer, or exceeds a bound, is named with
+the reason.
 """
 
 import asyncio
@@ -16,19 +17,19 @@ from synapsed.interfaces import AttentionItem, HostSaid
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 
 WITHIN_S: Final = 3.0
-"""For a host to answer."""
+"""Seconds for a host to answer."""
 ALL_BYTES: Final = 16 * 1024 * 1024
-"""Of what all hosts say together."""
+"""Most bytes of the answers of all hosts together."""
 HOST_BYTES: Final = 1024 * 1024
 HOST_ITEMS: Final = 200
-"""Of one host that are shown: the oldest."""
+"""Most items of one host that are shown: the oldest."""
 _BEGIN: Final = re.compile(r"\s*\[\s*").match
 _NEXT: Final = re.compile(r"\s*,\s*").match
 _END: Final = re.compile(r"\s*\]\s*\Z").match
 
 
 async def everywhere(tunnels: Sequence[Tunnel]) -> tuple[list[AttentionItem], list[HostSaid]]:
-    """What waits there, by the names that it has here, and what each host said."""
+    """Returns the items of all hosts, by the names that their agents have here, and each host's state."""
     share = min(HOST_BYTES, ALL_BYTES // max(1, len(tunnels)))
     told = await asyncio.gather(*(_of(tunnel, share) for tunnel in tunnels))
     return [item for items, _ in told for item in items], [said for _, said in told]
@@ -47,8 +48,8 @@ async def _of(tunnel: Tunnel, at_most: int) -> tuple[list[AttentionItem], HostSa
 
 
 def read(answer: bytes, host: str) -> tuple[list[AttentionItem], int]:
-    """What is in the inbox of `host`, and how many are left out: those above the limit, and those that are not
-    understood here. Is called in a thread; others have the interpreter between two rows. Raises ValueError."""
+    """Returns the items in the inbox of `host`, and how many are left out: those above the limit, and those that this
+    daemon does not understand. Runs in a thread; others get the interpreter between two rows. Raises ValueError."""
     items, count = list[AttentionItem](), 0
     for row in _rows(answer.decode()):
         count += 1
@@ -58,7 +59,7 @@ def read(answer: bytes, host: str) -> tuple[list[AttentionItem], int]:
 
 
 def _rows(text: str) -> Iterator[Any]:
-    """The elements of an array, one at a time. Raises ValueError."""
+    """Yields the elements of an array, one at a time. Raises ValueError."""
     decode = json.JSONDecoder().raw_decode
     at = _BEGIN(text)
     end = _END(text, at.end()) if at is not None else None

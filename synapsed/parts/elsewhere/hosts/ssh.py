@@ -1,6 +1,6 @@
-"""How ssh is called, and what it says. Pure.
+"""The command lines of ssh, and the meaning of its output. Pure.
 
-Whom to trust and by which key is for ssh's own configuration: nothing here asks for, or keeps, a password (BatchMode).
+Trust and keys are left to ssh's own configuration: nothing here asks for, or keeps, a password (BatchMode).
 """
 
 import json
@@ -15,12 +15,12 @@ from synapsed.parts.elsewhere.hosts.host import Host
 CONNECT_S: Final = 15
 ALIVE_S: Final = 15
 ALIVE_TIMES: Final = 3
-"""A connection that is silent for so many intervals is dead."""
+"""Silent intervals after which a connection is dead."""
 FIRST_PAUSE_S: Final = 1.0
 LAST_PAUSE_S: Final = 60.0
 JITTER: Final = 0.2
 SAID_MAX: Final = 500
-"""Characters of ssh's complaints that are shown."""
+"""Most characters of ssh's complaints that are shown."""
 
 _TARGET = re.compile(r"(?:ssh://)?(?:[A-Za-z0-9_.+-]+@)?(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{1,5})?/?")
 _SOCKET = re.compile(r"/[A-Za-z0-9._/+@=,-]{1,250}")
@@ -42,7 +42,7 @@ _OPTIONS: Final = (
 
 
 def check_target(target: str) -> str:
-    """`target` if it is a destination that ssh cannot take for anything else. Raises InvalidRequest."""
+    """Returns `target` if ssh cannot mistake it for an option. Raises InvalidRequest."""
     if len(target) > 300 or target.startswith("-") or not _TARGET.fullmatch(target):
         raise InvalidRequest(
             f"target: {target[:80]!r} is no destination: give ssh://[user@]host[:port], or a name of your ssh_config",
@@ -52,7 +52,7 @@ def check_target(target: str) -> str:
 
 
 def check_socket(path: str) -> str:
-    """`path` if ssh can forward it: it takes colons, blanks and `$` for something else. Raises InvalidRequest."""
+    """Returns `path` if ssh can forward it: colons, blanks and `$` have a meaning for ssh. Raises InvalidRequest."""
     if not _SOCKET.fullmatch(path):
         raise InvalidRequest(
             f"socket: {path[:120]!r} cannot be forwarded: it must be an absolute path of plain characters",
@@ -62,13 +62,13 @@ def check_socket(path: str) -> str:
 
 
 def look_up(program: Sequence[str], host: Host) -> list[str]:
-    """The command that asks synapsectl over there where its daemon listens."""
+    """Returns the command that asks synapsectl over there where its daemon listens."""
     return [*program, *_OPTIONS, "-T", "--", host.target, f"{shlex.quote(host.synapsectl)} version --json"]
 
 
 def forward(program: Sequence[str], host: Host, *, local: str, remote: str) -> list[str]:
-    """The command that brings the socket `remote` here as `local`, for as long as its stdin is open: `cat` over there
-    ends with it, and so ssh does when the daemon was killed."""
+    """Returns the command that brings the socket `remote` here as `local`, while its stdin is open: `cat` over there
+    ends with stdin, so ssh ends too if the daemon is killed."""
     return [
         *program,
         *_OPTIONS,
@@ -85,8 +85,8 @@ def forward(program: Sequence[str], host: Host, *, local: str, remote: str) -> l
 
 
 def socket_in(output: str) -> str:
-    """The path in what `synapsectl version --json` printed, whatever a login shell has printed around it. Raises
-    InvalidRequest."""
+    """Returns the path in the output of `synapsectl version --json`; skips text that a login shell printed around it.
+    Raises InvalidRequest."""
     for line in reversed(output.splitlines()):
         try:
             told = json.loads(line)
@@ -98,7 +98,7 @@ def socket_in(output: str) -> str:
 
 
 def said(stderr: str, code: int | None) -> str:
-    """Why ssh has ended, for a person."""
+    """Returns the reason of ssh's end, for a person."""
     lines = [line for raw in stderr.splitlines() if (line := "".join(c for c in raw if c.isprintable()).strip())]
     if lines:
         return " / ".join(lines[-3:])[:SAID_MAX]
@@ -106,17 +106,17 @@ def said(stderr: str, code: int | None) -> str:
 
 
 class Backoff:
-    """The pauses between attempts: each twice as long as the one before, with a random share taken off."""
+    """Pauses between attempts: each is twice as long as the one before, less a random share."""
 
     def __init__(self, rng: Callable[[], float]) -> None:
         self._rng = rng
         self._next = FIRST_PAUSE_S
 
     def pause(self) -> float:
-        """Seconds before the next attempt."""
+        """Returns the seconds before the next attempt."""
         pause, self._next = self._next, min(self._next * 2, LAST_PAUSE_S)
         return pause * (1 - JITTER * self._rng())
 
     def reset(self) -> None:
-        """It has worked."""
+        """Starts with the shortest pause again, after an attempt that worked."""
         self._next = FIRST_PAUSE_S

@@ -1,5 +1,5 @@
-"""One host's connection: finds the control socket over there, has ssh bring it here, sees that its daemon answers, and
-does so again, with pauses that grow, whenever that ends."""
+"""Connection to one host: finds the control socket over there, has ssh bring it here, checks that its daemon answers,
+and does so again, with growing pauses, whenever the connection ends."""
 
 import asyncio
 import contextlib
@@ -23,26 +23,26 @@ from synapsed.parts.elsewhere.hosts.ssh import Backoff
 
 LOOK_UP_S: Final = 60.0
 END_S: Final = 3.0
-"""For ssh to end when it is asked to."""
+"""Seconds for ssh to end when it is asked to."""
 ASK_S: Final = 5.0
-"""For the daemon over there to answer."""
+"""Seconds for the daemon over there to answer."""
 CHECK_UP_S: Final = 15.0
 CHECK_SILENT_S: Final = 0.25
 CHECK_SLOWEST_S: Final = 5.0
 SILENT_MAX_S: Final = 60.0
-"""Then its daemon may listen elsewhere by now: it is looked for again."""
+"""Seconds of silence after which the control socket is looked up again: the daemon may listen elsewhere."""
 OUTPUT_MAX: Final = 64 * 1024
 ANSWER_MAX: Final = 16 * 1024 * 1024
-"""Bytes of an answer."""
+"""Most bytes of an answer."""
 POSTED_MAX: Final = 1024 * 1024
-"""The same, to what was given."""
+"""Most bytes of an answer to a POST."""
 
 log = structlog.stdlib.get_logger("synapsed.hosts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunnelDeps:
-    """What every tunnel is given. `sockets` is the directory of the sockets here."""
+    """Dependencies of every tunnel. `sockets` is the directory of the sockets here."""
 
     ssh: Sequence[str]
     environ: Mapping[str, str]
@@ -52,11 +52,12 @@ class TunnelDeps:
 
 
 class _Ended(Exception):
-    """The connection is no more, or never was; its text says why."""
+    """Error for a connection that has ended or never was; its text says why."""
 
 
 class Tunnel:
-    """`on_up` is called whenever its daemon answers (again). `start` it once, `close` it."""
+    """Keeps the connection to one host up. `on_up` is called whenever its daemon answers (again). `start` it once,
+    `close` it."""
 
     def __init__(self, host: Host, means: TunnelDeps, *, on_up: Callable[[], None]) -> None:
         self.host = host
@@ -73,13 +74,13 @@ class Tunnel:
         self._task: asyncio.Task[None] | None = None
         self._session: ClientSession | None = None
         self._given_up = False
-        """ssh is connected, but to nobody: it was ended for that."""
+        """True if ssh was ended because no daemon answered behind it."""
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"host {self.host.name}")
 
     async def close(self) -> None:
-        """End ssh."""
+        """Ends the connection, and ssh with it."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -95,8 +96,8 @@ class Tunnel:
         await self._up.wait()
 
     async def ask(self, path: str, *, within: float, at_most: int) -> bytes:
-        """What its daemon answers at `path`; one such request at a time, so that what is read is bounded however many
-        ask. Raises NotReady, which says why it did not."""
+        """Returns the daemon's answer at `path`; only one such request runs at a time, which bounds the memory for
+        answers. Raises NotReady, which says why there is no answer."""
         name = self.host.name
         if not self.up:
             raise self._away()
@@ -109,8 +110,8 @@ class Tunnel:
             raise NotReady(f"{name} does not answer: {str(error)[:200]}", host=name) from None
 
     async def post(self, path: str, body: Any, *, key: str | None) -> tuple[int, bytes]:
-        """What its daemon answers, with its status; `key` is the `Idempotency-Key`. Raises NotReady where there is no
-        way to it, OSError, ClientError, ValueError."""
+        """Posts `body` and returns the status and the answer; `key` is the `Idempotency-Key`. Raises NotReady if there
+        is no connection, OSError, ClientError, ValueError."""
         if not self.up:
             raise self._away()
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -119,7 +120,7 @@ class Tunnel:
             return response.status, await _within(response, POSTED_MAX)
 
     async def agents(self) -> list[AgentView]:
-        """The agents over there, as they are called here; none while nobody answers."""
+        """Returns the agents over there, by their names here; an empty list while the host does not answer."""
         if not self.up:
             return []
         try:
@@ -147,7 +148,7 @@ class Tunnel:
                 self._become(HostState.CONNECTING, self.error)
 
     async def _connect(self) -> None:
-        """Raises _Ended, or what else it ends with; never returns."""
+        """Connects and watches the connection; never returns. Raises _Ended, or the error that ended it."""
         remote = self.host.socket or await self._look_up()
         local = ssh.check_socket(str(self.local))
         await asyncio.to_thread(self.local.parent.mkdir, mode=0o700, exist_ok=True)
@@ -193,7 +194,7 @@ class Tunnel:
     # --- the daemon behind it ---
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Ask now and then whether it answers, for as long as there is a connection."""
+        """Asks the daemon at intervals for an answer, while there is a connection."""
         clock, pause = self._means.clock, CHECK_SILENT_S
         heard = clock.monotonic()
         self._given_up = False
@@ -221,7 +222,7 @@ class Tunnel:
         return json.loads(await self._read(path, ANSWER_MAX))
 
     async def _read(self, path: str, at_most: int) -> bytes:
-        """Raises ValueError for an answer that says no, or is larger."""
+        """Returns the answer at `path`. Raises ValueError for a refusal, or an answer that is too large."""
         async with self._open().get(path) as response:
             if response.status != 200:
                 raise ValueError(f"HTTP {response.status}")
@@ -252,7 +253,7 @@ class Tunnel:
 
 
 async def _within(response: ClientResponse, at_most: int) -> bytes:
-    """Its body. Raises ValueError for a larger one."""
+    """Returns the body of a response. Raises ValueError if it is too large."""
     answer = bytearray()
     while piece := await response.content.readany():
         answer += piece
@@ -262,14 +263,14 @@ async def _within(response: ClientResponse, at_most: int) -> bytes:
 
 
 async def _ending(process: asyncio.subprocess.Process) -> tuple[str, int]:
-    """What it said, and its exit code, once it has ended."""
+    """Waits for the end of ssh; returns its last output and its exit code."""
     assert process.stderr is not None
     text = await _all_of(process.stderr)
     return text, await process.wait()
 
 
 async def _all_of(stream: asyncio.StreamReader) -> str:
-    """Its last `OUTPUT_MAX` bytes as text; read to the end, so that who writes is never held up."""
+    """Returns the last `OUTPUT_MAX` bytes as text; reads to the end, so that the writer is never blocked."""
     kept = b""
     while piece := await stream.read(OUTPUT_MAX):
         kept = (kept + piece)[-OUTPUT_MAX:]

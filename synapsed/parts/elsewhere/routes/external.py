@@ -1,6 +1,6 @@
 """`/external/…`: A2A agents elsewhere, under an alias (S11). A person adds and removes them; agents may write to them.
 
-What is sent to one is a task like any other: `/control/tasks/{task}` has it, and its streams.
+A message to one makes a task like any other: `/control/tasks/{task}` has it, and its streams.
 """
 
 import asyncio
@@ -62,8 +62,8 @@ _Headers = Annotated[
 
 
 class DiscoverBody(BaseModel):
-    """`external/discover`: `token` goes as `Authorization: Bearer`, `headers` as they are; null keeps what there is.
-    Without `alias` the card's name makes one."""
+    """Body of `external/discover`: `token` goes as `Authorization: Bearer`, `headers` go unchanged; null keeps the
+    present ones. Without `alias` the card's name makes one."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -81,15 +81,15 @@ class DiscoverBody(BaseModel):
 
 
 class ExternalSendBody(SendBody):
-    """`external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes when the
-    task is over, or waits for somebody, or after `timeout` seconds."""
+    """Body of `external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes
+    when the task is over, or waits for a person or an agent, or after `timeout` seconds."""
 
     wait_for_completion: bool = False
     timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), Whole] = 60
 
     @property
     def patience(self) -> int:
-        """Seconds to wait for the answer."""
+        """Returns the seconds to wait for the answer."""
         return self.timeout if self.wait_for_completion else 0
 
 
@@ -101,7 +101,7 @@ class ExternalRemoved(BaseModel):
 
 
 class ExternalTaskAnswer(TaskAnswer):
-    """With the members that the seeds' clients read beside `task`."""
+    """Answer of a send, with the members that the seeds' clients read beside `task`."""
 
     id: str
     status: TaskState
@@ -127,8 +127,8 @@ class WaitQuery(Query):
     errors=(CardInvalid, Unreachable, NameTaken, QueueFull),
 )
 async def discover(request: web.Request, body: DiscoverBody, control: Control, externals: Externals) -> ExternalAgent:
-    """Looks at its card, and where that names no A2A interface, whether it speaks as synapse-a2a does. Again for a
-    known alias, or without one for a known URL: it is looked at again."""
+    """Looks at the card of an agent and adds the agent; if the card names no A2A interface, checks if the agent speaks
+    as synapse-a2a does. A known alias, or a known URL without an alias, is looked at again."""
     act = externals.discover(
         body.url,
         body.alias,
@@ -184,7 +184,7 @@ async def send_task(
 
 
 async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, patience: int) -> Task:
-    """The task at its end or its question, or as it is when the patience is at its end."""
+    """Returns the task at its end or its question, or as it is after `patience` seconds."""
     task = await sending
     task_id, control = task.id, context.control
     frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)
@@ -224,7 +224,7 @@ async def cancel(request: web.Request, control: Control) -> TaskAnswer:
 
 
 async def _task(request: web.Request) -> Task:
-    """A task stays when its agent is removed."""
+    """Returns the task of the request. A task stays when its agent is removed."""
     control = request.app[CONTEXT].control
     alias, task_id = request.match_info["alias"].removeprefix("@"), request.match_info["task"]
     try:

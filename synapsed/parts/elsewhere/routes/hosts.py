@@ -1,4 +1,4 @@
-"""`/hosts`: other hosts of the person's own. Their agents are `name@host` everywhere a message goes."""
+"""`/hosts`: the user's other hosts. Their agents are `name@host` everywhere a message goes."""
 
 from typing import Annotated, Literal
 
@@ -31,7 +31,7 @@ _Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class HostBody(BaseModel):
-    """`hosts`: `target` is ssh's destination; `socket` the control socket over there, null to ask there."""
+    """Body of `hosts`: `target` is ssh's destination; `socket` the control socket over there, null to ask there."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -42,7 +42,7 @@ class HostBody(BaseModel):
 
 
 class HostInputBody(BaseModel):
-    """An answer to a prompt of `agent` over there, or of its `task`, by the names that they have there."""
+    """Body of an answer to a prompt of `agent` over there, or of its `task`, by the names that they have there."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -66,20 +66,21 @@ async def list_hosts(request: web.Request, hosts: Hosts, externals: Externals) -
 
 @operation("Add a host, reached by ssh", "the host", allowed=person("add hosts"), errors=(NameTaken, QueueFull))
 async def add(request: web.Request, body: HostBody, hosts: Hosts, externals: Externals) -> HostView:
-    """It is connected to at once, and from then on. For a known name it is connected to again."""
+    """Adds a host, connects at once, and keeps the connection up. A known name is connected again."""
     host = await to_the_end(hosts.add(body.name, body.target, socket=body.socket, synapsectl=body.synapsectl))
     return _view(hosts, externals, host.name)
 
 
 @operation("A host", "the host", allowed=person("see how other hosts are reached"), errors=(UnknownAgent,))
 async def get_host(request: web.Request, hosts: Hosts, externals: Externals) -> HostView:
-    """With the path of its control socket here. For persons: whoever opens that has a person's rights there."""
+    """Returns a host with the path of its control socket here. Only for persons: a program that opens the socket has a
+    person's rights there."""
     return _view(hosts, externals, request.match_info["host"])
 
 
 @operation("Forget a host", "it is forgotten", allowed=person("remove hosts"), errors=(UnknownAgent,))
 async def remove(request: web.Request, externals: Externals) -> HostRemoved:
-    """What is under way to it ends `canceled` here, whatever becomes of it there."""
+    """Removes a host. Tasks under way to it end `canceled` here, and may continue there."""
     host = await to_the_end(externals.remove_host(request.match_info["host"]))
     return HostRemoved(status="removed", name=host.name)
 
@@ -93,8 +94,8 @@ async def remove(request: web.Request, externals: Externals) -> HostRemoved:
     ),
 )  # fmt: skip
 async def provide_input(request: web.Request, body: HostInputBody, hosts: Hosts) -> InputProvided:
-    """It is given over the host's control socket, under the same `Idempotency-Key` once. NOT_READY where nobody knows
-    what became of it: send it again under that key."""
+    """Gives an answer over the host's control socket, once for each `Idempotency-Key`. NOT_READY if it is not known
+    whether it arrived: send it again under that key."""
     tunnel = hosts.tunnel(request.match_info["host"])
     given = answers.give(
         tunnel, agent=body.agent, task=body.task, text=body.input, prompt_id=body.prompt_id, key=key_of(request)
@@ -110,7 +111,7 @@ async def provide_input(request: web.Request, body: HostInputBody, hosts: Hosts)
     errors=(InvalidRequest, UnknownAgent, NotInInbox, NotWaiting, NotReady),
 )
 async def seen(request: web.Request, hosts: Hosts) -> PutAway:
-    """A limit, a failure, a crash loop, a finished task, an alert; by the id that it has there."""
+    """Marks as seen a limit, a failure, a crash loop, a finished task, or an alert, by the id that it has there."""
     item = request.match_info["item"]
     await to_the_end(answers.put_away(hosts.tunnel(request.match_info["host"]), item))
     return PutAway(status="seen", id=item)

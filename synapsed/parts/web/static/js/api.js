@@ -12,9 +12,12 @@ export class ApiError extends Error {
 
   /** Whether nobody knows if it was done: the same request, under the same key, may be sent again. */
   get unsure() {
-    return this.code === "OFFLINE" || this.status >= 502 || this.code === "BUSY" || this.code === "NOT_READY";
+    return this.code === "OFFLINE" || (this.status >= 502 && !REFUSED.includes(this.code)) || this.code === "BUSY" || this.code === "NOT_READY";
   }
 }
+
+/** Refusals of an agent elsewhere: nothing was done, and a person is told so. */
+const REFUSED = ["REMOTE_REFUSED", "CARD_CHANGED", "CARD_INVALID"];
 
 /** How many requests that change something are under way. */
 let posts = 0;
