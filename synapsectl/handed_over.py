@@ -1,7 +1,7 @@
-"""What a task handed over besides text: named with type and size, and saved in a folder.
+"""The files and data that a task handed over besides text: shown with type and size, and saved in a folder.
 
-A name that an agent gives is no path here: what could lead elsewhere, be hidden or take over a terminal is taken out of
-it, nothing is written over, and nobody else can read it (0600). An address is told, and not fetched.
+A name from an agent is never used as a path: parts that could lead elsewhere, be hidden or control a terminal are
+removed, no file is overwritten, and no other user can read it (0600). An address is shown, and not fetched.
 """
 
 import base64
@@ -18,7 +18,7 @@ from synapsectl.output import CommandOutput, named, short_id
 FILES_MAX: Final = 1_000
 """Files and data of one task that are saved."""
 BYTES_MAX: Final = 256 * 1024 * 1024
-"""Of all that is saved of one task."""
+"""Largest size in bytes of all saved files of one task."""
 NAME_MAX: Final = 150
 """Bytes of a name."""
 TRIES: Final = 10_000
@@ -44,7 +44,7 @@ class HandedOver(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it is, on one line."""
+        """Returns its description, on one line."""
         facts = [self.kind] if self.kind else []
         facts += [sized(self.size)] if self.size is not None else []
         told = f"{named(self.name)} ({', '.join(facts)})" if facts else named(self.name)
@@ -52,7 +52,7 @@ class HandedOver(NamedTuple):
 
 
 def handed_over(task: Mapping[str, Any]) -> list[HandedOver]:
-    """What is there besides text, in its order."""
+    """Returns the parts besides text, in their order."""
     return list(_all(task))
 
 

@@ -92,8 +92,8 @@ def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> Wh
 
 
 def _asked_elsewhere(client: Client, address: str) -> WhoAsks:
-    """What an agent elsewhere asks in one of the tasks that were sent to it from here. Raises ApiError where it asks in
-    several."""
+    """Returns the question of an agent elsewhere in one of the tasks that were sent to it from this host. Raises
+    ApiError if it asks in several."""
     asking = client.get(agent_path(address, "tasks"), {"status": "input_required,auth_required", "limit": ASKING_MAX})
     if len(asking) > 1:
         ids = ", ".join(short_id(task["id"]) for task in asking)
@@ -104,7 +104,7 @@ def _asked_elsewhere(client: Client, address: str) -> WhoAsks:
 
 
 def is_elsewhere(agent_id: str) -> bool:
-    """Whether it is the id of an agent elsewhere that only messages reach."""
+    """Returns whether it is the id of an agent elsewhere that only messages reach."""
     return agent_id.startswith(ALIASED)
 
 

@@ -25,8 +25,8 @@ def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
 
 
 def asks_at(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:
-    """As `elsewhere`, for who is to be answered: where the host's socket is not here (a host of a fleet, or one that is
-    away), what its agent asks in tasks that were sent from here is answered here."""
+    """Finds the daemon as `elsewhere` does, for an answer to a question: if the host's socket is not here (a host of a
+    fleet, or one that is away), questions of its agent in tasks that were sent from this host are answered here."""
     try:
         return elsewhere(ctx, address)
     except (ApiError, NotInstalled) as error:

@@ -119,7 +119,7 @@ def takes_words(item: Item) -> bool:
 
 
 def has_terminal(item: Item) -> bool:
-    """Whether a person can attach to its agent: those elsewhere that speak A2A have no terminal."""
+    """Returns whether a person can attach to its agent: those elsewhere that speak A2A have no terminal."""
     return bool(item.get("terminal", True))
 
 

@@ -1,1 +1,2 @@
-"""One agent: its process, its turns and its mailbox, and what it needs of a person. All of it runs in its actor."""
+"""One agent: its process, its turns, its mailbox, and the questions and alerts for its person. All of it runs in its
+actor."""

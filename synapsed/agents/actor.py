@@ -1,12 +1,12 @@
 """The actor of an agent: the one task in which everything about that agent is decided, one item after the other.
 
-What takes long (launching, ending, interrupting a program) runs beside it as an operation and comes back with a call,
-so that the actor never waits for a program, and two agents never wait for each other.
+Long work (launching, ending, interrupting a program) runs beside it as an operation and comes back with a call, so that
+the actor never waits for a program, and two agents never wait for each other.
 
 Its inbox is bounded, with a policy for each kind: a call that does not fit is refused with QueueFull; of observations
-that nobody has looked at yet only the last counts; progress and pieces of text that do not fit are dropped (the answer
-holds the last message whole, what comes before it is a courtesy); every other fact is taken, because a link has at most
-one turn and waits for it to be recorded before it goes on, so that there are few.
+that wait only the last counts; progress and pieces of text that do not fit are dropped (the answer has the whole last
+message, the text before it is a courtesy); every other fact is taken. There are few of these, because a link has at
+most one turn and waits until it is recorded.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from synapsed.interfaces import AgentLink
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
 
 STORE_RETRY_S = 1.0
-"""Pause before a fact that the database refused (disk full) is written again. Facts are not lost: the agent's next
-turn waits for them."""
+"""Pause in seconds before a fact that the database refused (disk full) is written again. Facts are not lost: the
+agent's next turn waits for them."""
 
 CAPACITY = 256
-"""Items at most; one agent's actor takes thousands a second."""
+"""Largest number of items; the actor of one agent takes thousands a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a link told; facts of a link that is no longer the agent's are passed over."""
+    """A fact that a link reported; facts from a link that is no longer the agent's are ignored."""
 
     link: AgentLink
     event: LinkEvent
@@ -42,12 +42,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Work to be done in the actor; its outcome goes to `future`."""
+    """Work for the actor; its outcome goes to `future`."""
 
     work: Callable[[], Awaitable[Any]]
     future: asyncio.Future[Any]
     internal: bool
-    """The agent's own: it waits as long as the database refuses."""
+    """True for the agent's own calls: they wait as long as the database refuses."""
 
 
 class Inbox:
@@ -61,13 +61,13 @@ class Inbox:
         return len(self._items)
 
     def put_call(self, call: Call) -> None:
-        """Append a call; raises QueueFull, except for the agent's own calls, of which there are few."""
+        """Appends a call; raises QueueFull, except for the agent's own calls, of which there are few."""
         if not call.internal and len(self._items) >= CAPACITY:
             raise QueueFull("the agent has too much to do; try again later")
         self._append(call)
 
     def refuse_calls(self, error: StoreError) -> None:
-        """Calls of others are answered with `error`, and never begun."""
+        """Answers the calls from others with `error`; they are never begun."""
         refused = [item for item in self._items if isinstance(item, Call) and not item.internal]
         for call in refused:
             self._items.remove(call)
@@ -103,7 +103,7 @@ def _again(error: StoreError) -> StoreError:
 
 
 class Actor:
-    """`handle` is given the facts of links, in order. `pace` is that of all actors."""
+    """Runs everything about one agent. `handle` gets the facts from links, in order. `pace` is shared by all actors."""
 
     def __init__(
         self, name: str, *, agent_id: str, timers: Timers, pace: Pace, handle: Callable[[Fact], Awaitable[None]]
@@ -120,17 +120,17 @@ class Actor:
         self._refusal: StoreError | None = None
         """The reason why a fact could not be written at the last try; None if no fact waits."""
         self._askers: set[asyncio.Future[None]] = set()
-        """Done when a fact cannot be written: they wait for what was begun."""
+        """Callers that wait for begun work; they are done when a fact cannot be written."""
         self._woken = asyncio.Event()
-        """A fact that waits is to be tried again now."""
+        """Set when a waiting fact is to be tried again now."""
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"agent {self._name}")
 
     async def close(self) -> None:
-        """End the actor; what is asked of it from now on gets NotReady. What was begun is finished: a launch is
-        recorded, or no agent would have its program; what is being written is believed, or whoever goes on with the
-        agent's record would go on with an old one."""
+        """Ends the actor; later calls get NotReady. Work that was begun is finished: a launch is recorded, because
+        otherwise no agent would own its program, and a write in progress takes effect, because otherwise the next owner
+        of the agent's record would continue with an old one."""
         self._ending = True
         self._woken.set()
         while self._task is not None and not self._closing:
@@ -146,9 +146,9 @@ class Actor:
                 item.future.set_exception(NotReady("the daemon is shutting down"))
 
     async def call[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have `work` done in the actor. Raises what it raises; QueueFull, NotReady if it is not even begun. A caller
-        is not kept waiting for a database that refuses, but gets its StoreError at once, also while a fact waits for
-        it: what was refused so is not begun later."""
+        """Has `work` done in the actor. Raises the errors of `work`; QueueFull and NotReady if it is not begun. A
+        caller does not wait for a database that refuses, but gets its StoreError at once, also while a fact waits for
+        it: work refused like this is not begun later."""
         if self._ending:
             raise NotReady("the daemon is shutting down")
         if self._refusal is not None:  # tried again now: then it is done, or refused
@@ -156,13 +156,13 @@ class Actor:
         return await self._put(partial(work, *args, **kwargs), internal=False)
 
     async def ask[**P, T](self, begin: Callable[P, Awaitable[Awaitable[T]]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have `begin` done in the actor, and wait here, not in the actor, until what it began is over. Raises
-        StoreError as `call`, and `wait`."""
+        """Has `begin` done in the actor, and waits outside the actor until the work that it began is over. Raises
+        StoreError as `call` and `wait` do."""
         return await self.wait(await self.call(begin, *args, **kwargs))
 
     async def wait[T](self, begun: Awaitable[T]) -> T:
-        """Returns what was `begun` when it is over. Raises StoreError where the database refuses a fact before: it goes
-        on, and is over when there is space."""
+        """Returns the result of `begun` when it is over. Raises StoreError if the database refuses a fact first: the
+        work goes on, and is over when there is space."""
         over, refused = asyncio.ensure_future(begun), asyncio.get_running_loop().create_future()
         over.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may be gone
         self._askers.add(refused)
@@ -176,34 +176,34 @@ class Actor:
             self._askers.discard(refused)
 
     async def report[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `call`, for an operation that comes back with its outcome: it is not refused before the actor ends."""
+        """Has an operation's outcome handled in the actor, as `call` does, but is not refused before the actor ends."""
         if self._closing:
             raise NotReady("the daemon is shutting down")
         return await self._put(partial(work, *args, **kwargs), internal=True)
 
     def post[**P](self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Have `work` done in the actor, and do not wait; what it raises is logged."""
+        """Has `work` done in the actor without waiting; its errors are logged."""
         if not self._closing:
             self._put(partial(work, *args, **kwargs), internal=True).add_done_callback(self._log_failure)
 
     def post_later[**P](
         self, delay: float, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs
     ) -> Timer:
-        """Post `work` in `delay` seconds, unless the timer is cancelled."""
+        """Posts `work` in `delay` seconds, unless the timer is cancelled."""
         return self.timers.call_later(delay, partial(self.post, work, *args, **kwargs))
 
     def emit(self, link: AgentLink, event: LinkEvent) -> None:
-        """What links are given to report with."""
+        """Takes the reports of links."""
         if not self._closing:
             self._inbox.put_fact(Fact(link, event))
 
     def spawn(self, operation: Coroutine[Any, Any, None], *, at_once: bool = False) -> asyncio.Task[None]:
-        """Run something long beside the actor; `at_once`: as far as it goes without waiting, now."""
+        """Runs a long operation beside the actor; `at_once`: now, up to its first wait."""
         return self._operations.spawn(operation, name=f"agent {self._name}: operation", eager=at_once)
 
     async def persist[**P, T](self, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Write a fact, however long the database refuses; raises StoreError where the actor ends meanwhile, and within
-        a `call`."""
+        """Writes a fact, however long the database refuses; raises StoreError if the actor ends meanwhile, and within a
+        `call`."""
         try:
             while True:
                 try:
@@ -231,7 +231,7 @@ class Actor:
         return future
 
     async def _end(self) -> None:
-        """The last call, unless one before it has begun something."""
+        """Makes the last call, unless an earlier one has begun something."""
         self._closing = not self._operations
 
     async def _run(self) -> None:

@@ -1,9 +1,9 @@
 """The program of one agent: started, watched, ended and started again, by the lifecycle table and the restart policy.
 
-Everything here runs in the agent's actor; the operations (launch, adopt, stop) come back to it with a call. A
-change of state is one commit of the agent's record and the events that tell of it, and is believed once it is durable;
-so a daemon that was killed finds the state that was told, and the restart policy is applied once to each exit: the exit
-and what was decided about it are the same commit.
+Everything here runs in the agent's actor; the operations (launch, adopt, stop) come back to it with a call. A change of
+state is one commit of the agent's record and the events that report it, and takes effect once it is durable; so the
+next daemon after a kill finds the state that was reported, and the restart policy is applied once to each exit: the
+exit and the decision about it are the same commit.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class AgentProcess:
         self.record = record
         self._every = profile
         self.profile = profile.at(record.launch.version if record.launch is not None else None)
-        """As it counts for the version that runs."""
+        """The profile for the version that runs."""
         self._owner = owner
         self._restart = restart
         self._store = store
@@ -67,37 +67,38 @@ class AgentProcess:
         self._timer: Timer | None = None
         self._start_again = False
         self._taken_up = False
-        """Whether `adopt` was called: until then the state is that of the last daemon."""
+        """True once `adopt` was called: until then the state is that of the last daemon."""
         self._suspending = False
-        """The daemon ends, and the program with it: it is not started any more."""
+        """True while the daemon ends, and the program with it: it is not started again."""
         self._parked_why = "it was idle"
         self._waiters = Waiters()
         self.reason = record.failure or ""
-        """Why the process is in its state, for people."""
+        """Explanation of the process's state, for people."""
 
     @property
     def wanted(self) -> bool:
-        """It is stopped although it is to run: it ended with the last daemon."""
+        """Returns whether it is stopped but should run: it ended with the last daemon."""
         return self.state is ProcessState.STOPPED and self.record.desired == "running"
 
     @property
     def returns(self) -> bool:
-        """It ends, or has ended, with a daemon, and comes up again with the next one, or with this one."""
+        """Returns whether it ends, or has ended, with a daemon, and comes up again with the next one, or with this
+        one."""
         return self.wanted or (self._suspending and self.record.desired == "running")
 
     @property
     def link(self) -> AgentLink | None:
-        """The open link of a running program."""
+        """Returns the open link of a running program."""
         return self._link if self._open and self.state is ProcessState.RUNNING else None
 
     def require_link(self) -> AgentLink:
-        """The same. Raises NotReady."""
+        """Returns the open link of a running program. Raises NotReady."""
         if (link := self.link) is None:
             raise self.not_running()
         return link
 
     def not_running(self) -> NotReady:
-        """What whoever asks something of its program is told."""
+        """Makes the error for callers that need a running program."""
         name, state = self.record.name, self.state.value
         if self.state is ProcessState.RUNNING:  # its link is about to open
             return NotReady(f"{name} cannot be reached just now; try again", agent=name, state=state)
@@ -105,27 +106,27 @@ class AgentProcess:
 
     @property
     def last_link(self) -> AgentLink | None:
-        """The link of the present launch; when it has ended what it showed can be read until that is on record."""
+        """Returns the link of the present launch; after its end, its last screen can be read until it is on record."""
         return self._link
 
     @property
     def pid(self) -> int | None:
-        """The program's pid while there is one."""
+        """Returns the program's pid while it runs."""
         launch = self.record.launch
         return launch.pid if launch is not None and self.state in LIVE_STATES else None
 
     def owns(self, link: AgentLink) -> bool:
-        """Whether facts of `link` are about the program that runs now."""
+        """Returns whether facts from `link` are about the program that runs now."""
         return link is self._link and self.state is ProcessState.RUNNING
 
     async def saw(self, activity: Activity, *, context_id: str | None = None) -> None:
-        """What the program was seen doing; `context_id` is that of the task it works on."""
+        """Notes the observed activity of the program; `context_id` is that of the task it works on."""
         await self._change(self._conversation.saw(self.record, activity, context_id))
 
     # --- what callers ask; each returns a future that is done when it is so ---
 
     async def start(self) -> asyncio.Future[None]:
-        """Start it, unless it runs. The future raises AgentError when the launch fails."""
+        """Starts the program, unless it runs. The future raises AgentError if the launch fails."""
         state = self.state
         if self._suspending:
             raise NotReady("the daemon is shutting down")
@@ -141,8 +142,9 @@ class AgentProcess:
         return self._waiters.add()
 
     async def renew(self, context_id: str) -> bool:
-        """Start it again, in a new conversation. That the old one is left and that the program ends are one commit.
-        Returns False if there is no conversation to leave. Raises NotReady where it could not be started again."""
+        """Starts the program again in a new conversation. The old conversation and the program end in one commit.
+        Returns False if there is no conversation to leave. Raises NotReady if the program could not be started
+        again."""
         if not self.record.said:
             return False
         self._operations.check()
@@ -153,8 +155,8 @@ class AgentProcess:
         return True
 
     async def park(self, why: str) -> asyncio.Future[None]:
-        """End it until `start`, in its conversation. The caller has seen that the running program is idle. Raises
-        NotReady where it could not be started again."""
+        """Ends the program until `start`; it then continues its conversation. The caller has seen that the running
+        program is idle. Raises NotReady if it could not be started again."""
         self._operations.check()
         self._parked_why, self._start_again = why, False
         await self._move(ProcessEvent.STOP, reason=f"being parked: {why}", parking=True)
@@ -162,17 +164,18 @@ class AgentProcess:
         return self._waiters.add()
 
     def parked(self) -> asyncio.Future[None]:
-        """The future is done when the parking that is under way is."""
+        """Returns a future that is done when the present parking is."""
         return _done() if self.state is ProcessState.PARKED else self._waiters.add()
 
     async def wake(self) -> None:
-        """Start it if it is parked. Not before `adopt`, which would take the launch for one of the last daemon's; and
-        where this daemon ends, the next one does."""
+        """Starts the program if it is parked. It waits for `adopt`, which would otherwise take the launch for one by
+        the last daemon; while this daemon ends, the next one starts it."""
         if self.state is ProcessState.PARKED and self._taken_up and not self._suspending:
             await self._actor.persist(self.start)
 
     async def suspend(self) -> asyncio.Future[None]:
-        """End it and all it started with the daemon, to be started again with the next one; what is parked stays so."""
+        """Ends the program and all it started together with the daemon, to be started again by the next one; a parked
+        program stays parked."""
         self._suspending = True
         if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
             return _done()
@@ -184,9 +187,9 @@ class AgentProcess:
     async def stop(
         self, *, again: bool = False, desired: Literal["running", "stopped"] | None = None
     ) -> asyncio.Future[None]:
-        """End it and all it started; `again` starts it again when it is gone. `desired` is what the next daemon finds
-        wanted: with `again` that it runs, else that it does not, if nothing is said. Raises NotReady where one that
-        runs could not be started again."""
+        """Ends the program and all it started; `again` starts it again afterwards. `desired` is the state that the next
+        daemon restores: by default running with `again`, and stopped otherwise. Raises NotReady if a running program
+        could not be started again."""
         if again and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
             self._operations.check()
         desired = desired or ("running" if again else "stopped")
@@ -214,7 +217,7 @@ class AgentProcess:
         return self._waiters.add()
 
     async def restart_later(self) -> None:
-        """It is to be restarted when it is idle; durable when this returns. Raises NotReady as `stop` does."""
+        """Requests a restart when the agent is idle; durable when this returns. Raises NotReady as `stop` does."""
         self._operations.check()
         await self.restart_pends(True)
 
@@ -224,8 +227,8 @@ class AgentProcess:
         self.record = record
 
     async def strike(self) -> None:
-        """End the program and all it started, whatever the database says. What follows of it is decided when the exit
-        can be written down."""
+        """Ends the program and all it started, even if the database refuses. The consequences are decided when the exit
+        can be recorded."""
         if (link := self._link) is None or self.state not in LIVE_STATES:
             return
         if not self._open:
@@ -235,7 +238,7 @@ class AgentProcess:
             await link.stop(self.profile.exit.grace_ms / 1000)
 
     def signal(self, signum: int) -> asyncio.Task[None]:
-        """Send a signal to the program; done when it is sent. Raises NotReady while no program runs."""
+        """Sends a signal to the program; the task is done when it is sent. Raises NotReady while no program runs."""
         if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
             self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
             return self._actor.spawn(asyncio.sleep(0))
@@ -248,7 +251,7 @@ class AgentProcess:
         return self._actor.spawn(signal())
 
     async def adopt(self) -> asyncio.Future[None]:
-        """Take up where the last daemon was. Called once, when the actor runs; nothing is launched before."""
+        """Continues from the state of the last daemon. Called once, when the actor runs; nothing is launched before."""
         self._taken_up = True
         if self.state in LIVE_STATES:
             self._operations.adopt()
@@ -262,13 +265,13 @@ class AgentProcess:
         return _done()
 
     def leave_unreached(self) -> None:
-        """The daemon ends, and does not wait for a keeper that stands still and was not reached yet."""
+        """Gives up on a keeper that stands still and was not reached yet, because the daemon ends."""
         self._operations.leaving = True
         if self._link is not None and not self._open:
             self._link.leave_unreached()
 
     async def let_go(self) -> None:
-        """Close the link; the program lives on."""
+        """Closes the link; the program lives on."""
         self._cancel_timer()
         if self._link is not None:
             self._open = False
@@ -277,18 +280,18 @@ class AgentProcess:
     # --- facts ---
 
     async def exited(self, exited: LinkExited) -> None:
-        """The running program ended by itself."""
+        """Handles the end of the running program by itself."""
         if self.state is ProcessState.RUNNING:
             await self._exit(exited)
 
     def keeper_silent(self) -> None:
-        """Who waits for a link that is not open yet need not: its keeper does not answer, and may never."""
+        """Releases those who wait for a link that is not open yet: its keeper does not answer, and may never."""
         if not self._open and self.state is ProcessState.RUNNING:
             self._waiters.wake()
 
     async def session(self, conversation: str, at_ns: int = 0) -> None:
-        """The program told the id of the conversation that it was in `at_ns`. What it told before it told of the one on
-        record is late news (the next daemon is told it again)."""
+        """Notes the id of the conversation that the program was in at `at_ns`. A report older than the one on record is
+        late (the next daemon gets the same reports again)."""
         launch = self.record.launch
         if launch is not None and 0 < at_ns < launch.session_ns:
             return
@@ -299,20 +302,20 @@ class AgentProcess:
         await self._change(self._conversation.said(self.record))
 
     async def prompted(self, conversation: str | None, *, context_id: str | None) -> None:
-        """The program took a prompt in that conversation."""
+        """Notes that the program took a prompt in that conversation."""
         await self._change(self._conversation.prompted(self.record, conversation, context_id))
 
     async def amend(
         self, *told: EventData, tasks: Sequence[Task] = (), of_tasks: Sequence[NewEvent] = (), **fields: Any
     ) -> None:
-        """Change the record's `fields` durably, and tell it; together with `tasks` and what is told of them."""
+        """Changes the record's `fields` durably, and reports the change; together with `tasks` and their events."""
         record = self.record.model_copy(update=fields)
         rows = [*(NewEvent(record.id, data) for data in told), *of_tasks]
         await self._actor.persist(self._store.commit, events=rows, agents=[record], tasks=tasks)
         self.record = record
 
     async def _change(self, change: conversations.ConversationChange) -> None:
-        """Make what changed of the conversation durable, and tell it."""
+        """Makes a change of the conversation durable, and reports it."""
         if not change.fields and change.alert is None:
             return
         await self.amend(*change.alerts, **change.fields)
@@ -337,7 +340,7 @@ class AgentProcess:
             await self.amend(launch=launch.model_copy(update={"version": version}))
 
     async def version_known(self, patience: float) -> None:
-        """Returns when the program's version is as known as it will be, at the latest after `patience` seconds."""
+        """Returns when the program's version is as well known as it will be, after `patience` seconds at the latest."""
         await self._operations.version_known(patience)
 
     def given(self, conversation: str | None, *, chosen: bool) -> None:
@@ -391,7 +394,7 @@ class AgentProcess:
         waiters.wake(error)
 
     async def found_dead(self, ended: ProgramEnd) -> None:
-        """The keeper is gone."""
+        """Handles a program whose keeper is gone."""
         if self.state is ProcessState.STOPPING:
             await self.gone(ended.exited)
         else:
@@ -418,7 +421,7 @@ class AgentProcess:
         await self._close_link()
 
     def _by_hand(self) -> bool:
-        """Somebody pressed keys at its terminal just before its end."""
+        """Returns whether a person pressed keys at its terminal just before its end."""
         at = self._link.terminal.person_at if self._link is not None else None
         return at is not None and self._clock.monotonic() - at < BY_HAND_S
 
@@ -502,7 +505,7 @@ class AgentProcess:
         alerts: list[AgentAlert] | None = None,
         **changes: Any,
     ) -> None:
-        """Apply `events` in one commit; nothing is changed here unless it is durable."""
+        """Applies `events` in one commit; nothing is changed here unless it is durable."""
         lifecycle = Lifecycle(self.state)
         record = self.record.model_copy(update=changes)
         told = []

@@ -1,4 +1,4 @@
-"""What one agent asks, and who answers: rules, what its usage limit says, or a person."""
+"""The questions of one agent, and their answers: by rules, by its usage limit, or by a person."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,11 @@ from synapsed.model.events import Origin
 from synapsed.model.task import Message, Prompt, Task
 
 DECISION_S = 2.0
-"""How long after a dialog was drawn a decision by rules may still take it away; then a person is asked."""
+"""Seconds after a dialog was drawn in which a decision by rules may still take it away; then a person is asked."""
 
 
 class AgentPrompts:
-    """Of one agent."""
+    """Answers the questions of one agent."""
 
     def __init__(
         self,
@@ -44,14 +44,15 @@ class AgentPrompts:
         self._actor = actor
         self._approving: asyncio.Task[None] | None = None
         self._awaited, self._wait_until = "", 0.0
-        """The prompt that a decision is awaited for, and until when (monotonic)."""
+        """The prompt that waits for a decision, and the end of the wait (monotonic)."""
 
     # --- a person's answers ---
 
     async def provide(
         self, link: AgentLink, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin
     ) -> Task | None:
-        """The task that the program goes on with. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
+        """Answers a task and returns the task that the program continues. Raises NotWaiting, PromptChanged, NotTaken,
+        InvalidChoice."""
         async with self._answering():
             prompt = await self._actor.call(self._turns.asked, task_id)
             wanted = prompt_id or prompt.prompt_id
@@ -60,7 +61,7 @@ class AgentPrompts:
             return await self._actor.call(self._turns.answered, task_id, given)
 
     async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None, origin: Origin) -> None:
-        """Answer what is on the screen. Raises as `provide`."""
+        """Answers the prompt on the screen. Raises the errors of `provide`."""
         prompt = (await link.observe()).prompt if link is not None else None
         if link is None or prompt is None:
             name = self._process.record.name
@@ -85,14 +86,14 @@ class AgentPrompts:
     # --- answers that no person gives ---
 
     def sees_to(self, prompt: Prompt | None) -> bool:
-        """Whether what is asked is answered without a person."""
+        """Returns whether the prompt is answered without a person."""
         if prompt is None:
             self._awaited = ""  # the same one, if it comes again, is another call's
             return False
         return self._limit_in(prompt) or self._decided(prompt)
 
     def _decided(self, prompt: Prompt) -> bool:
-        """Whether rules see to that dialog, so that nobody is asked."""
+        """Returns whether rules decide that dialog, so that no person is asked."""
         match self._rules.judge(prompt):
             case Answer(text, rule):
                 if self._approving is None:
@@ -106,8 +107,9 @@ class AgentPrompts:
         return False
 
     def _limit_in(self, prompt: Prompt) -> bool:
-        """Whether a task's dialog tells of a usage limit, and is answered for that. Others may have such words from the
-        model: those that ask for a permission, and questions not with their first."""
+        """Returns whether a task's dialog reports a usage limit, and is answered because of it. The words of other
+        dialogs may come from the model: of those that ask for a permission, and of questions after their first
+        words."""
         told = self._turns.current is not None and prompt.type not in ("permission", "screen")
         limit = self._usage.find(prompt.prompt) if told else None
         if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
@@ -118,7 +120,7 @@ class AgentPrompts:
         return True
 
     async def _approve(self, prompt: Prompt, text: str, origin: Origin) -> None:
-        """Answer a dialog for the person."""
+        """Answers a dialog in the place of the person."""
         try:
             await self._owner.answer(text, prompt.prompt_id, origin)
         except SynapsedError as error:

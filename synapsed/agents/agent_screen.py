@@ -1,5 +1,5 @@
-"""What an agent's program shows, and what it has printed, now or when it was last there: as text, as it came, and as a
-recording: an asciicast, version 3, which has a line of JSON that describes the terminal, then one per piece of output.
+"""The screen and the output of an agent's program, now or at its end: as text, as raw bytes, and as a recording: an
+asciicast, version 3, which has a line of JSON that describes the terminal, then one per piece of output.
 
 Source of its format: https://docs.asciinema.org/manual/asciicast/v3/. Intervals are seconds since the event before.
 """
@@ -24,7 +24,7 @@ SCREEN_KEPT = 20_000
 
 
 class AgentScreen:
-    """`spool` is where the output of its launches is."""
+    """Shows the screen and the output of an agent. `spool` holds the output of its launches."""
 
     def __init__(self, process: AgentProcess, *, store: Store, factory: LinkFactory, spool: Path) -> None:
         self._process = process
@@ -38,11 +38,11 @@ class AgentScreen:
         return self._process.record.id
 
     async def keep(self, link: AgentLink) -> None:
-        """The program of `link` is about to end, or has: what it shows is shown until another one does."""
+        """Keeps the screen of a program that is about to end, or has ended, until another one runs."""
         self._last = await last_screen(link, SCREEN_KEPT)
 
     async def text(self, limit: int | None = None) -> str:
-        """What is on the screen, or was last."""
+        """Returns the text on the screen, or the last one."""
         if (link := self._process.link) is not None:
             return await link.terminal.screen_text(limit)
         if not self._last and self._process.state is ProcessState.PARKED:  # by the last daemon
@@ -51,7 +51,7 @@ class AgentScreen:
         return self._last[-limit:] if limit else self._last
 
     async def shown(self, fmt: ScreenForm) -> Shown:
-        """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
+        """Implements `Control.screen`. Raises NotReady for anything but text of a program that ended."""
         if (link := self._process.link) is not None:
             return await link.terminal.screen_as(fmt)
         parked = self._process.state is ProcessState.PARKED
@@ -62,21 +62,21 @@ class AgentScreen:
         raise self._process.not_running()
 
     async def output(self, start: int | None, limit: int) -> OutputPiece:
-        """See `Control.output`."""
+        """Implements `Control.output`."""
         over = self._process.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
         begin, data = await asyncio.to_thread(_read_output, self._spool, start, limit)
         return OutputPiece(begin, data, ended=over and not data)
 
     async def recording(self, limit: int) -> str:
-        """See `Control.recording`."""
+        """Implements `Control.recording`."""
         record = self._process.record
         size = {"cols": record.cols, "rows": record.rows}
         return await asyncio.to_thread(_recording, self._spool, limit, **size, title=record.name)
 
 
 def _read_output(spool: Path, start: int | None, limit: int) -> tuple[int, bytes]:
-    """Returns the offset where it begins, and at most `limit` bytes from there on, up to a gap; `start` None: the last
-    ones. Blocks on the disk, as does `_recording`."""
+    """Returns the offset and at most `limit` bytes from there on, up to a gap; `start` None: the last ones. Blocks on
+    the disk, as does `_recording`."""
     reader = SpoolReader(str(spool))
     wanted = reader.end - limit if start is None else min(start, reader.end)
     begin = offset = max(reader.start, wanted)
@@ -105,8 +105,8 @@ PIECE_MAX = 64 * 1024
 def asciicast(
     output: bytes, start: int, marks: Sequence[tuple[int, float]], *, cols: int, rows: int, title: str
 ) -> Iterator[str]:
-    """The lines of a recording of `output`, which begins at offset `start`. `marks` tell when (Unix seconds) output
-    from an offset on came; they are sorted. What is older than the first of them comes at once."""
+    """Yields the lines of a recording of `output`, which begins at offset `start`. `marks` pair an offset with the time
+    (Unix seconds) of the output from there on; they are sorted. Output before the first mark comes at once."""
     known = [(max(offset, start), at) for offset, at in marks if offset < start + len(output)]
     older = [at for offset, at in known if offset == start]
     began = older[-1] if older else known[0][1] if known else 0.0

@@ -1,9 +1,9 @@
-"""Alerts: what is wrong with an agent and stands until it is mended, told once when it begins and once when it ends;
-among it messages that wait behind what stands in its program's composer, a program that does not come up, and one whose
-rules nobody keeps. Pure.
+"""Alerts: faults of an agent that stand until they are repaired, each reported once when it begins and once when it
+ends. Among them are messages that wait behind a draft in the program's composer, a program that does not come up, and
+one whose rules no part keeps. Pure.
 
-Who waits for a message is told what it waits for; but perhaps nobody does. The person who began to write may have gone,
-or it is what a daemon that was killed could not take back.
+A sender who waits for a message sees what it waits for; but perhaps no sender waits. The person who wrote the draft may
+have left, or it may be text that a killed daemon could not remove.
 """
 
 from synapsed.model.events import AgentAlert
@@ -11,18 +11,18 @@ from synapsed.model.link import LinkAlert
 
 
 class Alerts:
-    """Of the program that runs; `clear` when it is gone."""
+    """Standing alerts of the running program; `clear` them when it is gone."""
 
     def __init__(self) -> None:
         self._standing: dict[str, str] = {}
 
     @property
     def standing(self) -> list[str]:
-        """For people, oldest first."""
+        """Returns the alerts in words, oldest first."""
         return list(self._standing.values())
 
     def told(self, alert: LinkAlert) -> AgentAlert:
-        """Take note of it; the event that tells of it."""
+        """Notes the alert; returns the event that reports it."""
         if alert.state == "begins":
             self._standing[alert.code] = alert.message
         elif alert.state == "over":
@@ -34,21 +34,21 @@ class Alerts:
 
 
 HELD_UP_S = 300.0
-"""Nobody writes one line for so long."""
+"""Seconds after which a line in the composer is no longer taken for one that a person writes."""
 
 HELD_UP = "MESSAGES_HELD"
 
 
 class HeldMessages:
-    """Of one agent."""
+    """Watches for messages of one agent that are held up."""
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._told = False
 
     def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
-        """What is to be told now that the program is kept from messages by `held`, and `queue` of them wait, one
-        whose turn has begun already among them."""
+        """Returns the alert to report while `held` keeps `queue` messages from the program, among them one whose turn
+        has begun already."""
         if held != "typing" or queue == 0:
             self._since = None
             if not self._told:
@@ -65,22 +65,22 @@ class HeldMessages:
 
 
 START_SLOW_S = 180.0
-"""On a busy machine some programs show nothing for a minute or two."""
+"""Seconds that a start may take: on a busy machine some programs show nothing for a minute or two."""
 
 NOT_STARTED = "NOT_STARTED"
 
 
 class SlowStart:
-    """Of one agent. Its restart policy counts ends: a program that does not come up, and does not end, is left to it,
-    for it may come yet."""
+    """Watches for a program that does not come up. The restart policy counts exits: a program that does not come up and
+    does not end is left running, because it may still come up."""
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._told = False
 
     def look(self, starting: str | None, now: float) -> LinkAlert | None:
-        """What is to be told of a program that runs and is `starting`, which says why it is held to be; None of any
-        other."""
+        """Returns the alert to report of a program that runs and is still `starting`, which has the reason for this
+        belief; None for any other."""
         if starting is None:
             self._since = None
             if not self._told:
@@ -102,8 +102,8 @@ NOT_ENFORCED = "NOT_ENFORCED"
 
 
 class UnkeptRules:
-    """Tells of one agent whose program was started when its rules were kept, and runs on with a daemon in which nobody
-    keeps them."""
+    """Watches one agent's program that was started while its rules were kept, and runs on with a daemon in which no
+    part keeps them."""
 
     def __init__(self) -> None:
         self._told: str | None = None

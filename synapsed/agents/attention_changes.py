@@ -1,4 +1,9 @@
-"""What a person is needed for at one agent: told when that begins, and once when it is answered or gone. Pure.
+"""Attention: the questions and faults of one agent that need a person, each reported when it begins, and once when it
+is answered or gone. Pure.
+
+Every change is an `AttentionChange`: the events that report it, for the commit that makes it true, and the open items
+afterwards. The next daemon reads the open items from the log (`EventLog.open_attention`), so that no item is opened
+twice.
 
 Every change is an `AttentionChange`: the events that tell of it, for the commit that makes it true, and what is open
 afterwards. What is open is known to the next daemon from the log (`EventLog.open_attention`), so that nothing is opened
@@ -17,20 +22,20 @@ from synapsed.model.link import LinkAlert, LinkObserved
 from synapsed.model.task import Prompt, Task, new_id
 
 QUESTION_SHOWN = 500
-"""Characters of a question that are told where a person is called; the prompt has all of it."""
+"""Largest number of characters of a question in a notice to a person; the prompt has all of it."""
 
 ALERT = "alert"
 
 ASKED_BESIDE = frozenset({"UNKNOWN_SCREEN"})
-"""Codes of alerts with which a prompt comes that says the same: what a person needs is that."""
+"""Codes of alerts that come with a prompt about the same: the person needs that prompt."""
 
 TERMINAL = Origin("person", where="terminal")
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionChange:
-    """`events` tell of it; `open` is what is open once they are durable. `settled` is the prompt that was answered
-    last, until something else is seen: it may stay on the screen for a moment."""
+    """A change of the open items. `events` report it; `open` has the open items once they are durable. `settled` is the
+    prompt that was answered last, until something else is seen: it may stay on the screen for a moment."""
 
     events: tuple[NewEvent, ...]
     open: tuple["_Open", ...]
@@ -43,15 +48,15 @@ class _Open:
     task_id: str | None
     context_id: str | None
     asking: int | None = None
-    """`LinkObserved.asking` of a prompt; None where another daemon has told of it."""
+    """`LinkObserved.asking` of a prompt; None if another daemon has reported it."""
     code: str | None = None
-    """An alert's."""
+    """Code of an alert."""
     prompt: Prompt | None = None
-    """As it was told last; None where another daemon has told of it."""
+    """The prompt as it was last reported; None if another daemon has reported it."""
 
 
 class Attention:
-    """`plan`: what stands in a prompt that asks about a plan (`profiles.Prompts`)."""
+    """The open items of one agent. `plan`: text that marks a prompt about a plan (`profiles.Prompts`)."""
 
     def __init__(self, agent_id: str, *, plan: Sequence[re.Pattern[str]] = ()) -> None:
         self._agent_id = agent_id
@@ -60,8 +65,8 @@ class Attention:
         self._settled: _Open | None = None
 
     def restore(self, opened: Iterable[Event]) -> None:
-        """What was open when the last daemon ended; what is neither asked nor an alert is told by others. Alerts are
-        told again by whoever raises them."""
+        """Restores the items that were open when the last daemon ended; items that are neither prompts nor alerts
+        belong to others. Alerts are reported again by the code that raises them."""
         self._open = tuple(
             _Open(event.data, event.task_id, event.context_id, code=event.data.code)
             for event in opened
@@ -69,12 +74,12 @@ class Attention:
         )
 
     def believe(self, change: AttentionChange) -> None:
-        """It is durable."""
+        """Takes over a change that is durable."""
         self._open, self._settled = change.open, change.settled
 
     def observed(self, seen: LinkObserved, task: Task | None, *, answering: bool) -> AttentionChange:
-        """What the program asks now, in `task` or outside any. While an answer is being typed (`answering`) nothing is
-        told: the prompt may go by that."""
+        """Compares with the prompt that the program shows now, in `task` or outside any. While an answer is being typed
+        (`answering`), nothing is reported: the prompt may vanish because of it."""
         asked = self._asked
         if answering or (seen.prompt is not None and _is(self._settled, seen.prompt, seen.asking)):
             return AttentionChange((), self._open, self._settled)
@@ -107,7 +112,7 @@ class Attention:
         )
 
     def answered(self, given: Given, task: Task | None) -> AttentionChange:
-        """The program took an answer."""
+        """Notes that the program took an answer."""
         origin, answer = given.origin, None if given.secret else given.answer.text
         told = InputAnswered(prompt_id=given.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
         asked = self._asked
@@ -118,7 +123,7 @@ class Attention:
         return AttentionChange((self._event(told, asked), over), self._without([asked]), asked)
 
     def alerted(self, alert: LinkAlert) -> AttentionChange:
-        """Something has to be mended, or is."""
+        """Notes that a fault began or was repaired."""
         known = [one for one in self._open if one.code == alert.code]
         if alert.state == "begins" and not known and not (alert.code in ASKED_BESIDE and self._asked):
             told = AttentionChanged(id=new_id(), state="opened", kind=ALERT, question=alert.message, code=alert.code)
@@ -129,11 +134,11 @@ class Attention:
         return AttentionChange((), self._open, self._settled)
 
     def renewed(self) -> AttentionChange:
-        """Its program was adopted, and is watched from now on: alerts that stand are raised again."""
+        """Notes that the program was adopted and is watched from now on: standing alerts are raised again."""
         return self._gone([one for one in self._open if one.code is not None])
 
     def over(self) -> AttentionChange:
-        """Its program is gone, and all that it needed a person for."""
+        """Closes all items, because the program is gone."""
         return self._gone(self._open)
 
     def _kind(self, prompt: Prompt) -> AttentionKind:
@@ -147,7 +152,7 @@ class Attention:
     def _ended(
         self, asked: _Open | None, *, by_hand: str | None, repeated: bool
     ) -> tuple[tuple[NewEvent, ...], tuple[_Open, ...]]:
-        """A prompt left the screen, or is asked once more, and no answer was given to it from here."""
+        """Closes a prompt that left the screen, or is asked once more, without an answer through synapsed."""
         if asked is None:
             return (), self._open
         prompt_id = asked.told.prompt_id
@@ -174,7 +179,7 @@ def _is(asked: _Open | None, prompt: Prompt, asking: int) -> bool:
 
 
 def _differs(asked: _Open, prompt: Prompt) -> bool:
-    """Whether another command or edit is known of the prompt than was told with it."""
+    """Returns whether a command or edit is known now that differs from the one reported with the prompt."""
     if asked.prompt is None:
         return prompt.command is not None or prompt.diff is not None
     return not asked.prompt.is_same(prompt)

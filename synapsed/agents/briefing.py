@@ -1,7 +1,7 @@
-"""What an agent is told of itself, of the others, and of how to write to them (S16); and how that becomes a task of the
-agent, on record or typed.
+"""The briefing of an agent: what synapsed says to its model about itself, the other agents, and how to write to them
+(S16); given as a task of the agent, on record or typed.
 
-The program's own system prompt is the place for it, where the profile knows one: the terminal stays clean. Else it is
+The program's own system prompt is the place for it, if the profile knows one: the terminal stays clean. Otherwise it is
 typed, if the profile says so. Either way it is a task from `synapse-system`.
 """
 
@@ -72,7 +72,7 @@ _SHELL = {
 
 @dataclass(frozen=True, slots=True)
 class Colleague:
-    """An agent as others are told of it."""
+    """The description of an agent for other agents."""
 
     id: str
     name: str
@@ -81,8 +81,8 @@ class Colleague:
 
 
 def instructions(me: Colleague, others: Iterable[Colleague], *, language: str, text: str | None, mcp: bool) -> str:
-    """The words. `text` replaces those of `language`; `{name}`, `{id}`, `{type}`, `{port}`, `{others}`, `{list}`,
-    `{send}` and `{reply}` are filled in."""
+    """Returns the words. `text` replaces those of `language`; `{name}`, `{id}`, `{type}`, `{port}`, `{others}`,
+    `{list}`, `{send}` and `{reply}` are filled in."""
     ways = _SHELL if not mcp else _TOOLS_JA if language == "ja" else _TOOLS
     listed = ", ".join(f"{other.name} ({other.type})" for other in sorted(others, key=lambda other: other.name))
     filled = {
@@ -104,12 +104,12 @@ def colleague(record: AgentRecord) -> Colleague:
 
 
 def fingerprint(text: str) -> str:
-    """By which an agent is known to have been told."""
+    """Returns a hash of the briefing, by which it is known that an agent has had it."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def task_of(agent_id: str, context_id: str, text: str, now: float, *, endpoint: str) -> Task:
-    """The task, to be typed. `endpoint` is the agent's own: synapsed answers there."""
+    """Returns the task to be typed. `endpoint` is the agent's own: synapsed answers there."""
     sender = Sender(id=SYSTEM, tier=Tier.AGENT, type="system", endpoint=endpoint)
     return Task(
         agent_id=agent_id,
@@ -122,14 +122,14 @@ def task_of(agent_id: str, context_id: str, text: str, now: float, *, endpoint: 
 
 
 def on_record(task: Task) -> tuple[Task, tuple[NewEvent, ...]]:
-    """The task as it is where nothing is typed: the program has been told."""
+    """Returns the task for a briefing that is not typed, because the program has it already."""
     done = task.model_copy(update={"status": TaskState.COMPLETED})
     states = (TaskState.SUBMITTED, TaskState.COMPLETED)
     return done, tuple(NewEvent.of(task, TaskStatusChanged(state=state)) for state in states)
 
 
 class Briefing:
-    """Of one agent; `folder` is the agent's. Called in its actor."""
+    """Gives the briefing to one agent; `folder` is the agent's. Called in its actor."""
 
     def __init__(
         self,
@@ -147,7 +147,8 @@ class Briefing:
         self._clock = clock
 
     async def give(self) -> None:
-        """The launch's link is open: see to it, unless that was done. What is typed is typed once a conversation."""
+        """Gives the briefing when the launch's link is open, unless that was done. A typed one is typed once a
+        conversation."""
         record, typed = self._process.record, self._process.profile.instructions.typed
         text = await asyncio.to_thread(_read, self._file)
         if text is None or record.launch is None or (typed and record.launch.resumed):

@@ -1,8 +1,8 @@
 """The conversation of an agent, from one program to the next: decided purely, as changes of the agent's record.
 
-An agent has one conversation at a time. It is resumed by the next program where the profile can do that, the program
-told its id, and something was said in it. Where a conversation with content is not gone on with, nobody asked for that,
-and so it is told: by an alert, in the log, and in `status`. `record.context_id` is the conversation's name to clients.
+An agent has one conversation at a time. The next program resumes it if the profile supports this, the program reported
+its id, and something was said in it. If a conversation with content is not continued, this was not requested, and so it
+is reported: by an alert, in the log, and in `status`. `record.context_id` is the conversation's name to clients.
 """
 
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ LOST = "CONVERSATION_LOST"
 """Code of the alert."""
 
 NEW = "new: "
-"""So begins the note on a conversation that is not the one before, though nobody asked for that."""
+"""Beginning of the note on a conversation that replaced the one before without a request."""
 
 NOTHING_SAID = f"{NEW}nothing had been said in the one before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationChange:
-    """What changes of the record, and what a person must be told of it."""
+    """Changes of the record, and the news about them for a person."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     alert: AgentAlert | None = None
@@ -37,7 +37,8 @@ class ConversationChange:
 
 
 def obstacle(record: AgentRecord, profile: Profile) -> str | None:
-    """Why the next program could not go on with the conversation; None where it can, or has nothing to go on with."""
+    """Returns the reason why the next program could not continue the conversation; None if it can, or has nothing to
+    continue."""
     if not record.said:
         return None
     if not profile.resumes:
@@ -46,12 +47,12 @@ def obstacle(record: AgentRecord, profile: Profile) -> str | None:
 
 
 def taken(records: Iterable[AgentRecord]) -> dict[tuple[str, str], str]:
-    """The names of the agents by the conversation that each is in: its profile and the program's own id."""
+    """Returns the names of the agents by the conversation that each is in: its profile and the program's own id."""
     return {(record.profile, record.conversation): record.name for record in records if record.conversation}
 
 
 def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> ConversationChange:
-    """A program was started, with the conversation on record or without."""
+    """Handles the start of a program, with the conversation on record or without."""
     if record.context_id is None:
         return ConversationChange(fields={"context_id": new_id()})
     if resumed:
@@ -64,19 +65,20 @@ def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> Conversati
 
 
 def refused(record: AgentRecord, how: str) -> ConversationChange:
-    """The program ended before it was ready with the conversation that it was to go on with. The next launch begins a
-    new one rather than failing for ever."""
+    """Handles a program that ended before it was ready with the conversation it should have resumed. The next launch
+    begins a new one rather than failing for ever."""
     return _lost(record, f"the program ended ({how}) before it was ready with its earlier conversation")
 
 
 def replaced(record: AgentRecord, session: str) -> ConversationChange:
-    """The program says that it is in another conversation than the one it was to go on with."""
+    """Handles a program that is in another conversation than the one it should have resumed."""
     return _lost(record, f"asked to go on with {record.conversation}, the program reports {session}")
 
 
 def told(record: AgentRecord, before: str | None, session: str, *, working: bool) -> ConversationChange:
-    """The program told its conversation's id, which was `before`. Another one in the middle of a launch is a person's
-    doing (`/clear`, `/new`, `/resume`); it has content from its first turn on, which may be what is `working`."""
+    """Handles the program's report of its conversation's id, which was `before`. A change in the middle of a launch is
+    a person's own action (`/clear`, `/new`, `/resume`); the new one has content from its first turn on, which may be
+    the one that is `working`."""
     if before is None or before == session:
         return ConversationChange()
     note = "begun in the program itself"
@@ -85,16 +87,16 @@ def told(record: AgentRecord, before: str | None, session: str, *, working: bool
 
 
 def lost(record: AgentRecord, profile: Profile) -> str | None:
-    """How the present conversation came about, if an earlier one was lost, and nothing was said since that somebody who
-    expects that would have missed."""
+    """Returns how the present conversation came about, if an earlier one was lost, and nothing was said since by a
+    sender who would have missed it."""
     note = record.conversation_note
     is_lost = note is not None and note.startswith(NEW) and note != NOTHING_SAID
     return note if is_lost and profile.resumes and not record.said else None
 
 
 def chosen(record: AgentRecord, session: str) -> ConversationChange:
-    """The program told the conversation that a person's own arguments chose: the next one goes on with that, and does
-    not ask again."""
+    """Handles the report of a conversation that a person's own arguments chose: the next program continues it without
+    those arguments."""
     if record.conversation == session:
         return ConversationChange()
     note = "chosen by the agent's own arguments"
@@ -102,8 +104,8 @@ def chosen(record: AgentRecord, session: str) -> ConversationChange:
 
 
 def said(record: AgentRecord, session: str | None, context_id: str | None) -> ConversationChange:
-    """A turn began. The first of a conversation gives it its context; most programs refuse to resume a conversation in
-    which nothing was said, so that its id counts from now on."""
+    """Handles the beginning of a turn. The first turn of a conversation gives it its context; most programs refuse to
+    resume a conversation in which nothing was said, so its id counts from now on."""
     fields: dict[str, Any] = {}
     if not record.said:
         fields["said"] = True
@@ -115,7 +117,7 @@ def said(record: AgentRecord, session: str | None, context_id: str | None) -> Co
 
 
 def asked_anew(context_id: str) -> ConversationChange:
-    """A new conversation is begun because a message asks for it."""
+    """Begins a new conversation because a message asks for it."""
     note = "new, as a message asked"
     return ConversationChange(fields=_empty(note) | {"context_id": context_id})
 
@@ -131,39 +133,40 @@ def _empty(note: str) -> dict[str, Any]:
 
 
 class LaunchConversation:
-    """One object sees all launches of an agent, one after the other."""
+    """Follows the conversation through all launches of an agent, one after the other."""
 
     def __init__(self) -> None:
         self.ready_seen = False
-        """The program was ready or busy since it was launched: it took up the conversation it was resumed with."""
+        """True once the program was ready or busy since its launch: it accepted the conversation it was resumed
+        with."""
         self._chosen = False
-        """A person's own arguments chose the conversation, in which nothing was said yet by this program."""
+        """True if a person's own arguments chose the conversation, and this program has said nothing in it yet."""
         self._session: str | None = None
-        """The conversation's id, as it was given to the program or as the program told it."""
+        """The conversation's id that was given to the program, or that the program reported."""
         self._told: str | None = None
         self._working = False
         self._to_resume: str | None = None
-        """The conversation that the program was started on, until it tells its own."""
+        """The conversation that the program was started on, until it reports its own."""
 
     def given(self, session: str | None, *, chosen: bool) -> None:
-        """The program is being launched with that conversation's id."""
+        """Notes the conversation id with which the program is being launched."""
         self._session, self._chosen = session, chosen
 
     def adopted(self, record: AgentRecord) -> None:
-        """An earlier daemon launched it."""
+        """Notes that an earlier daemon launched the program."""
         self.ready_seen, self._working = True, False
         self._session = self._told = record.conversation
 
     def launched(self, record: AgentRecord, profile: Profile, *, resumed: bool) -> ConversationChange:
-        """It runs."""
+        """Handles a launch that succeeded."""
         self.ready_seen = self._working = False
         self._told = None
         self._to_resume = record.conversation if resumed else None
         return began(record, profile, resumed=resumed)
 
     def saw(self, record: AgentRecord, activity: Activity, context_id: str | None) -> ConversationChange:
-        """What it was seen doing. Busy after it was ready once: something is said, in the conversation `context_id`
-        where a task says it."""
+        """Handles an observed activity. Busy after it was ready once means that something is said, in the conversation
+        `context_id` if a task names it."""
         was_ready = self.ready_seen
         if activity in (Activity.READY, Activity.BUSY):
             self.ready_seen = True
@@ -174,14 +177,15 @@ class LaunchConversation:
         return said(record, self._session, context_id)
 
     def prompted(self, record: AgentRecord, session: str | None, context_id: str | None) -> ConversationChange:
-        """The program took a prompt in that conversation: something is said in it, however soon it is answered."""
+        """Handles a prompt that the program took in that conversation: something is said in it, however soon it is
+        answered."""
         if session is None or session != self._session:
             return ConversationChange()
         self._chosen = False
         return said(record, session, context_id)
 
     def told(self, record: AgentRecord, session: str) -> ConversationChange:
-        """The program told its conversation's id."""
+        """Handles the program's report of its conversation's id."""
         wanted, self._to_resume = self._to_resume, None
         before, self._told = self._told, session
         self._session = session
@@ -192,5 +196,5 @@ class LaunchConversation:
         return told(record, before, session, working=self._working)
 
     def said(self, record: AgentRecord) -> ConversationChange:
-        """That id is durable: what is being said counts for it."""
+        """Handles a conversation id that is durable: the present turn counts for it."""
         return said(record, self._session, None) if self._working else ConversationChange()

@@ -1,22 +1,22 @@
-"""How a program ended, for people and the restart policy: its exit code, and its last words where it never was ready.
+"""The end of a program, for people and the restart policy: its exit code, and its last words if it was never ready.
 
-A program that refuses its arguments prints why and ends. Pure; the rule rests on evidence, all of which must be there:
+A program that refuses its arguments prints the reason and ends. Pure; the rule needs all of this evidence:
 
-- it ended by itself, with a code that is no success and no signal's;
+- it ended by itself, with a code that is neither success nor a signal's;
 - it was not ready once since this launch, and ended within `REFUSAL_S` of it;
 - its last words say that an option or argument was wrong (`REFUSALS`).
 
-Such a program would end the same way each time it is started, so that is not tried (`Parting.refused`).
+Such a program would end the same way at each start, so it is not started again (`Parting.refused`).
 
-An exit code may be a wrapper's: a script that ends with `exit 0` whatever became of the program. One that says success
-is not believed (`Parting.crashed`) of a program with a model, at whose terminal nobody has pressed a key within
-`BY_HAND_S`,
+An exit code may be a wrapper's: a script may end with `exit 0` whatever happened to the program. A code for success is
+not believed (`Parting.crashed`) of a program with a model, if nobody has pressed a key at its terminal within
+`BY_HAND_S`, and it ended
 
-- in the middle of a turn that a message began (a command, such as `/quit`, may be what ends it),
-- before it was ready in the conversation that it was to go on with (the next start is in a new one), or
-- where the last thing on the screen is a shell's word for the signal that ended a process (`KILLED`).
+- in the middle of a turn that a message began (a command, such as `/quit`, may be the cause of the end),
+- before it was ready in the conversation that it should continue (the next start is in a new one), or
+- with a shell's word for the signal that ended a process as the last thing on the screen (`KILLED`).
 
-That it never was ready proves nothing: a program that is asked to print one answer ends so, and would do it again.
+A program that was never ready proves nothing: one that prints a single answer ends like this, and would do it again.
 """
 
 import re
@@ -29,7 +29,8 @@ from synapsed.model.link import LinkExited
 from synapsed.tasks.transitions import describe_exit
 
 REFUSAL_S = 30.0
-"""Programs read their arguments first; a runtime of their own may take long to start on a busy machine."""
+"""Seconds after a start in which a refusal of arguments is believed. Programs read their arguments first; a runtime of
+their own may take long to start on a busy machine."""
 
 SIGNALED = 128
 """Exit codes from here on, and 126 and 127, are a shell's: for a signal, and for what could not be run."""
@@ -37,13 +38,13 @@ SIGNALED = 128
 WORDS_MAX = 300
 
 BY_HAND_S = 30.0
-"""A program that is told to end by keys may take so long for it: hooks run first."""
+"""Seconds that a program may take to end after keys told it to: hooks run first."""
 
 KILLED = re.compile(
     r"(?:^|[:\s])(?:Killed|Terminated|Aborted|Hangup|Bus error|Segmentation fault|Illegal instruction|Floating point "
     r"exception|Trace/breakpoint trap|Bad system call)(?: \(core dumped\)|(?: {2,}\S.*))?$"
 )
-"""In the last line of the screen; bash names the command behind it."""
+"""Found in the last line of the screen; bash names the command behind it."""
 
 _THING = r"(?:options?|arguments?|flags?|switch(?:es)?|parameters?|subcommands?|commands?)"
 _OPTION = r"['\"`‘“]?--?[A-Za-z][\w-]*['\"`’”]?"
@@ -62,7 +63,7 @@ REFUSALS = re.compile(
     rf"|\bcannot use\b.{{0,80}}{_OPTION})",
     re.IGNORECASE,
 )
-"""Words for an argument of the command line that was not taken, in one line. That of a system call has others."""
+"""Words, in one line, for a command-line argument that was refused. Those of a failed system call differ."""
 
 _USAGE = re.compile(r"^\s*usage:", re.IGNORECASE)
 _ERROR = re.compile(r"^\W*(?:[\w.-]+:\s*)?(?:fatal|error|panic|exception|\w*Error)\b", re.IGNORECASE)
@@ -70,20 +71,20 @@ _ERROR = re.compile(r"^\W*(?:[\w.-]+:\s*)?(?:fatal|error|panic|exception|\w*Erro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parting:
-    """`how` is for people; `refused`: it did not take its arguments."""
+    """The end of a program. `how` is for people; `refused`: it did not take its arguments."""
 
     how: str
     refused: bool = False
     crashed: bool = False
-    """Its exit code says success, and is not believed."""
+    """True if its exit code says success, and is not believed."""
 
     def because(self, why: str | None) -> "Parting":
-        """The same with what may explain it, if there is anything."""
+        """Returns the same with an explanation, if there is one."""
         return self if why is None else replace(self, how=f"{self.how}; {why}")
 
 
 def parting(exited: LinkExited, screen: str, *, ready: bool, uptime: float) -> Parting:
-    """How the program ended that showed `screen`. `ready`: it was, since this launch."""
+    """Returns how the program that showed `screen` ended. `ready`: it was, since this launch."""
     code = exited.exit_code
     how = describe_exit(exited)
     if ready or code is None or code == 0:
@@ -99,8 +100,8 @@ def parting(exited: LinkExited, screen: str, *, ready: bool, uptime: float) -> P
 
 
 def doubted(end: Parting, screen: str, *, in_turn: bool, unresumable: bool = False) -> Parting:
-    """The parting of a program with a model that nobody ended by hand, and whose exit code says success. `in_turn`: it
-    worked on a message; `unresumable`: it ended before it was ready in the conversation that it was to go on with."""
+    """Checks the end of a program with a model that no person ended, and whose exit code says success. `in_turn`: it
+    worked on a message; `unresumable`: it ended before it was ready in the conversation that it should continue."""
     lines = [line.rstrip() for line in screen.splitlines() if line.strip()]
     if lines and KILLED.search(lines[-1]):
         why = f"its last words are {lines[-1].strip()[:WORDS_MAX]!r}"
@@ -114,7 +115,7 @@ def doubted(end: Parting, screen: str, *, in_turn: bool, unresumable: bool = Fal
 
 
 def told_of(decision: Decision, end: Parting) -> tuple[tuple[ProcessEvent, ...], str]:
-    """What follows an exit, as events and in words."""
+    """Returns the consequences of an exit, as events and in words."""
     match decision:
         case Rest():
             return (), f"{end.how}; {decision.reason}"

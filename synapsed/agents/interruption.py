@@ -1,6 +1,5 @@
-"""Interrupting what an agent runs: asked of the link once, whoever asked hears one word of it, and no task is taken
-until it is over.
-"""
+"""Interruption of an agent's work: requested from the link once; each caller gets one result, and no task is taken
+until it is over."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,8 +22,8 @@ def _future() -> asyncio.Future[bool]:
 
 @dataclass(slots=True)
 class PendingInterrupt:
-    """What stops the program is the link's to know. `reason` is that of a task that ran; with a `failure`, it fails
-    with these words. `outcome` tells whether the program confirmed it."""
+    """An interruption under way. The link knows how to stop the program. `reason` is that of a task that ran; with a
+    `failure`, it fails with these words. `outcome` is whether the program confirmed it."""
 
     reason: str
     failure: str = ""
@@ -33,13 +32,13 @@ class PendingInterrupt:
     timer: Timer | None = None
 
     def ended(self, task: Task) -> None:
-        """The task that ran has ended: whoever asked hears at once that it is canceled. Tasks are taken again when the
-        composer is cleared, too."""
+        """Handles the end of the task that ran: callers learn at once that it is canceled. Tasks are taken again when
+        the composer is cleared, too."""
         if task.status is TaskState.CANCELED:
             self._tell(confirmed=True)
 
     def end(self) -> None:
-        """Nothing is under way any more."""
+        """Ends the interruption."""
         if self.timer is not None:
             self.timer.cancel()
         self._tell(confirmed=self.confirmed)
@@ -50,34 +49,35 @@ class PendingInterrupt:
 
 
 INTERRUPT_TOLD_S = 3.0
-"""After the program confirmed an interruption its link says how the turn ended (it may have ended by itself just
-before); were nothing said by then, the confirmation itself would have to do."""
+"""Seconds after the program confirmed an interruption in which its link reports how the turn ended (it may have ended
+by itself just before); without a report by then, the confirmation alone must do."""
 
 
 class RunOwner(Protocol):
-    """The turns of the agent."""
+    """The turns of the agent, as an interruption uses them."""
 
     @property
     def current(self) -> Task | None:
-        """The task being worked on."""
+        """Returns the task being worked on."""
         ...
 
     async def given(self) -> None:
-        """Returns when the link has the message that is being given to it: one whose files are being written is not
-        the link's yet."""
+        """Returns when the link has the message that is being given to it: a message whose files are being written is
+        not with the link yet."""
         ...
 
     async def persist(self, commit: Commit) -> None:
-        """Make that durable, and believe it."""
+        """Makes the commit durable, and takes it over."""
         ...
 
     async def pump(self) -> None:
-        """Take the next task if the agent can receive it now."""
+        """Takes the next task if the agent can receive it now."""
         ...
 
 
 class Interruption:
-    """At most one is under way. Everything here runs in the agent's actor, but for the asking itself."""
+    """Manages interruptions, at most one at a time. Everything here runs in the agent's actor, but for the request
+    itself."""
 
     def __init__(self, process: AgentProcess, owner: RunOwner, *, clock: Clock, actor: Actor) -> None:
         self._process = process
@@ -87,15 +87,15 @@ class Interruption:
         self.pending: PendingInterrupt | None = None
 
     def begin_background(self, stop: Callable[[], Awaitable[bool]]) -> asyncio.Future[bool]:
-        """Stop what runs in the background of a program at rest, by `stop`; as `begin`."""
+        """Stops the background work of a program at rest, by `stop`; otherwise like `begin`."""
         if self.pending is None:
             self.pending = PendingInterrupt("background")
             self._actor.spawn(self._ask(self.pending, stop))
         return self.pending.outcome
 
     def begin(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
-        """Stop what runs, if that is not under way already; the future tells whether the program confirmed it. A task
-        that ran ends `canceled` with `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken
+        """Stops the running work, unless that is under way already; the future says whether the program confirmed it. A
+        task that ran ends `canceled` with `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken
         meanwhile."""
         if self.pending is None:
             self.pending = PendingInterrupt(reason, failure)
@@ -103,17 +103,17 @@ class Interruption:
         return self.pending.outcome
 
     def turn_ended(self, task: Task) -> None:
-        """The turn of `task` is over, durably."""
+        """Notes that the turn of `task` is over, durably."""
         if self.pending is not None:
             self.pending.ended(task)
 
     def program_gone(self) -> None:
-        """There is nothing left to interrupt."""
+        """Notes that the program is gone: nothing is left to interrupt."""
         if self.pending is not None and self.pending.confirmed:
             self.end(over=True)
 
     def end(self, *, over: bool = False) -> None:
-        """Tasks are taken again when the link has confirmed (`over`: or refused) and the turn has ended."""
+        """Lets tasks be taken again when the link has confirmed (`over`: or refused) and the turn has ended."""
         pending = self.pending
         if pending is None or not (over or (pending.confirmed and self._owner.current is None)):
             return

@@ -1,6 +1,4 @@
-"""What a program's screen shows when it has come to rest, or showed last, for those who must not wait for it longer
-than they say.
-"""
+"""The screen of a program that has come to rest, or its last one, with a limit on the wait for it."""
 
 import asyncio
 from hashlib import blake2b
@@ -11,20 +9,20 @@ from synapsed.model.agent import Activity
 from synapsed.model.events import ScreenRested
 
 LAST_SCREEN_S = 3.0
-"""How long an exit waits for it: what draws the screens may stand still meanwhile."""
+"""Seconds that an exit waits for the last screen: the process that draws screens may stand still meanwhile."""
 
 REST_SCREEN_S = 1.0
-"""How long an observation waits for it: until then its agent takes nothing else."""
+"""Seconds that an observation waits for the screen: until then its agent takes nothing else."""
 
 
 async def last_screen(link: AgentLink, limit: int | None = None) -> str:
-    """Returns what the program showed last, at most `limit` characters of it with what scrolled away (None: the screen
-    alone); the empty text if nobody tells within `LAST_SCREEN_S`, or the screen is closed."""
+    """Returns the last screen, at most `limit` characters of it with the text that scrolled away (None: the screen
+    alone); the empty text if it is not available within `LAST_SCREEN_S`, or closed."""
     return await _screen_within(link, LAST_SCREEN_S, limit) or ""
 
 
 async def rest_screen(link: AgentLink) -> str | None:
-    """Returns the screen, None if nobody tells it within `REST_SCREEN_S`, or it is closed."""
+    """Returns the screen; None if it is not available within `REST_SCREEN_S`, or closed."""
     return await _screen_within(link, REST_SCREEN_S)
 
 
@@ -45,7 +43,7 @@ class Resting:
         self._told = ""
 
     def screen(self, text: str) -> list[ScreenRested]:
-        """What is to be told of the screen, now that its program is in one of `RESTS`."""
+        """Returns the events for the screen of a program that is now in one of `RESTS`."""
         digest = blake2b(text.encode("utf-8", "replace"), digest_size=DIGEST_SIZE).hexdigest()
         before, self._told = self._told, digest
         return [ScreenRested(digest=digest)] if digest != before else []

@@ -39,7 +39,7 @@ LIVE_STATES = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessSta
 
 
 class ProcessEvent(StrEnum):
-    """What can happen to an agent's process, or be decided about it."""
+    """Events of an agent's process, and decisions about it."""
 
     START = "start"
     LAUNCHED = "launched"
@@ -84,7 +84,7 @@ TABLE: dict[ProcessState, dict[ProcessEvent, ProcessState]] = {
 
 
 class Lifecycle:
-    """The state of one process; `apply` is the only way to another one."""
+    """Holds the state of one process; `apply` is the only way to another one."""
 
     __slots__ = ("_state",)
 
@@ -96,11 +96,12 @@ class Lifecycle:
         return self._state
 
     def can(self, event: ProcessEvent) -> bool:
-        """Whether `event` has a place in the present state."""
+        """Returns whether `event` has a place in the present state."""
         return event in TABLE[self._state]
 
     def apply(self, event: ProcessEvent) -> ProcessState:
-        """The state after `event`; raises IllegalEvent and stays where it is if the table has no such event there."""
+        """Returns the state after `event`; raises IllegalEvent and keeps the state if the table has no such event
+        there."""
         try:
             self._state = TABLE[self._state][event]
         except KeyError:
@@ -109,7 +110,7 @@ class Lifecycle:
 
 
 def known_state(state: str) -> ProcessState:
-    """The state of a record. No program lives in a state that only a newer version knows (`store.schema`)."""
+    """Returns the state of a record. No program lives in a state that only a newer version knows (`store.schema`)."""
     try:
         return ProcessState(state)
     except ValueError:

@@ -1,7 +1,7 @@
 """One agent: its actor, with the process below and the turn queue above it.
 
-The agent only connects: facts of the link go to the program (exit, session), to the turn queue and into the view;
-a change of activity and what it means for the task being worked on are one commit.
+The agent only connects: facts from the link go to the program (exit, session), to the turn queue and into the view; a
+change of activity and its effect on the present task are one commit.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from synapsed.tasks.transitions import Commit, describe_exit
 
 
 class Agent:
-    """Call `turns.restore`, then `start_shell`."""
+    """Connects the pieces of one agent. Call `turns.restore`, then `start_shell`."""
 
     def __init__(
         self,
@@ -130,17 +130,17 @@ class Agent:
         )
         self.alerts = Alerts()
         self.stopped = False
-        """A stop was asked of this daemon: only who asks for it starts it again, not what was wanted before."""
+        """True if this daemon was asked to stop it: then only a request starts it again."""
         self.expected = False
-        """This daemon has yet to start it, as it is configured to."""
+        """True if this daemon has yet to start it, as the configuration says."""
         self._seen: LinkObserved | None = None
         self.since = record.changed_at or record.created_at
-        """When the state or the activity last changed, seconds since the epoch."""
+        """Time of the last change of the state or the activity, in seconds since the epoch."""
         self.exit: LinkExited | None = None
         """The last end of its program."""
         self._adoption: asyncio.Future[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        """A stop that the database has refused, until it is written down."""
+        """A stop that the database has refused, until it is recorded."""
         self._polling: asyncio.Task[None] | None = None
 
     # --- what can be read at any time ---
@@ -159,12 +159,12 @@ class Agent:
 
     @property
     def config(self) -> AgentConfig:
-        """What is configured for it now."""
+        """Returns its present configuration."""
         return self._settings.config_of(self.record)
 
     @property
     def takes_agents(self) -> bool:
-        """Whether what other agents write may be typed here: a model reads it, or a person has allowed it."""
+        """Returns whether other agents' messages may be typed here: a model reads them, or a person allowed it."""
         return self.profile.model or self.record.accept_agents
 
     @property
@@ -173,17 +173,17 @@ class Agent:
 
     @property
     def comes_up(self) -> bool:
-        """No program of it runs, and one will without anybody's asking."""
+        """Returns whether no program of it runs, but one will without a request."""
         return not self.stopped and (self.expected or self.process.returns)
 
     @property
     def seen(self) -> LinkObserved | None:
-        """The last observation of a running program."""
+        """Returns the last observation of a running program."""
         return self._seen if self.state is ProcessState.RUNNING else None
 
     @property
     def activity(self) -> Activity:
-        """What its program does, UNKNOWN if it has not been looked at; `views.activity_of` says more."""
+        """Returns the program's activity, UNKNOWN if it has not been looked at; `views.activity_of` says more."""
         return self._seen.activity if self._seen is not None else Activity.UNKNOWN
 
     # --- the actor ---
@@ -193,21 +193,19 @@ class Agent:
         self._actor.start()
 
     async def adopt(self) -> None:
-        """Take up where the last daemon was; returns when the program is known alive or gone. Done once, and before
-        anything that is asked of the program."""
+        """Continues from the last daemon's state; returns when the program is known alive or gone. Done once, first."""
         if self._adoption is None:
             self._adoption = asyncio.ensure_future(self._adopt())
         await asyncio.shield(self._adoption)
 
     async def adopted(self) -> None:
-        """As `adopt`, for a person: raises StoreError where that cannot be written down now."""
+        """Does the same as `adopt` for a person: raises StoreError if that cannot be recorded now."""
         if self._adoption is None or not self._adoption.done():
             await self._actor.wait(self.adopt())
 
     def sweep(self) -> None:
-        """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
-        missed; whether it is to be parked, whether messages wait behind a draft, whether its program
-        comes up, and whether anybody keeps its rules."""
+        """Checks, in case an event was missed, whether a waiting task can be delivered, a turn's reports have come, the
+        agent is to be parked, messages wait behind a draft, the program comes up, and its rules are kept."""
         self.parking.sweep()
         held, now = self._seen.held if self._seen is not None else None, self._clock.monotonic()
         starting = self.seen.evidence if self.seen is not None and self.activity is Activity.STARTING else None
@@ -226,7 +224,7 @@ class Agent:
             self._actor.post(self._pump)
 
     async def tidy(self) -> None:
-        """Remove old files of finished tasks from the inbox."""
+        """Removes old files of finished tasks from the inbox."""
         try:
             removed = await asyncio.to_thread(
                 message_files.tidy, self._inbox, self.turns.open_tasks, now=self._clock.settled()
@@ -238,12 +236,12 @@ class Agent:
                 self._actor.log.info("old files removed from the inbox", count=removed)
 
     async def believed(self) -> None:
-        """Returns when what was durable before is believed here: the log tells of a change a moment earlier."""
+        """Returns when earlier durable changes have taken effect here: the log reports a change a moment earlier."""
         with contextlib.suppress(NotReady):  # the actor has ended, with all that it had to do
             await self._actor.report(asyncio.sleep, 0)
 
     async def close(self) -> None:
-        """Let go of the program, which lives on."""
+        """Lets go of the program, which lives on."""
         self.process.leave_unreached()
         await self._actor.close()
         await self.process.let_go()
@@ -256,8 +254,8 @@ class Agent:
         await self._actor.ask(self.process.start)
 
     async def stop(self) -> None:
-        """Returns when the program and all it started are gone. Raises StoreError where that cannot be written down: a
-        program that runs has ended all the same, and is told as stopped when there is space."""
+        """Returns when the program and all it started are gone. Raises StoreError if that cannot be recorded: a running
+        program has ended all the same, and is reported as stopped when there is space."""
         self.stopped = True
         try:
             await self.adopted()
@@ -281,7 +279,7 @@ class Agent:
             self._stopping = None
 
     async def suspend(self) -> None:
-        """As `stop`, but the next daemon starts it again: nothing needs to be written down for that."""
+        """Stops like `stop`, but the next daemon starts it again: nothing needs to be recorded for that."""
         try:
             await self.adopted()
             await self._actor.ask(self.process.suspend)
@@ -295,7 +293,7 @@ class Agent:
         await self._actor.ask(self.parking.park, why)
 
     async def restart(self, *, when_idle: bool = False) -> None:
-        """Returns when it runs again; `when_idle`: when it is durable that it will be restarted."""
+        """Returns when it runs again; `when_idle`: when the request for the later restart is durable."""
         await self.adopted()
         if when_idle and self.parking.away:
             return  # its next program is a new one
@@ -306,12 +304,12 @@ class Agent:
         await self._actor.ask(self.process.stop, again=True)
 
     async def amend(self, **fields: Any) -> None:
-        """Change the record durably, for the next start."""
+        """Changes the record durably, for the next start."""
         await self.adopted()
         await self._actor.call(self.process.amend, **fields)
 
     async def signal(self, signum: int) -> None:
-        """It waits for nothing that is written down."""
+        """Sends a signal without waiting for the database."""
         with contextlib.suppress(StoreError):
             await self.adopted()
         await asyncio.wait([self.process.signal(signum)])
@@ -322,13 +320,13 @@ class Agent:
     # --- tasks ---
 
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
-        """`reply` becomes durable with it."""
+        """Accepts a task; `reply` becomes durable with it."""
         task = await self._actor.call(self.turns.accept, task, reply)
         self.parking.wake()
         return task
 
     def enter(self, task: Task) -> None:
-        """A durable task for its mailbox; where the actor is not there to take it, the next one finds it."""
+        """Puts a durable task into its mailbox; if the actor cannot take it, the next daemon finds it."""
         self._actor.post(self._enter, task)
 
     async def _enter(self, task: Task) -> None:
@@ -336,35 +334,35 @@ class Agent:
         self.parking.wake()
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """Raises NotWaiting where the program does not work on the task."""
+        """Adds an artifact to a task. Raises NotWaiting if the program does not work on the task."""
         return await self._actor.call(self.turns.hand_over, task_id, artifact, append=append, last_chunk=last_chunk)
 
     async def provide_input(
         self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON
     ) -> Task:
-        """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
+        """Answers a task; `text` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         await self.adopted()
         task = await self.prompts.provide(self.process.require_link(), task_id, answer, text, prompt_id, origin)
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
-        """Answer whatever prompt is on the screen, in a task or not."""
+        """Answers the prompt on the screen, in a task or not."""
         await self.adopted()
         link = self.process.link if self.parking.away else self.process.require_link()
         await self.prompts.answer(link, text, prompt_id, origin)
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
+        """Presses keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
         await self.adopted()
         await self.process.require_link().terminal.press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        """Returns what rules answer to the program's question; None leaves it to a person."""
+        """Returns the rules' answer to the program's question; None leaves it to a person."""
         task = self.turns.current
         return await self._rules.decide(event, told, task.id if task is not None else None)
 
     def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
-        """See `RuleOwner`."""
+        """Implements `RuleOwner`."""
         self._actor.post(self.work.do, lambda work: work.denied(tool, texts, reason))
 
     # --- its terminal and side channels ---
@@ -378,7 +376,7 @@ class Agent:
             return await self.process.require_link().terminal.attach(cols=cols, rows=rows, read_only=read_only)
 
     def watch(self) -> ScreenWatch:
-        """See `Control.watch`. Raises NotReady where no program runs."""
+        """Implements `Control.watch`. Raises NotReady if no program runs."""
         return self.process.require_link().terminal.watch()
 
     async def poke(self) -> None:
@@ -420,7 +418,7 @@ class Agent:
         if self.state is not ProcessState.RUNNING:
             self._seen = None
             self.alerts.clear()
-            self._slow_start = SlowStart()  # the next launch begins anew
+            self._slow_start = SlowStart()  # for the next launch
             if self.state is not ProcessState.STOPPING:
                 how = describe_exit(self.exit) if self.exit is not None else self.state.value
                 self._actor.post(self.work.do, lambda work: work.program_over(how))
@@ -433,7 +431,7 @@ class Agent:
         await self._pump()
 
     async def _pump(self) -> None:
-        """The agent may be idle: restart it if that was asked for, else take the next task."""
+        """Restarts an idle agent if that was requested, and otherwise takes the next task."""
         link = self.process.link
         if not self.record.restart_pending:
             await self.turns.pump()
@@ -496,7 +494,7 @@ class Agent:
             await self.observe_again()  # what is asked may be about that call
 
     async def _alert(self, alert: LinkAlert) -> None:
-        """It may be the database's disk that is full: what cannot be written now is shown all the same."""
+        """Reports an alert. If the disk is full and it cannot be recorded, it is shown all the same."""
         if alert.code == "KEEPER_SILENT":
             self.process.keeper_silent()
         told, change = self.alerts.told(alert), self.attention.alerted(alert)
@@ -550,7 +548,7 @@ class Agent:
         await self._pump()
 
     async def _rested(self, activity: Activity) -> list[ScreenRested]:
-        """Nothing if nobody tells in time what the screen shows: what was observed counts all the same."""
+        """Returns the event for the screen at rest; empty if the screen is not available in time."""
         if activity not in RESTS or (link := self.process.link) is None:
             return []
         screen = await rest_screen(link)
@@ -572,7 +570,7 @@ class Agent:
         return self.turns.current.context_id if self.turns.current is not None else None
 
     async def _tell_of_conversation(self) -> None:
-        """That one was lost stands in the inbox until something is said in the new one."""
+        """Opens an inbox item about a lost conversation, which stands until something is said in the new one."""
         lost = conversations.lost(self.record, self.profile)
         alert = LinkAlert(conversations.LOST, lost or "", "begins" if lost else "over")
         await self._tell_of(self.attention.alerted(alert))
@@ -588,7 +586,7 @@ class Agent:
 
     @property
     def prompt(self) -> Prompt | None:
-        """What the program asks now."""
+        """Returns the prompt that the program shows now."""
         return self.seen.prompt if self.seen is not None else None
 
 

@@ -1,7 +1,7 @@
 """The mailbox of one agent: the tasks that wait for their turn, in order. Pure.
 
-Order: what was taken and given back unsubmitted, then priority (5 before 4 before 1), then arrival. Bounded: what does
-not fit is refused with QueueFull, nothing that was accepted is ever dropped.
+Order: tasks that were taken and given back unsubmitted, then priority (5 before 4 before 1), then arrival. Bounded: a
+task that does not fit is refused with QueueFull; an accepted task is never dropped.
 """
 
 import bisect
@@ -12,7 +12,7 @@ from synapsed.errors import QueueFull
 from synapsed.model.task import Task
 
 CAPACITY = 100
-"""Waiting tasks of one agent at most."""
+"""Largest number of waiting tasks of one agent."""
 
 
 @dataclass(order=True, slots=True)
@@ -34,7 +34,7 @@ class Mailbox:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Task]:
-        """The tasks in the order in which they will be taken."""
+        """Yields the tasks in the order in which they will be taken."""
         return (entry.task for entry in self._entries)
 
     def __contains__(self, task_id: str) -> bool:
@@ -42,7 +42,7 @@ class Mailbox:
 
     @property
     def oldest(self) -> str | None:
-        """When the oldest task that waits was made, RFC 3339."""
+        """Returns the time at which the oldest waiting task was made, RFC 3339."""
         return min((entry.task.created_at for entry in self._entries), default=None)
 
     def check_room(self) -> None:
@@ -53,26 +53,26 @@ class Mailbox:
             )
 
     def push(self, task: Task) -> None:
-        """Append `task` behind those of its priority; raises QueueFull."""
+        """Appends `task` behind those of its priority; raises QueueFull."""
         self.check_room()
         self._insert(task)
 
     def restore(self, tasks: Iterable[Task]) -> None:
-        """Put back what was accepted before, in order of arrival, without asking for room."""
+        """Puts back tasks that were accepted before, in order of arrival, without a check for room."""
         for task in tasks:
             self._insert(task)
 
     def give_back(self, task: Task) -> None:
-        """Put a task that was taken, but is not in the program, before all others."""
+        """Puts a task that was taken, but is not in the program, before all others."""
         self._number += 1
         bisect.insort(self._entries, _Entry(0, 0, -self._number, task))
 
     def peek(self) -> Task | None:
-        """The next task."""
+        """Returns the next task."""
         return self._entries[0].task if self._entries else None
 
     def remove(self, task_id: str) -> Task | None:
-        """Take out a waiting task, None if it does not wait here."""
+        """Takes out a waiting task; None if it does not wait here."""
         for index, entry in enumerate(self._entries):
             if entry.task.id == task_id:
                 return self._entries.pop(index).task

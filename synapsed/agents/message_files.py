@@ -14,18 +14,18 @@ from synapsed.shared.files import write_whole
 from synapsed.tasks.prompt_text import SHORT_ID, Enclosure
 
 FINISHED_KEPT_S = 7 * 24 * 3600.0
-"""How long the files of a finished task are kept in the inbox."""
+"""Seconds for which the files of a finished task are kept in the inbox."""
 
 INBOX_MAX = 256 << 20
-"""Bytes of an agent's inbox; beyond, the oldest files of finished tasks go earlier."""
+"""Largest size of an agent's inbox in bytes; beyond it, the oldest files of finished tasks go earlier."""
 
 TIDY_EVERY_S = 24 * 3600.0
-"""How often inboxes are tidied, beside the daemon's start."""
+"""Seconds between cleanups of inboxes, besides the one at the daemon's start."""
 
 
 def put(inbox: Path, enclosures: Iterable[Enclosure], kept: Path) -> None:
-    """Write the files, 0600, each whole or not at all; one that is there already is replaced. What is in the folder
-    `kept` already is not written again. OSError."""
+    """Writes the files, 0600, each whole or not at all; existing ones are replaced. Files that are in the folder `kept`
+    already are not written again. Raises OSError."""
     inbox.mkdir(mode=0o700, parents=True, exist_ok=True)
     for enclosure in enclosures:
         if enclosure.kept is None:
@@ -35,7 +35,7 @@ def put(inbox: Path, enclosures: Iterable[Enclosure], kept: Path) -> None:
 
 
 def _take(source: Path, target: Path) -> None:
-    """A copy: the agent may change what is in its inbox, and others may be given the same file."""
+    """Copies the file: the agent may change the files in its inbox, and others may be given the same one."""
     if target.exists() and not source.exists():
         return  # it was taken before, and is kept no more
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # 0600, exclusively
@@ -49,7 +49,7 @@ def _take(source: Path, target: Path) -> None:
 
 
 def forget(inbox: Path, tasks: Collection[str]) -> None:
-    """Remove the files that came with `tasks`. OSError where that cannot be done."""
+    """Removes the files that came with `tasks`. Raises OSError."""
     gone = {task[:SHORT_ID] for task in tasks}
     for entry, _ in _files(inbox):
         if _task_of(entry) in gone:
@@ -57,9 +57,9 @@ def forget(inbox: Path, tasks: Collection[str]) -> None:
 
 
 def tidy(inbox: Path, open_tasks: Collection[str], *, now: float | None) -> int:
-    """Remove what finished tasks left: files older than FINISHED_KEPT_S (None for `now`: no file is), and the oldest
-    where all have more than INBOX_MAX bytes. `open_tasks` are ids; their files stay. How many were removed. OSError
-    where the folder cannot be read."""
+    """Removes the files of finished tasks: those older than FINISHED_KEPT_S (with `now` None, none are), and the oldest
+    if all together have more than INBOX_MAX bytes. `open_tasks` are ids; their files stay. Returns how many were
+    removed. Raises OSError if the folder cannot be read."""
     kept = {task[:SHORT_ID] for task in open_tasks}
     files = sorted(_files(inbox), key=lambda file: file[1].st_mtime)
     total = sum(stat.st_size for _, stat in files)
@@ -75,7 +75,7 @@ def tidy(inbox: Path, open_tasks: Collection[str], *, now: float | None) -> int:
 
 
 def _files(inbox: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
-    """What is in `inbox`. The agent removes files of it too: one that goes meanwhile is not there."""
+    """Returns the files in `inbox`. The agent removes files of it too: one that vanishes meanwhile is left out."""
     found = []
     with os.scandir(inbox) if inbox.is_dir() else contextlib.nullcontext(()) as entries:
         for entry in entries:
@@ -86,5 +86,5 @@ def _files(inbox: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
 
 
 def _task_of(entry: os.DirEntry[str]) -> str:
-    """The beginning of the id of the task that a file came with."""
+    """Returns the beginning of the id of the task that a file came with."""
     return entry.name.lstrip(".").partition("-")[0]

@@ -39,25 +39,26 @@ from synapsed.model.link import LinkObserved
 from synapsed.profiles.library import ProfileLibrary
 
 SETTLED_S = 60.0
-"""However short memory is: an agent that has been idle for less is in the middle of something."""
+"""Seconds for which an agent must have been idle even if memory is short: one that rested for less is in the middle of
+something."""
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What decides whether an agent is idle. `seen` is None where its program does not run."""
+    """The facts that decide whether an agent is idle. `seen` is None if its program does not run."""
 
     seen: LinkObserved | None
     busy: bool
-    """A task waits, is worked on, or is being interrupted."""
+    """True if a task waits, is worked on, or is being interrupted."""
     attached: int
     restart_pending: bool
     limited: bool
 
 
 def occupied(now: Situation) -> str | None:
-    """Why an agent is not idle, for people; None if it is."""
+    """Returns the reason why an agent is not idle, for people; None if it is."""
     seen = now.seen
     if seen is None:
         return "its program does not run"
@@ -80,7 +81,7 @@ def occupied(now: Situation) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Of the machine, in bytes. `available` is what programs could have without swapping."""
+    """Memory of the machine, in bytes. `available` is the amount that programs could get without swapping."""
 
     total: int
     available: int
@@ -92,14 +93,14 @@ def machine_memory() -> Memory:
 
 
 def threshold(size: str, total: int) -> int:
-    """`config.SIZE` in bytes; `total` is all of the machine's."""
+    """Returns `config.SIZE` in bytes; `total` is all of the machine's."""
     if size.endswith("%"):
         return total * int(size[:-1]) // 100
     return int(size.rstrip("KMGT")) * _UNITS.get(size[-1], 1)
 
 
 def first_to_park[A](idle: Iterable[tuple[A, float, ParkPolicy]], memory: Memory) -> A | None:
-    """Of agents, each with the seconds that it has been idle, the one to be parked because memory is short."""
+    """Chooses the agent to be parked because memory is short, from agents with the seconds that each has been idle."""
     short = [
         (seconds, agent)
         for agent, seconds, policy in idle
@@ -111,7 +112,7 @@ def first_to_park[A](idle: Iterable[tuple[A, float, ParkPolicy]], memory: Memory
 
 
 class Parking:
-    """The parking of one agent. Everything here runs in the agent's actor, except what only looks."""
+    """Parks one agent. Everything here runs in the agent's actor, except methods that only read."""
 
     def __init__(
         self,
@@ -132,7 +133,7 @@ class Parking:
         self._idle_since: float | None = None
         self._attaching = 0
         self._leaving = False
-        """It was found idle, and what follows is not on record yet."""
+        """True between the decision to park and its record."""
 
     @property
     def policy(self) -> ParkPolicy:
@@ -140,21 +141,21 @@ class Parking:
 
     @property
     def away(self) -> bool:
-        """It is parked, or about to be: `start` brings it back, and messages are taken."""
+        """Returns whether it is parked, or about to be: `start` brings it back, and messages are taken."""
         state = self._process.state
         going = state is ProcessState.STOPPING and self._process.record.parking
         return state is ProcessState.PARKED or going or self._leaving
 
     @property
     def idle_s(self) -> float | None:
-        """For how long it has been idle; None where it is not, or its conversation would be lost."""
+        """Returns the seconds for which it has been idle; None if it is not, or its conversation would be lost."""
         if self._idle_since is None or self._obstacle() is not None:
             return None
         return self._clock.monotonic() - self._idle_since
 
     @contextlib.contextmanager
     def attaching(self) -> Iterator[None]:
-        """A terminal is about to be attached."""
+        """Prevents parking while a terminal is about to be attached."""
         self._attaching += 1
         try:
             yield
@@ -162,19 +163,19 @@ class Parking:
             self._attaching -= 1
 
     def note(self) -> None:
-        """Something happened that may have been the end of its idleness, or its beginning."""
+        """Checks again whether it is idle, after an event that may have changed it."""
         if self._occupied(self._owner.seen) is not None:
             self._idle_since = None
         elif self._idle_since is None:
             self._idle_since = self._clock.monotonic()
 
     def wake(self) -> None:
-        """Start it if it is parked and a message waits."""
+        """Starts it if it is parked and a message waits."""
         if self._process.state is ProcessState.PARKED and self._turns.queue:
             self._actor.post(self._process.wake)
 
     def sweep(self) -> None:
-        """Park it if it is due, wake it if a message waits."""
+        """Parks it if it is due, wakes it if a message waits."""
         if self._process.state is ProcessState.PARKED:
             self.wake()
             return
@@ -186,7 +187,7 @@ class Parking:
             self._actor.post(self._park_if_idle)
 
     async def park(self, why: str) -> asyncio.Future[None]:
-        """The future is done when it is parked. Raises NotReady where it is not idle, InvalidRequest where its
+        """Returns a future that is done when it is parked. Raises NotReady if it is not idle, InvalidRequest if its
         conversation would be lost."""
         if self.away:
             return self._process.parked()
@@ -232,7 +233,7 @@ class Parking:
 
 
 def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> None:
-    """Raises ConfigError where an agent is to be parked whose program cannot go on with a conversation."""
+    """Raises ConfigError for an agent with parking whose program cannot continue a conversation."""
     for name, agent in config.agents.items():
         profile = profiles.find(agent.profile or name)
         if agent.park.on and profile is not None and not profile.resumes:

@@ -1,8 +1,8 @@
-"""Doors at which an agent asks the parts that are there: who reads its answers, who tells of its work, who
-decides by rules what it may do, and what persons have set of its program.
+"""Doors at which an agent asks the parts that are there: those that read its answers, report its work, decide by rules
+what it may do, and read the person's settings of its program.
 
-Agents are made before parts are open, so each asks once it needs one. Without one nothing is done; nor is where a part
-has a fault: the agent goes on.
+Agents are made before parts are open, so each looks for a part when it needs one. Without a part nothing is done; the
+same goes for a part with a fault: the agent goes on.
 """
 
 import asyncio
@@ -44,32 +44,32 @@ UNREAD = PersonSettings(
 
 
 class PartDoors:
-    """Of all agents."""
+    """Finds parts for all agents."""
 
     def __init__(self) -> None:
         self._provided: Callable[[type], list[Any]] = lambda _: []
         self._closed: Mapping[str, str] = {}
 
     def become(self, provided: Callable[[type], list[Any]], closed: Mapping[str, str] | None = None) -> None:
-        """The parts are open: `provided` returns what they provide of a type. `closed`: keys of agents' configuration
-        by which a part would guard them that is not open, and why."""
+        """Takes over the open parts: `provided` returns the objects that they provide of a type. `closed`: keys of
+        agents' configuration that a part which is not open would enforce, with the reason."""
         self._provided = provided
         self._closed = closed or {}
 
     def first(self, kind: type) -> Any:
-        """Returns what the first part in the list's order provides of that type; None without any."""
+        """Returns the object of that type from the first part in the list's order; None without any."""
         return next(iter(self._provided(kind)), None)
 
     def unkept(self, config: AgentConfig) -> str | None:
-        """Returns why nobody keeps the agent to what its configuration forbids it; None if that is kept, or nothing is
-        forbidden."""
+        """Returns the reason why no part keeps the agent to the prohibitions in its configuration; None if they are
+        kept, or there are no prohibitions."""
         for key, why in self._closed.items():
             if getattr(config, key) != type(config).model_fields[key].default:
                 return f"nobody keeps its {key!r}: {why}"
         return None
 
     def refusing(self, name: str, config: AgentConfig) -> Collection[str]:
-        """Returns which of the agent's rules may refuse a call. Raises NotEnforced where they cannot be known."""
+        """Returns the agent's rules that may refuse a call. Raises NotEnforced if they cannot be known."""
         why = self.unkept(config)
         if why is None:
             try:
@@ -86,7 +86,8 @@ class PartDoors:
     def settings(
         self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
     ) -> tuple[tuple[str, ...], PersonSettings]:
-        """See `SettingsReading`. Where nobody reads them, it is not known whether the program keeps to any rule."""
+        """Implements `SettingsReading`. Without a part that reads settings, it is unknown whether the program keeps to
+        a rule."""
         reading: SettingsReading | None = self.first(SettingsReading)
         if reading is not None:
             try:
@@ -97,7 +98,7 @@ class PartDoors:
 
 
 class AnswerDoor:
-    """Of one agent."""
+    """The door of one agent to the part that reads answers."""
 
     def __init__(self, doors: PartDoors, profile: Profile) -> None:
         self._doors = doors
@@ -105,7 +106,7 @@ class AnswerDoor:
         self._reader: AnswerReader | None = None
 
     async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
-        """Returns what of the answer is an artifact of its own. `whole`: `text` is all of it."""
+        """Returns the artifacts in the answer. `whole`: `text` is all of it."""
         try:
             if self._reader is None and (reading := self._doors.first(AnswerReading)) is not None:
                 self._reader = reading.reader(self._profile.parsers)
@@ -117,7 +118,7 @@ class AnswerDoor:
 
 
 class WorkDoor:
-    """Of one agent; implements `WorkOwner`. `since`: monotonic time."""
+    """The door of one agent to the part that reports work; implements `WorkOwner`. `since`: monotonic time."""
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class WorkDoor:
             self._actor.log.warning("what was told could not be recorded", count=len(events), error=error.message)
 
     async def restore(self) -> None:
-        """Takes up what an earlier daemon told, once. Raises StoreError."""
+        """Restores the reports of an earlier daemon, once. Raises StoreError."""
         async with self._restoring:
             if self._restored:
                 return
@@ -165,7 +166,7 @@ class WorkDoor:
             self._restored = True
 
     async def do(self, what: Callable[[WorkTeller], Awaitable[None]]) -> None:
-        """Has it told of. It may come before the agent is adopted, or where that has failed."""
+        """Has the part report it. This may come before the agent is adopted, or after that has failed."""
         try:
             await self.restore()
         except StoreError as error:
@@ -182,7 +183,7 @@ class WorkDoor:
         return self._teller
 
     def about(self, prompt: Prompt | None) -> Prompt | None:
-        """Returns the prompt with what is known of it besides."""
+        """Returns the prompt with the details that the part knows."""
         try:
             return self._teller.about(prompt) if self._teller is not None else prompt
         except Exception:
@@ -191,8 +192,8 @@ class WorkDoor:
 
 
 class RuleDoor:
-    """Of one agent. Where nothing can be decided, a person is asked; where nobody keeps its rules, each call is refused
-    that can be. `profile` returns what counts for the version that runs."""
+    """The door of one agent to the part that decides by rules. If nothing can be decided, a person is asked; if no part
+    keeps its rules, every call that can be refused is. `profile` returns the profile for the version that runs."""
 
     def __init__(self, doors: PartDoors, owner: RuleOwner, profile: Callable[[], Profile]) -> None:
         self._doors = doors
@@ -201,7 +202,7 @@ class RuleDoor:
         self._decider: Decider | None = None
 
     async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
-        """Returns the answer to the program's question `event` in its own words; None leaves it to a person."""
+        """Returns the answer to the program's question `event` in its own format; None leaves it to a person."""
         try:
             if (spec := decision_spec(self._profile(), event)) is None:
                 return None
@@ -222,7 +223,7 @@ class RuleDoor:
         return None if without else self._doors.unkept(config)
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
-        """Returns what is to be done about the dialog on the screen; None: a person answers it."""
+        """Returns the decision about the dialog on the screen; None: a person answers it."""
         try:
             return decider.judge(prompt) if (decider := self._found()) is not None else None
         except Exception:
@@ -230,7 +231,7 @@ class RuleDoor:
             return None
 
     def answered(self, prompt: Prompt) -> None:
-        """That dialog is over."""
+        """Notes that this dialog is over."""
         try:
             if self._decider is not None:
                 self._decider.answered(prompt)
@@ -245,7 +246,7 @@ class RuleDoor:
 
 
 def decision_spec(profile: Profile, event: str) -> DecisionSpec | None:
-    """Returns how the program asks by `event`, and is answered."""
+    """Returns the description of how the program asks by `event`, and is answered."""
     if event == ACP_REQUEST and profile.transport == "pipes":
         return ACP_DECISION
     return next((channel.decisions[event] for channel in profile.channels.values() if event in channel.decisions), None)

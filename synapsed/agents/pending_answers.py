@@ -1,4 +1,4 @@
-"""Answers that are being given to one agent, and what of its prompts they have settled. Pure."""
+"""Answers that are being given to one agent, and the prompts that they have settled. Pure."""
 
 from dataclasses import dataclass
 
@@ -19,32 +19,33 @@ class Given:
 
     @property
     def secret(self) -> bool:
-        """What the terminal hid is as secret as what a password prompt was given."""
+        """Returns whether the answer is secret: hidden input is as secret as the answer to a password prompt."""
         return self.hidden or (self.prompt is not None and self.prompt.type == "password")
 
 
 class GivenAnswers:
-    """Until the program took an answer, what else is seen does not count for the task that waits; and what it took may
-    stay on its screen for a moment, and is not asked again by that."""
+    """Tracks answers. Until the program took an answer, other observations do not count for the task that waits; and a
+    prompt that was answered may stay on its screen for a moment, and is not asked again by that."""
 
     def __init__(self) -> None:
         self._under_way = 0
         self._put_off: tuple[LinkObserved, bool] | None = None
-        """The last thing that was seen meanwhile, and whether it asks again."""
+        """The last observation in that time, and whether it asks again."""
         self._settled: str | None = None
-        """The prompt that was answered last, until something else is asked."""
+        """The prompt that was answered last, until another one is asked."""
 
     @property
     def under_way(self) -> bool:
-        """What it means that its prompt goes is told with the answer."""
+        """Returns whether an answer is under way: the end of its prompt is then reported with the answer."""
         return self._under_way > 0
 
     def begin(self) -> None:
-        """An answer is about to be typed."""
+        """Notes that an answer is about to be typed."""
         self._under_way += 1
 
     def end(self) -> tuple[LinkObserved, bool] | None:
-        """It was taken, or was not; what is to be looked at again, and whether that asks again."""
+        """Notes that the answer was taken, or was not; returns the observation to look at again, and whether it asks
+        again."""
         self._under_way -= 1
         if self._under_way:
             return None
@@ -52,11 +53,11 @@ class GivenAnswers:
         return seen
 
     def took(self, prompt_id: str) -> None:
-        """The program took the answer to that prompt."""
+        """Notes that the program took the answer to that prompt."""
         self._settled = prompt_id
 
     def counts(self, seen: LinkObserved, *, again: bool, waits: bool) -> bool:
-        """Whether `seen` counts now for a task, which `waits` for a person."""
+        """Returns whether `seen` counts now for a task, which `waits` for a person."""
         if seen.prompt is not None and seen.prompt.prompt_id == self._settled and not again:
             return False
         self._settled = None

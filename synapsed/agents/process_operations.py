@@ -1,5 +1,5 @@
-"""What takes its time with an agent's program: launching it, adopting it, opening its link, stopping it, and what a
-launch leaves behind that nobody saw to its end.
+"""Long operations on an agent's program: launching it, adopting it, opening its link, stopping it, and removing what is
+left of an earlier launch.
 
 Each runs beside the agent's actor, and comes back to its owner with a call there.
 """
@@ -25,7 +25,8 @@ class Leftovers:
         self._actor = actor
 
     async def dismiss(self, record: AgentRecord, profile: Profile) -> None:
-        """Its exit is on record, but the last daemon may have been killed before it told the keeper so."""
+        """Dismisses the keeper of a program whose exit is on record: the last daemon may have been killed before it did
+        that."""
         if (launch := record.launch) is None:
             return
         try:
@@ -35,8 +36,8 @@ class Leftovers:
             self._actor.log.warning("the last keeper could not be dismissed", error=str(error))
 
     async def sweep(self, launch: LaunchRecord) -> None:
-        """Nobody saw how it ended, so something of it may be left. That is ended before the exit is on record: the next
-        daemon does not look for it again."""
+        """Ends everything that is left of a launch whose end was not seen. This is done before the exit is on record:
+        the next daemon does not look for it again."""
         try:
             ended = await self._factory.sweep(launch)
         except (SynapsedError, OSError) as error:
@@ -47,7 +48,7 @@ class Leftovers:
 
 
 class OperationsOwner(Protocol):
-    """Whose program it is."""
+    """The owner of the program, as the operations report to it."""
 
     profile: Profile
 
@@ -55,11 +56,11 @@ class OperationsOwner(Protocol):
     def record(self) -> AgentRecord: ...
 
     def given(self, conversation: str | None, *, chosen: bool) -> None:
-        """The conversation that the program is started in, if that is known."""
+        """Notes the conversation that the program is started in, if that is known."""
         ...
 
     async def launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
-        """It runs; its link is not open yet."""
+        """Notes that the program runs; its link is not open yet."""
         ...
 
     async def told_version(self, of: LaunchRecord, version: str) -> None: ...
@@ -67,22 +68,23 @@ class OperationsOwner(Protocol):
     async def opened(self, link: AgentLink) -> None: ...
 
     async def open_failed(self, link: AgentLink, lost: LinkExited) -> None:
-        """Nothing of it is left."""
+        """Notes that the link could not be opened; nothing is left of the program."""
         ...
 
     async def launch_failed(self, error: SynapsedError) -> None: ...
 
     async def found_dead(self, ended: ProgramEnd) -> None:
-        """It is gone, and its keeper with it."""
+        """Notes that the program is gone, and its keeper with it."""
         ...
 
     async def gone(self, exited: LinkExited) -> None:
-        """It was stopped, and all it started."""
+        """Notes that the program was stopped, with all it started."""
         ...
 
 
 class ProcessOperations:
-    """`every` is the profile with what differs between versions; `program` is who deals with what it does."""
+    """Runs the operations. `every` is the profile with its variants for versions; `program` handles the program's
+    reports."""
 
     def __init__(
         self,
@@ -104,14 +106,14 @@ class ProcessOperations:
         self._reading: asyncio.Task[None] | None = None
         self._dismissing: asyncio.Task[None] | None = None
         self.leaving = False
-        """The daemon ends, and the program lives on."""
+        """True if the daemon ends, and the program lives on."""
 
     def launch(self) -> None:
-        """Begin to launch it; `launched` or `launch_failed` follows."""
+        """Begins a launch; `launched` or `launch_failed` follows."""
         self._actor.spawn(self._launch())
 
     def check(self) -> None:
-        """Raises NotReady where the next program could not be launched: the one that runs is not to be ended for it."""
+        """Raises NotReady if the next program could not be launched: the running one must not be ended then."""
         record = self._owner.record
         try:
             self._planner.check(record, self._every)
@@ -120,19 +122,19 @@ class ProcessOperations:
             raise NotReady(why, agent=record.name, because=error.code) from None
 
     def adopt(self) -> None:
-        """Look for the one that the last daemon had; `launched` or `found_dead` follows."""
+        """Looks for the last daemon's program; `launched` or `found_dead` follows."""
         self._actor.spawn(self._adopt())
 
     def stop(self, link: AgentLink) -> None:
-        """Begin to end it; `gone` follows."""
+        """Begins to end the program; `gone` follows."""
         self._actor.spawn(self._stop(link))
 
     def dismiss(self) -> None:
-        """End what is left of the last launch; the next one waits for that."""
+        """Ends everything that is left of the last launch; the next launch waits for that."""
         self._dismissing = self._actor.spawn(self._leftovers.dismiss(self._owner.record, self._owner.profile))
 
     async def version_known(self, patience: float) -> None:
-        """Returns when the program's version is as known as it will be, at the latest after `patience` seconds."""
+        """Returns when the program's version is as well known as it will be, after `patience` seconds at the latest."""
         if self._reading is not None:
             await asyncio.wait([self._reading], timeout=patience)
 
@@ -155,7 +157,7 @@ class ProcessOperations:
         await self._open(link)
 
     async def _planned(self) -> tuple[str | None, LaunchPlan]:
-        """What to run. Its version is waited for only where something of that depends on it."""
+        """Returns the plan of the launch. The version is waited for only if something in the plan depends on it."""
         owner, every = self._owner, self._every
         plan = self._planner.plan(owner.record, every)
         version = await self._factory.version(owner.record, every, plan) if every.versions else None
@@ -163,7 +165,7 @@ class ProcessOperations:
         return version, plan if owner.profile is every else self._planner.plan(owner.record, owner.profile)
 
     async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
-        """Beside the launch."""
+        """Reads the version beside the launch."""
         version = await self._factory.version(self._owner.record, self._every, plan)
         if version is not None or self._every.version is not None:
             await self._actor.report(self._owner.told_version, launch, version or "")

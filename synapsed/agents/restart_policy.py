@@ -1,14 +1,14 @@
-"""The restart policy, decided purely: what follows an exit, given the exits before it.
+"""The restart policy, decided purely: the consequence of an exit, given the exits before it.
 
-After a program ended, `RestartState.exited` says one of three things:
+After a program ended, `RestartState.exited` returns one of three decisions:
 
-- `Rest`: it is left be (policy `never`, or `on-failure` and the exit code is fine);
+- `Rest`: it is not started again (policy `never`, or `on-failure` and the exit code is fine);
 - `Retry(delay)`: it is started again after `delay` seconds: `initial * factor**n`, at most `maximum`, where n counts
-  the restarts since the last stable run, times a random factor within ±`jitter`, so that many agents that fell
-  together do not come back together;
+  the restarts since the last stable run, times a random factor within ±`jitter`, so that many agents that fell together
+  do not come back together;
 - `GiveUp(delay)`: it ended more than `limit` times within `window` seconds: a crash loop. It is tried again, but only
-  every `retry` seconds, until a run is stable. A program that refused its arguments would do so again: that is given
-  up at its first exit.
+  every `retry` seconds, until a run is stable. A program that refused its arguments would do so again: it is given up
+  at its first exit.
 
 A run of at least `stable` seconds forgives everything before it. All times are differences of a monotonic clock, so a
 jump of the wall clock changes nothing.
@@ -25,21 +25,21 @@ from synapsed.model.events.kinds import FINE
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Leave it be."""
+    """Decision not to start the program again."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Start it again after `delay` seconds."""
+    """Decision to start the program again after `delay` seconds."""
 
     delay: float
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """A crash loop: try again only after `delay` seconds."""
+    """Decision about a crash loop: the program is tried again only after `delay` seconds."""
 
     delay: float
     exits: int
@@ -62,8 +62,8 @@ class RestartState:
     def exited(
         self, code: int | None, *, now: float, uptime: float, refused: bool = False, crashed: bool = False
     ) -> Decision:
-        """What to do after an exit with `code` (None: not known) at `now`, after `uptime` seconds. `refused`: it would
-        not take its arguments; `crashed`: whatever its code says."""
+        """Returns the decision after an exit with `code` (None: not known) at `now`, after `uptime` seconds. `refused`:
+        it did not take its arguments; `crashed`: it failed even if its code says otherwise."""
         policy = self._policy
         if uptime >= policy.stable:
             self.forgive()
@@ -82,19 +82,19 @@ class RestartState:
 
     @property
     def fine_codes(self) -> frozenset[int]:
-        """Exit codes that are no failure."""
+        """Returns the exit codes that are no failure."""
         return self._fine
 
     def first_delay(self) -> float:
-        """Seconds before a restart of which it is not known how many came before."""
+        """Returns the seconds before a restart when the number of earlier ones is unknown."""
         return self._jittered(self._policy.initial)
 
     def slow_retry(self) -> float:
-        """Seconds until a failed program is tried again."""
+        """Returns the seconds until a failed program is tried again."""
         return self._jittered(self._policy.retry)
 
     def forgive(self) -> None:
-        """Forget the exits so far: a stable run, or a person who starts the agent."""
+        """Forgets the exits so far: after a stable run, or when a person starts the agent."""
         self._exits.clear()
         self._consecutive = 0
 

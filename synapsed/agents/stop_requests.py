@@ -1,8 +1,8 @@
-"""Stopping what an agent works on: the turn that runs, or one task, for whoever asks for that; and a task whose
-questions nobody answers.
+"""Requests to stop an agent's work: the running turn, or one task; and the stop of a task whose question stays
+unanswered.
 
-What a program asks before it works at all (`OF_NO_TURN`) is left to a person: the keys that stop a turn would refuse
-it, or end the program.
+A question that a program asks before it works at all (`OF_NO_TURN`) is left to a person: the keys that stop a turn
+would refuse it, or end the program.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from synapsed.model.task import INTERRUPTED_STATES, Task, TaskState
 from synapsed.tasks.transitions import describe_exit
 
 CANCEL_ADOPTION_S = 5.0
-"""Whoever cancels as the daemon comes up waits so long for the program to be taken up."""
+"""Seconds that a cancel request waits for the program to be adopted while the daemon comes up."""
 
 
 class StopRequests:
-    """Serves those who stop one agent."""
+    """Handles the requests to stop one agent's work."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class StopRequests:
         self._actor = actor
 
     async def interrupt(self) -> bool:
-        """Stops what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
-        ProgramEnded where that ended it."""
+        """Stops the running turn, also a person's own; False when nothing ran or the program did not confirm. Raises
+        ProgramEnded if that ended it."""
         await self._owner.adopted()
         if self._parking.away:
             return False
@@ -69,8 +69,8 @@ class StopRequests:
         return done
 
     async def stop_background(self) -> bool:
-        """Stops all that its program runs in the background; False where something goes on. Raises NotReady while the
-        program is not at rest: it takes the keys for that at its composer."""
+        """Stops everything that its program runs in the background; False if something goes on. Raises NotReady while
+        the program is not at rest: it takes the keys for that at its composer."""
         await self._owner.adopted()
         if self._parking.away:
             return False
@@ -84,8 +84,8 @@ class StopRequests:
         return self._turns.interruption.begin_background(link.stop_background)
 
     async def cancel(self, task_id: str) -> Task:
-        """Raises TaskNotCancelable when it has ended, or the program went on; or while a keeper that stands still keeps
-        the program from being taken up."""
+        """Cancels a task. Raises TaskNotCancelable when it has ended, or the program went on; or while a keeper that
+        stands still prevents the adoption of the program."""
         if (current := self._turns.current) is not None and current.id == task_id:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._owner.adopted(), CANCEL_ADOPTION_S)
@@ -114,13 +114,13 @@ class StopRequests:
 
 
 TRY_AGAIN_S = 30.0
-"""A program that did not stop is asked again so much later."""
+"""Seconds until a program that did not stop is asked again."""
 
 TIMED_OUT = "nobody answered"
 
 
 class Unanswered:
-    """Of one agent."""
+    """Stops turns of one agent whose question stays unanswered."""
 
     def __init__(self, turns: AgentTurns, owner: Configured, *, clock: Clock, actor: Actor) -> None:
         self._turns = turns
@@ -131,7 +131,7 @@ class Unanswered:
         self._tried: tuple[str, float] = ("", 0.0)
 
     def sweep(self) -> None:
-        """Stop the turn whose question has waited for too long."""
+        """Stops the turn whose question has waited for too long."""
         if (late := self._late()) is None or (limit := self._owner.config.question_timeout) is None:
             return
         now = self._clock.monotonic()

@@ -1,4 +1,4 @@
-"""What a link's report of its turn makes of the task. Pure."""
+"""The outcome of a task, from its link's report of the turn. Pure."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from synapsed.tasks.transitions import Commit
 from synapsed.terminal.limit_notices import Limit
 
 INTERRUPTED = "interrupted"
-"""`reason` of a turn that was stopped through its link, and of a task that had to make way."""
+"""`reason` of a turn that was stopped through its link, and of a task that was stopped for another one."""
 
 RATE_LIMITED = "RATE_LIMITED"
 """Code of a task that met a usage limit."""
@@ -26,9 +26,8 @@ RATE_LIMITED = "RATE_LIMITED"
 def outcome(
     event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, keys: str = "", now: float
 ) -> Commit | None:
-    """What becomes of `task`; None if nothing does, and for an answer, which `AgentTurns` tells with its blocks.
-    `asked` is the interruption that is under way; `keys` says which of the program's keys a person has bound
-    otherwise."""
+    """Returns the commit for `task`; None if nothing changes, and for an answer, which `AgentTurns` reports with its
+    blocks. `asked` is the interruption that is under way; `keys` names the program's keys that a person has changed."""
     match event:
         case LinkTurnProgress():
             return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)
@@ -52,9 +51,9 @@ def limit_met(
     find: Callable[[str], Limit | None],
     trouble: Callable[[str, str], Limit | None],
 ) -> Limit | None:
-    """The usage limit, or the trouble with the account, by which a turn ended that nobody stopped; None where it did
-    not. `shown` is what a dialog in the turn said, `find` reads a limit out of an error's words, `trouble` what is the
-    account's out of its code and words."""
+    """Returns the usage limit, or the trouble with the account, that ended a turn which was not interrupted; None if it
+    ended otherwise. `shown` comes from a dialog in the turn, `find` reads a limit from an error's words, `trouble`
+    reads the account's trouble from its code and words."""
     match event:
         case LinkTurnFailed():
             told = trouble(event.code, event.message) or find(event.message) or shown

@@ -1,17 +1,17 @@
 """The turns of one agent: each task is taken from its mailbox, given to the link, and brought to its end.
 
-Everything here runs in the agent's actor. The order that keeps a prompt from being typed twice, and a task from being
-lost, over a kill -9 at any point:
+Everything here runs in the agent's actor. This order keeps a prompt from being typed twice, and a task from being lost,
+over a kill -9 at any point:
 
 1. the task is durable before `accept` returns;
-2. the task is `working` and its turn recorded before the link is told of it, together with what the link writes ahead
-   of its first act (`prepare`); for a task that can be worked on at once, 1 and 2 are one commit;
+2. the task is `working` and its turn recorded before the link gets it, together with the record that the link writes
+   ahead of its first act (`prepare`); for a task that can be worked on at once, 1 and 2 are one commit;
 3. the link's own record is durable before the link acts on it (LinkTurnRecord, `recorded`);
 4. the files that go with a message are written before it is typed;
 5. the task's end is durable before the next task is taken.
 
-A task ends by what the link reports of its turn and by nothing else. What is asked of a running turn (`interruption`)
-is an operation: its outcome is believed when the link confirms it.
+A task ends by the link's report of its turn and by nothing else. A request to a running turn (`interruption`) is an
+operation: its outcome is believed when the link confirms it.
 """
 
 import asyncio
@@ -59,8 +59,8 @@ INTERRUPT_PRIORITY = 5
 """A task of this priority stops the turn that runs, then goes first."""
 
 OF_NO_TURN = frozenset({"trust", "login", "screen"})
-"""What a program asks before it works at all: the keys that stop a turn would refuse it, or end the program. The same
-goes for what nobody knows how to answer."""
+"""Kinds of questions that a program asks before it works at all: the keys that stop a turn would refuse them, or end
+the program. The same goes for a screen that nobody knows how to answer."""
 
 
 @dataclass(slots=True)
@@ -68,11 +68,11 @@ class _Turn:
     task: Task
     record: TurnRecord
     told: Told | None = None
-    """None where the log has to be asked: somebody else may have told of it."""
+    """None if the log has to be asked: another daemon may have reported it."""
 
 
 class AgentTurns:
-    """While the record wants a restart no task is taken. `ends` is told of each task that is at its end."""
+    """Runs the turns. While the record wants a restart no task is taken. `ends` gets each task that is at its end."""
 
     def __init__(
         self,
@@ -110,35 +110,36 @@ class AgentTurns:
         """Number of things that its program was seen to run in its background."""
         self.interruption = Interruption(process, self, clock=clock, actor=actor)
         self._giving: asyncio.Task[None] | None = None
-        """Gives the turn to the link."""
+        """The task that gives the turn to the link."""
         self._limit: Limit | None = None
-        """What a dialog in the turn in flight said."""
+        """Limit shown by a dialog in the turn in flight."""
         self.answers = GivenAnswers()
 
     @property
     def queue(self) -> int:
-        """How many tasks wait."""
+        """Returns the number of waiting tasks."""
         return len(self._mailbox)
 
     @property
     def untyped(self) -> int:
-        """How many messages the program does not have: those that wait, and one whose turn has begun without it."""
+        """Returns the number of messages that the program does not have: those that wait, and one whose turn has begun
+        without it."""
         begun = self._turn is not None and not transitions.is_submitted(self._turn.record)
         return self.queue + begun
 
     @property
     def oldest(self) -> str | None:
-        """See `Mailbox.oldest`."""
+        """Implements `Mailbox.oldest`."""
         return self._mailbox.oldest
 
     @property
     def current(self) -> Task | None:
-        """The task being worked on."""
+        """Returns the task being worked on."""
         return self._turn.task if self._turn else None
 
     @property
     def works_on_message(self) -> bool:
-        """A message was submitted that is no command, and nobody stops its turn."""
+        """Returns whether a message that is no command was submitted, and its turn is not being stopped."""
         turn = self._turn
         return (
             turn is not None
@@ -149,21 +150,21 @@ class AgentTurns:
 
     @property
     def at_rest(self) -> bool:
-        """No task waits, is worked on, or is being interrupted."""
+        """Returns whether no task waits, is worked on, or is being interrupted."""
         return not self._mailbox and self._turn is None and self.interruption.pending is None
 
     @property
     def open_tasks(self) -> list[str]:
-        """Ids of the tasks that wait or are worked on."""
+        """Returns the ids of the tasks that wait or are worked on."""
         return [task.id for task in self._mailbox] + ([self._turn.task.id] if self._turn else [])
 
     def ahead(self, task_id: str) -> int | None:
-        """How many tasks are taken before the one that waits; None for one that does not."""
+        """Returns the number of tasks that are taken before this waiting one; None if it does not wait."""
         return next((number for number, task in enumerate(self._mailbox) if task.id == task_id), None)
 
     def restore(self, tasks: Iterable[Task], records: Iterable[TurnRecord]) -> list[Task]:
-        """What the store had of this agent, tasks in order of arrival; called before the actor runs. Returns the tasks
-        that neither wait nor have a turn, of which only a damaged database has any."""
+        """Restores the agent's tasks from the store, in order of arrival; called before the actor runs. Returns the
+        tasks that neither wait nor have a turn, which only a damaged database has."""
         by_task = {record.task_id: record for record in records}
         waiting, strays = [], []
         for task in tasks:
@@ -186,8 +187,8 @@ class AgentTurns:
     # --- what callers ask ---
 
     async def accept(self, task: Task, reply: ReplyRecord | None = None) -> Task:
-        """Take a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError, and
-        InvalidRequest, TooLarge for what cannot be delivered."""
+        """Takes a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError, and
+        InvalidRequest, TooLarge for a message that cannot be delivered."""
         self._mailbox.check_room()
         letter = self._compose(task)
         commit = transitions.accepted(task, reply)
@@ -211,13 +212,13 @@ class AgentTurns:
         return turn.task if turn is not None and turn.task.id == task.id else task
 
     async def enter(self, task: Task) -> None:
-        """A task that is durable already waits from now on."""
+        """Puts a task that is durable already into the mailbox."""
         if task.id not in self.open_tasks:
             self._mailbox.restore([task])
             await self.pump()
 
     async def runs_something(self) -> bool:
-        """Whether a turn runs, a person's own included."""
+        """Returns whether a turn runs, a person's own included."""
         if self._turn is not None:
             return True
         seen = await link.observe() if (link := self._process.link) is not None else None
@@ -226,7 +227,7 @@ class AgentTurns:
         return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
 
     async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
-        """The canceled task if it waited, else the future of its interruption. Raises TaskNotCancelable,
+        """Cancels a task: returns it if it waited, otherwise the future of its interruption. Raises TaskNotCancelable,
         StoreError."""
         if (task := next((task for task in self._mailbox if task.id == task_id), None)) is not None:
             return (await self._cancel_waiting(task, "canceled")).task
@@ -237,7 +238,7 @@ class AgentTurns:
         return self.interruption.begin("canceled")
 
     async def cancel_waiting(self) -> None:
-        """Cancel every waiting task: the agent is being removed."""
+        """Cancels every waiting task, because the agent is being removed."""
         for task in list(self._mailbox):
             await self._cancel_waiting(task, "removed")
 
@@ -245,21 +246,21 @@ class AgentTurns:
         return await self._drop(transitions.canceled(task, reason=reason, now=self._clock.wall()))
 
     async def _drop(self, commit: Commit) -> Commit:
-        """End a task that waits."""
+        """Ends a task that waits."""
         await self._commit(commit)
         self._mailbox.remove(commit.task.id)
         self._attempts.pop(commit.task.id, None)
         return commit
 
     async def asked(self, task_id: str) -> Prompt:
-        """What task `task_id` waits for; raises NotWaiting."""
+        """Returns the prompt that task `task_id` waits for; raises NotWaiting."""
         task = self.current
         if task is None or task.id != task_id or task.status not in INTERRUPTED_STATES or task.prompt is None:
             raise NotWaiting(f"task {task_id} does not wait for input", task=task_id)
         return task.prompt
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """The program made something in this turn. Raises NotWaiting where it does not work on the task."""
+        """Adds an artifact that the program made in this turn. Raises NotWaiting if it does not work on the task."""
         if (task := self.current) is None or task.id != task_id:
             raise NotWaiting(f"task {task_id} is not being worked on", task=task_id)
         commit = transitions.handed_over(
@@ -268,15 +269,15 @@ class AgentTurns:
         return (await self._commit(commit)).task
 
     async def end_answer(self) -> None:
-        """It was taken, or was not."""
+        """Notes that the answer was taken, or was not."""
         if (put_off := self.answers.end()) is not None:
             seen, again = put_off
             if (commit := self.observed(seen, again=again)) is not None:
                 await self.persist(commit)
 
     async def answered(self, task_id: str | None, given: Given) -> Task | None:
-        """The program took an answer: tell so, and in the same commit the task is worked on again, whatever is asked
-        next."""
+        """Reports that the program took an answer; in the same commit the task is worked on again, even if a new
+        question follows."""
         task = self.current if self.current is not None and self.current.id == task_id else None
         if task is None and task_id is not None:
             task = await self._store.task(task_id)  # its turn ended before the answer was told of
@@ -296,7 +297,7 @@ class AgentTurns:
     # --- what the link reports ---
 
     async def pump(self) -> None:
-        """Take the next task if the agent can receive it now."""
+        """Takes the next task if the agent can receive it now."""
         if (task := self._mailbox.peek()) is None or (link := await self._receiver()) is None:
             return
         if transitions.wants_new_conversation(task) and self._renewed_for != task.id:
@@ -312,7 +313,7 @@ class AgentTurns:
         await self._begin(link, task)
 
     async def _receiver(self) -> AgentLink | None:
-        """The link, if a message can be given to it now."""
+        """Returns the link, if it can be given a message now."""
         stops, runs = self.interruption.pending is not None, self._turn is not None
         now = replace(self._usage.moment, interrupting=stops, in_turn=runs)
         if (link := self._process.link) is None or obstacle(now) is not None:
@@ -329,8 +330,8 @@ class AgentTurns:
         reply: ReplyRecord | None = None,
         letter: Letter | None = None,
     ) -> Task:
-        """Work on `task`; `before` is told first, `reply` durable with it. `letter` is what is typed for it, where that
-        is composed already."""
+        """Begins the work on `task`; `before` is reported first, `reply` is durable with it. `letter` is the text to
+        type, if it is composed already."""
         returned = self._attempts.get(task.id)
         attempt = returned.attempt if returned else 1
         commit = transitions.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
@@ -347,7 +348,7 @@ class AgentTurns:
         return commit.task
 
     async def resume(self, link: AgentLink) -> None:
-        """Go on with the turn in flight on an adopted program."""
+        """Continues the turn in flight on an adopted program."""
         if self._turn is None:
             return
         if self._turn.record.launch_id == link.launch.launch_id:
@@ -360,7 +361,7 @@ class AgentTurns:
             await self.persist(commit)
 
     def observed(self, seen: LinkObserved, *, again: bool = False) -> Commit | None:
-        """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
+        """Returns the changes of the present task after an observation; `again`: its prompt is asked once more."""
         self._background = len(seen.background)
         if (task := self.current) is None:
             return None
@@ -375,7 +376,7 @@ class AgentTurns:
         return None
 
     def settle(self, exited: LinkExited, *, code: str = "AGENT_EXITED") -> Commit | None:
-        """What becomes of the turn in flight now that its program is gone: it failed, unless nothing of it was
+        """Returns the result for the turn in flight when its program is gone: it failed, unless nothing of it was
         submitted; then it waits again."""
         if (turn := self._turn) is None:
             return None
@@ -392,7 +393,7 @@ class AgentTurns:
         )
 
     def believe(self, commit: Commit) -> None:
-        """`commit` is durable: the turn queue is what it says."""
+        """Takes over a `commit` that is durable."""
         if commit.task.terminal:
             self._ends.ended(commit.task)
         if (turn := self._turn) is None or turn.task.id != commit.task.id:
@@ -407,7 +408,7 @@ class AgentTurns:
             self._mailbox.give_back(commit.task)
 
     async def handle(self, event: LinkEvent, link: AgentLink) -> None:
-        """A fact about the turn; those of another turn are passed over."""
+        """Handles a fact about the turn; facts about another turn are ignored."""
         turn = self._turn
         if isinstance(event, LinkTurnRecord):
             if turn is not None and turn.task.id == event.record.task_id:
@@ -442,7 +443,7 @@ class AgentTurns:
             await self.pump()
 
     async def _accepted(self, event: LinkTurnAccepted, turn: _Turn) -> None:
-        """Tells of the delivery of a message whose turn was over at once, before its record was durable."""
+        """Reports the delivery of a message whose turn was over at once, before its record was durable."""
         self._actor.log.info("message accepted", task=event.task_id, evidence=event.evidence)
         after = turn.record.model_copy(update={"link": {**turn.record.link, "taken": True}})
         if told := transitions.delivered(turn.task, turn.record, after):
@@ -450,11 +451,11 @@ class AgentTurns:
             turn.record = after
 
     def limit_shown(self, limit: Limit) -> None:
-        """The program tells of a limit in a dialog, which is then answered: the turn's end is by this limit."""
+        """Notes a limit that the program shows in a dialog, which is then answered: the turn ends by this limit."""
         self._limit = limit
 
     def _limit_told(self, event: LinkEvent) -> Limit | None:
-        """The usage limit by which the turn ended; None where it did not, or somebody stopped it."""
+        """Returns the usage limit that ended the turn; None if it ended otherwise, or was stopped on request."""
         shown = self._limit
         if not isinstance(event, LinkTurnProgress):
             self._limit = None
@@ -485,7 +486,8 @@ class AgentTurns:
         return turn.told
 
     async def _say(self, event: LinkTurnSaid, turn: _Turn) -> None:
-        """What is nice to know is not insisted on: what the database refuses is told with what follows it."""
+        """Reports a piece of text. If the database refuses, it is not tried again: the piece is reported with the text
+        after it."""
         told = await self._told(turn)
         before = told.text
         if (piece := told.piece(event)) is None:
@@ -554,7 +556,7 @@ class AgentTurns:
         await self.pump()
 
     async def given(self) -> None:
-        """See `RunOwner.given`."""
+        """Implements `RunOwner.given`."""
         if self._giving is not None:
             await asyncio.wait([self._giving])
 
@@ -570,5 +572,5 @@ class AgentTurns:
         return commit
 
     async def persist(self, commit: Commit) -> None:
-        """Make that durable, and believe it."""
+        """Makes the commit durable, and takes it over."""
         await self._actor.persist(self._commit, commit)

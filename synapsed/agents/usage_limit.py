@@ -1,18 +1,19 @@
-"""The usage limit of one agent: when it began, when it is tried again, what becomes of a task; and accounts that do not
-work: which agents share one, and what tells, without a message, that one may work again.
+"""The usage limit of one agent: its beginning, its next try, its effect on a task; and accounts that do not work: the
+agents that share one, and the signs, without a message, that one may work again.
 
-A limit begins when a turn fails by it. It is over at the time that the program told, or else the next waiting task
-tries it out after a pause that doubles, and is put back if it was too early. A turn that ends forgets it; a person's
-priority message, interrupt or restart lifts it at once. Times are Unix seconds. Where a clock is set, it is over when
-the date has come, or when so much time has passed as there was until then: whichever is first, for to try costs little.
+A limit begins when a turn fails by it. It is over at the time that the program named, or else the next waiting task
+tries it after a pause that doubles, and is put back if it was too early. A turn that ends well forgets it; a person's
+priority message, interrupt or restart lifts it at once. Times are Unix seconds. If a clock is set, the limit is over
+when the date has come, or when the time that remained has passed: whichever is first, because a try costs little.
 
-An account that does not work is held likewise, but not by time: it is over when its files change, when what could not
-be reached can be, when a turn of it ends well, or when a person wants it tried.
+An account that does not work holds messages likewise, but not by time: this is over when its files change, when an
+address that could not be reached can be, when a turn of it ends well, or when a person wants it tried.
 
-A turn that fails because nobody is signed in, a bill is not paid, a model is gone or the network is down says nothing
-of its message: the next one would fail alike. So all messages of every agent of that account wait. An agent holds what
-was met (`AgentRecord.limit`), and the others of its account see that here. How accounts are told apart, and what is
-looked at, the profile says (`AccountSpec`); what tells them apart may be a key, so it is never kept nor shown.
+A turn that fails because the account is signed out, a bill is not paid, a model is gone or the network is down says
+nothing about its message: the next one would fail alike. So all messages of every agent of that account wait. An agent
+holds its own trouble (`AgentRecord.limit`), and the others of its account see it here. The profile says how accounts
+are told apart, and which files matter (`AccountSpec`); the distinguishing values may be keys, so they are never kept
+nor shown.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ from synapsed.pty.readiness import Moment
 from synapsed.terminal.limit_notices import Limit, find_limit, find_trouble
 
 REACH_S = 5.0
-"""How long an address may take to answer."""
+"""Seconds that an address has to answer."""
 
 _VARIABLE = re.compile(r"\$(\w+)")
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
@@ -59,20 +60,20 @@ class AccountMember(Protocol):
 
     @property
     def trouble(self) -> LimitRecord | None:
-        """What it met that is not over."""
+        """Returns its trouble that is not over."""
         ...
 
     def lift(self, why: str) -> None:
-        """Its trouble is over."""
+        """Ends its trouble."""
         ...
 
     def changed(self, why: str) -> None:
-        """Another agent's trouble with the account began, or is over."""
+        """Notes that another agent's trouble with the account began, or is over."""
         ...
 
 
 class Accounts:
-    """Of all agents. `environ` is the daemon's environment."""
+    """Tracks the accounts of all agents. `environ` is the daemon's environment."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -84,37 +85,37 @@ class Accounts:
         self.note(member)
 
     def remove(self, member: AccountMember) -> None:
-        """The agent is gone, and what it met with it."""
+        """Removes an agent, and its trouble with it."""
         self._members = [each for each in self._members if each is not member]
         if member in self._troubled:
             self._troubled.remove(member)
             self.tell(member, "another agent's trouble with the account is gone with it")
 
     def note(self, member: AccountMember) -> None:
-        """Look whether it has trouble now."""
+        """Checks whether it has trouble now."""
         self._troubled = [each for each in self._troubled if each is not member]
         if member.trouble is not None:
             self._troubled.append(member)
 
     def trouble(self, member: AccountMember) -> LimitRecord | None:
-        """What another agent of its account met."""
+        """Returns the trouble that another agent of its account has."""
         others = (each for each in self._troubled if each is not member)
         return next((each.trouble for each in others if self._shared(each, member)), None)
 
     def lift(self, by: AccountMember, why: str) -> None:
-        """The account works, or is to be tried again."""
+        """Notes that the account works, or is to be tried again."""
         for each in list(self._troubled):
             if each is not by and self._shared(each, by):
                 each.lift(why)
 
     def tell(self, by: AccountMember, why: str) -> None:
-        """What an agent met began, or is over."""
+        """Informs the other agents of the account that an agent's trouble began, or is over."""
         for each in list(self._members):
             if each is not by and self._shared(each, by):
                 each.changed(why)
 
     def environment(self, member: AccountMember) -> dict[str, str]:
-        """What of its program's environment says which account it has."""
+        """Returns the variables of its program's environment that identify its account."""
         record = member.record
         base = self._environ if record.env is None else record.env
         return {**base, **record.connection, **member.profile.env, **record.extra_env}
@@ -123,14 +124,14 @@ class Accounts:
         return (key := self._key(one)) is not None and key == self._key(other)
 
     def _key(self, member: AccountMember) -> tuple[str, ...] | None:
-        """None where accounts of its program are not told apart."""
+        """Returns the key of its account; None if accounts of its program are not told apart."""
         apart = member.profile.account.apart
         env = self.environment(member)
         return (member.record.profile, *(env.get(name, "") for name in apart)) if apart else None
 
 
 def marks_of(spec: AccountSpec, env: Mapping[str, str]) -> str:
-    """Tells whether one of the account's files has changed since. Reads no file's content."""
+    """Returns a mark that changes with the account's files. Reads no file's content."""
     found = []
     for name in filter(None, (_filled(path, env) for path in spec.files)):
         with contextlib.suppress(OSError):
@@ -140,13 +141,14 @@ def marks_of(spec: AccountSpec, env: Mapping[str, str]) -> str:
 
 
 def endpoint_of(spec: AccountSpec, told: str, env: Mapping[str, str]) -> str:
-    """The address that is to be reached, "" if none is known: what the program `told`, else what the profile says."""
+    """Returns the address that must be reached, "" if none is known: the one that the program `told`, else the
+    profile's."""
     return next(filter(None, (told, *(_filled(each, env) for each in spec.endpoints))), "")
 
 
 def dialled(url: str, env: Mapping[str, str]) -> tuple[str, int] | None:
-    """Host and port to be reached for `url`: those of the proxy, where one stands between. None: there is no sense in
-    it."""
+    """Returns host and port to be reached for `url`: those of the proxy, if there is one. None: the URL makes no
+    sense."""
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
         host, port = parts.hostname, parts.port
@@ -160,7 +162,7 @@ def dialled(url: str, env: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 async def is_reached(url: str, env: Mapping[str, str]) -> bool:
-    """Whether a connection is taken there. Nothing is sent."""
+    """Returns whether a connection is accepted there. Nothing is sent."""
     if (place := dialled(url, env)) is None:
         return False
     try:
@@ -175,24 +177,24 @@ async def is_reached(url: str, env: Mapping[str, str]) -> bool:
 
 
 def _filled(text: str, env: Mapping[str, str]) -> str:
-    """With its variables replaced; "" where one of them is not set."""
+    """Returns the text with its variables replaced; "" if one of them is not set."""
     if not all(env.get(name) for name in _VARIABLE.findall(text)):
         return ""
     return _VARIABLE.sub(lambda match: env[match[1]], text)
 
 
 EVIDENCE_MAX = 300
-"""Characters of the program's words."""
+"""Largest number of characters kept of the program's words."""
 LOOK_EVERY_S = 60.0
 LOOK_AT_ACCOUNT_S = 5.0
-"""How often the files of an account that does not work are looked at."""
+"""Seconds between looks at the files of an account that does not work."""
 
 SLACK_S = 2.0
-"""After the time that the program told: clocks differ."""
+"""Seconds added to the time that the program named: clocks differ."""
 
 
 def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, now: float) -> LimitRecord:
-    """The limit that is in force from `now`; `before` is the one that was tried out."""
+    """Returns the limit that is in force from `now`; `before` is the one that was tried."""
     attempt = before.attempt + 1 if before is not None else 1
     pause = backoff(attempt - 1, initial=policy.probe, factor=2.0, maximum=policy.maximum)
     at = limit.until + SLACK_S if limit.until is not None else now + pause
@@ -208,18 +210,18 @@ def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, no
 
 
 def lifted(limit: LimitRecord) -> LimitRecord:
-    """It is tried out, or a person wants it over."""
+    """Returns the limit as lifted: it is being tried, or a person wants it over."""
     return limit.model_copy(update={"lifted": True})
 
 
 def continues(limit: LimitRecord, policy: UsageLimitPolicy) -> bool:
-    """Whether the task that met the limit waits for its end: by policy, or because it was only sent to try it out. One
-    that the account has failed is not given again: nobody knows when, and what the program has of it."""
+    """Returns whether the task that met the limit waits for its end: by policy, or because it was sent only to try it.
+    A task that failed by the account is not given again: nobody knows the end, nor how much of it the program has."""
     return not limit.account and limit.attempt < policy.attempts and (policy.task == "continue" or limit.attempt > 1)
 
 
 def zone_of(record: AgentRecord) -> tzinfo | None:
-    """Where the agent's program thinks it is, if its environment says so; None for where this machine is."""
+    """Returns the time zone of the agent's program, if its environment names one; None for this machine's."""
     name = {**(record.env or {}), **record.extra_env}.get("TZ", "")
     try:
         return ZoneInfo(name.removeprefix(":")) if name else None
@@ -228,7 +230,7 @@ def zone_of(record: AgentRecord) -> tzinfo | None:
 
 
 def _attention(limit: LimitRecord, state: Literal["opened", "gone"], what_to_do: str = "") -> list[AttentionChanged]:
-    """What a person is told of it. One that an older program has recorded was never told of."""
+    """Returns the inbox events about it. A limit that an older program has recorded was never reported."""
     if limit.account and limit.attention is None:
         return []
     words = limit.words[:EVIDENCE_MAX]
@@ -243,7 +245,7 @@ def _attention(limit: LimitRecord, state: Literal["opened", "gone"], what_to_do:
 
 
 def _what_to_do(spec: AccountSpec, trouble: LimitRecord, name: str) -> str:
-    """For the person, in the inbox."""
+    """Returns the advice to the person, for the inbox."""
     ways = [spec.remedy] if spec.remedy and not trouble.reach else []
     seen = "it is reached again" if trouble.reach else "its files change" if spec.files else ""
     by_itself = f"by themselves when {seen}, or at once " if seen else ""
@@ -252,18 +254,18 @@ def _what_to_do(spec: AccountSpec, trouble: LimitRecord, name: str) -> str:
 
 
 class LimitKeeper(Protocol):
-    """Where the limit is kept: with the agent's record, in one commit with what tells of it."""
+    """Keeps the limit with the agent's record, in one commit with the events that report it."""
 
     @property
     def record(self) -> AgentRecord: ...
 
     async def amend(self, *told: EventData, **fields: Any) -> None:
-        """Change the record's `fields`, durably."""
+        """Changes the record's `fields`, durably."""
         ...
 
 
 class Usage:
-    """The limit of one agent in force, and the timer that ends it. Everything runs in the agent's actor."""
+    """Holds the limit of one agent in force, and the timer that ends it. Everything runs in the agent's actor."""
 
     def __init__(
         self, keeper: LimitKeeper, owner: LimitOwner, *, accounts: Accounts, clock: Clock, actor: Actor
@@ -275,7 +277,7 @@ class Usage:
         self._actor = actor
         self._timer: Timer | None = None
         self._over = 0.0
-        """By the boot clock, when the limit in force has lasted for as long as it was to."""
+        """Time, by the boot clock, when the limit in force has lasted as long as expected."""
         accounts.add(self)
 
     @property
@@ -293,37 +295,37 @@ class Usage:
 
     @property
     def limit(self) -> LimitRecord | None:
-        """The usage limit in force."""
+        """Returns the usage limit in force."""
         own = self._own
         return own if own is not None and not own.account else None
 
     @property
     def trouble(self) -> LimitRecord | None:
-        """What it met itself of its account that does not work."""
+        """Returns its own trouble with its account."""
         own = self._own
         return own if own is not None and own.account else None
 
     @property
     def in_force(self) -> LimitRecord | None:
-        """What keeps messages back: its own, or what another agent of its account met."""
+        """Returns the limit that holds messages back: its own, or another agent's of its account."""
         return self._own or self._accounts.trouble(self)
 
     @property
     def moment(self) -> Moment:
-        """What of a moment it knows."""
+        """Returns the present moment by its clocks."""
         found = self.in_force
         return Moment(limited=found is not None and not found.account, account=found is not None and found.account)
 
     def find(self, text: str) -> Limit | None:
-        """The limit that the program's words tell of."""
+        """Returns the limit in the program's words."""
         return find_limit(self._owner.profile.limit, text, self._clock.wall(), zone_of(self._keeper.record))
 
     def trouble_in(self, code: str, text: str) -> Limit | None:
-        """The trouble with the account that a turn's failure tells of."""
+        """Returns the account's trouble in a turn's failure."""
         return find_trouble(self._owner.profile.account, code, text)
 
     async def meet(self, limit: Limit) -> LimitRecord:
-        """The program said so: no message is given to it until that is over."""
+        """Begins a limit that the program reported: no message is given to it until that is over."""
         now = self._clock.wall()
         record = begun(self._keeper.record.limit, limit, self._owner.config.usage_limit, now)
         if record.account:
@@ -349,11 +351,11 @@ class Usage:
         return record
 
     def continues(self, limit: LimitRecord) -> bool:
-        """Whether the task that met it waits for its end."""
+        """Returns whether the task that met it waits for its end."""
         return continues(limit, self._owner.config.usage_limit)
 
     def watch(self) -> None:
-        """Plan the end of the limit in force, if there is one; also after a restart of the daemon."""
+        """Plans the end of the limit in force, if there is one; also after a restart of the daemon."""
         self._stop_timer()
         if (limit := self._own) is not None:
             left = min(limit.resume_at - self._clock.wall(), limit.resume_at - limit.since)
@@ -361,16 +363,16 @@ class Usage:
             self._look_again(limit)
 
     def _left(self, limit: LimitRecord) -> float:
-        """Seconds until it is over; 0 or less: it is."""
+        """Returns the seconds until it is over; 0 or less: it is."""
         return min(limit.resume_at - self._clock.wall(), self._over - self._clock.boot())
 
     def _look_again(self, limit: LimitRecord) -> None:
-        """Now and then: the machine may sleep, and clocks be set."""
+        """Looks at it now and then: the machine may sleep, and clocks be set."""
         delay = LOOK_AT_ACCOUNT_S if limit.account else min(max(self._left(limit), 0.0), LOOK_EVERY_S)
         self._timer = self._actor.post_later(delay, self._due)
 
     async def forget(self, why: str) -> None:
-        """There is no limit, or a person does not want to wait for its end."""
+        """Forgets the limit, because it is over, or a person does not want to wait for its end."""
         self._stop_timer()
         if (limit := self._keeper.record.limit) is not None:
             told: list[EventData] = [] if limit.lifted else [self._told(why), *_attention(limit, "gone")]
@@ -398,7 +400,7 @@ class Usage:
     # --- the account ---
 
     async def _look_at(self, limit: LimitRecord) -> None:
-        """Whether the account that failed may work again; costs no message."""
+        """Checks whether the account that failed may work again; costs no message."""
         env, why = self._accounts.environment(self), ""
         if await asyncio.to_thread(marks_of, self.profile.account, env) != limit.marks:
             why = "the account's files have changed"
@@ -427,13 +429,13 @@ class Usage:
         self._actor.post(self._changed, why)
 
     async def _changed(self, why: str) -> None:
-        """Its messages wait, or go on."""
+        """Has its messages wait, or go on."""
         if self._owner.activity is Activity.READY:
             await self._keeper.amend(self._told(why))
         await self._owner.limit_over()
 
     def leave(self) -> None:
-        """The agent is removed."""
+        """Leaves the account, because the agent is removed."""
         self._accounts.remove(self)
 
     def _over_for_others(self, limit: LimitRecord, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Fills in what others see of an agent: the row of `list`, the page of `status`, the registry's entry, and its numbers
+"""Views of an agent for others: the row of `list`, the page of `status`, the registry's entry, and its numbers
 (`model.figures`). Read-only."""
 
 from collections import Counter
@@ -45,7 +45,7 @@ GIST = 200
 
 
 def activity_of(agent: Agent) -> tuple[Activity, str]:
-    """The activity and its evidence; of a program that does not run, why not."""
+    """Returns the activity and its evidence; for a program that does not run, the reason."""
     if (seen := agent.seen) is not None:
         if (limit := agent.usage.limit) is not None and seen.activity not in (Activity.BUSY, Activity.WAITING):
             return Activity.LIMITED, f"limit: {limit.words}"
@@ -58,7 +58,7 @@ def activity_of(agent: Agent) -> tuple[Activity, str]:
 
 
 def taken_up(stray: AgentRecord) -> NewEvent:
-    """What is told of an agent that lived and was not in the database."""
+    """Returns the event about an agent that lived and was not in the database."""
     message = "the database did not know it: what it is comes from its own files, and its earlier tasks are missing"
     return NewEvent(stray.id, AgentAlert(code="TAKEN_UP", message=message))
 
@@ -68,7 +68,7 @@ def view_of(agent: Agent, endpoint: str) -> AgentView:
 
 
 def detail_of(agent: Agent, endpoint: str, attributes: str | None = None) -> AgentDetail:
-    """`attributes`: what is unusual of its process."""
+    """Returns the details. `attributes`: unusual attributes of its process."""
     return AgentDetail(
         **_fields(agent, endpoint),
         attributes=attributes,
@@ -91,7 +91,8 @@ def _conversation(agent: Agent) -> Conversation:
 
 
 async def explanation_of(agent: Agent) -> list[Testimony]:
-    """The chain of evidence: the process first, for what has exited does nothing, then what its link tells."""
+    """Returns the chain of evidence: the process first, because a program that has exited does nothing, then its link's
+    evidence."""
     link = agent.process.link
     told = await link.explain() if link is not None and agent.state is ProcessState.RUNNING else []
     says = agent.state.value
@@ -115,12 +116,13 @@ def ref_of(agent: Agent) -> AgentRef:
 
 
 def is_live(agent: Agent) -> bool:
-    """Whether there is a program to be found."""
+    """Returns whether there is a program to be found."""
     return agent.process.pid is not None
 
 
 def is_reachable(agent: Agent) -> bool:
-    """Whether its address is good for messages: there is a program, there soon will be, or a message starts it."""
+    """Returns whether its address is good for messages: there is a program, there soon will be, or a message starts
+    it."""
     return agent.state in LIVE_STATES or agent.state is ProcessState.PARKED
 
 
@@ -139,7 +141,7 @@ def entry_of(agent: Agent, endpoint: str) -> RegistryEntry:
 
 
 def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
-    """The task as it is shown: one that waits with what it waits behind."""
+    """Returns the task as it is shown: a waiting one together with the cause of the wait."""
     agent = agents.get(task.agent_id) if task.status is TaskState.SUBMITTED else None
     ahead = agent.turns.ahead(task.id) if agent is not None else None
     if agent is None or ahead is None:
@@ -156,7 +158,7 @@ def profile_rows(library: ProfileLibrary) -> list[ProfileAnswer]:
 def conversation_rows(
     found: Iterable[PastConversation], agents: Mapping[tuple[str, str], str]
 ) -> list[ConversationAnswer]:
-    """`agents`: names by profile and conversation."""
+    """Returns the rows. `agents`: names by profile and conversation."""
     return [
         ConversationAnswer(
             profile=one.profile,
@@ -187,7 +189,8 @@ def _profile_row(profile: Profile) -> ProfileAnswer:
 
 
 def summary_of(agents: Iterable[Agent]) -> str:
-    """How many agents are doing what, and how many messages wait: `3 agents: 2 ready, 1 busy; 4 messages wait`."""
+    """Returns the number of agents in each state, and of waiting messages: `3 agents: 2 ready, 1 busy; 4 messages
+    wait`."""
     every = list(agents)
     counts = Counter(
         activity_of(agent)[0].value if agent.state is ProcessState.RUNNING else agent.state.value for agent in every
@@ -202,7 +205,8 @@ def summary_of(agents: Iterable[Agent]) -> str:
 
 
 def _held(agent: Agent) -> str | None:
-    """Why a message would not be delivered although the program is at rest; while messages wait, why they do."""
+    """Returns the reason why a message would not be delivered although the program is at rest; while messages wait, the
+    reason for that."""
     return _kept_from(agent) or (_waited_for(agent) if agent.turns.queue else None)
 
 
@@ -220,7 +224,7 @@ def _kept_from(agent: Agent) -> str | None:
 
 
 def is_coming_up(agent: Agent) -> bool:
-    """It runs, or will, and has not been ready yet."""
+    """Returns whether it runs, or will, and has not been ready yet."""
     if agent.state is ProcessState.RUNNING:
         return activity_of(agent)[0] is Activity.STARTING
     return agent.state in (ProcessState.STARTING, ProcessState.BACKOFF)
@@ -264,13 +268,13 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
 
 
 def _gist(text: str) -> str:
-    """Its beginning, in one line, with a dot where a line ends."""
+    """Returns the beginning of the text, in one line, with a dot where a line ends."""
     lines = (" ".join(line.split()) for line in text[: 4 * GIST].splitlines())
     return " · ".join(line for line in lines if line)[:GIST]
 
 
 def figures_of(agents: Iterable[Agent]) -> Iterator[AgentFigures]:
-    """One after the other, so that whoever asks can pause in between."""
+    """Yields the numbers one after the other, so that a caller can pause in between."""
     for agent in agents:
         link, current, oldest = agent.process.link, agent.turns.current, agent.turns.oldest
         yield AgentFigures(

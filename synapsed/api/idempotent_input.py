@@ -92,7 +92,7 @@ class Acts:
         return answer
 
     async def _free(self, name: str) -> None:
-        """Nothing was done under it: the same may be tried once more."""
+        """Frees the name, because nothing was done under it: the same may be tried once more."""
         await self._kept.undone(name)
         self._under.pop(name, None)
 

@@ -79,8 +79,8 @@ class DeliveryWay(Protocol):
 
     name: str
     settles_s: float
-    """How long a message that the program was given may stand nowhere; 0 also where one that is given again under its
-    key is the same one."""
+    """Seconds for which a message that the program was given may appear nowhere; 0 also if a message that is given
+    again under its key is the same one."""
 
     def reach(self) -> Reach: ...
 

@@ -168,18 +168,18 @@ class Deciding(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonSettings:
-    """What the person's own settings of the program ask of a launch."""
+    """Consequences of the person's own settings of the program for a launch."""
 
     notes: tuple[str, ...] = ()
-    """What they mean here, in words for people."""
+    """The consequences in words for people."""
     withheld: tuple[tuple[str, ...], ...] = ()
     """Arguments of the profile's that are not given, as the person has said otherwise."""
     documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """The person's, by the name of the launch's file that each is merged into."""
     loses: frozenset[RefusingRules] = frozenset()
-    """What of an approval policy cannot be enforced."""
+    """The parts of an approval policy that cannot be enforced."""
     keys: str = ""
-    """Which keys do something else, in words."""
+    """The keys that do something else, in words."""
     instructions: str = ""
     """Their own for the model, which stand before ours."""
 

@@ -96,7 +96,7 @@ class KeptProgram:
         self._pulse = Pulse(self.keeper, self._silence)
         self._beating: asyncio.Task[None] | None = None
         self._limit: asyncio.Timeout | None = None
-        """Of the wait for its keeper, while there is one."""
+        """Limit of the wait for its keeper; None outside such a wait."""
 
     def _failed(self, error: BaseException) -> None:
         log.error("link task failed", agent_id=self._agent_id, exc_info=error)

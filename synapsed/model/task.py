@@ -123,7 +123,7 @@ class Message(_Model):
 
 
 class BlockKinds(Protocol):
-    """What of an answer is to be an artifact of its own (`Parsers` of profiles)."""
+    """The kinds of blocks of an answer that become artifacts of their own (`Parsers` of profiles)."""
 
     code: bool
     data: bool

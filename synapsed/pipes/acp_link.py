@@ -1,8 +1,8 @@
-"""The link to a program without a terminal: the shell around its session, which decides.
+"""The link to a program without a terminal: the I/O around its session, which decides.
 
-The keeper has the program's pipes: what is written goes there under an id, once, and what the program writes is read
-from where the launch began. What a person would want to see of it is drawn on a screen as a terminal's output is, so
-that attached terminals, looks and pictures are those of any agent.
+The keeper has the program's pipes: input goes there under an id, once, and the output is read from where the launch
+began. The parts of it that interest a person are drawn on a screen as a terminal's output is, so attached terminals,
+screens and pictures work as for any other agent.
 """
 
 import asyncio
@@ -46,10 +46,10 @@ from synapsed.terminal.keynames import encode as encode_keys
 from synapsed.terminal.screen_messages import StageEvent
 
 READ_BACK = 16 * 1024 * 1024
-"""Bytes of a launch's output that are read again at most when a daemon takes it up."""
+"""Largest number of bytes of a launch's output that a daemon reads again when it adopts the program."""
 
 LAST_WORDS_S = 5.0
-"""How long it may take to tell how a turn ended right before its program did."""
+"""Seconds for the report of how a turn ended, right before its program did."""
 
 STDERR_MAX = 4096
 """Bytes of one piece of its standard error that are shown."""
@@ -57,14 +57,14 @@ STDERR_MAX = 4096
 SAVE_S = 10.0
 
 BEGINS_S = 60.0
-"""How long a program may take to begin with a turn that is to be stopped: some read nothing for many seconds after the
-first message of a launch, on a busy machine. One that was ended over that would have lost its conversation."""
+"""Seconds in which a program must begin with a turn that is to be stopped: on a busy machine some read nothing for many
+seconds after the first message of a launch. Ending such a program would lose its conversation."""
 
 TAKES_S = 5.0
-"""How long whoever answers waits to hear that the program is given the answer."""
+"""Seconds that an answering client waits for news that the program got the answer."""
 
 PREPARED_S = 60.0
-"""How long a message that is announced keeps a person's line out that would go before it."""
+"""Seconds for which an announced message keeps back a person's line that would go before it."""
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +83,7 @@ class AcpLink(ProgramLink):
         size: tuple[int, int],
         **program: Any,
     ) -> None:
-        """`program`: as of `ProgramLink`."""
+        """Passes `program` to `ProgramLink`."""
         super().__init__(**program)
         self._folder = folder
         self._spool = transcript
@@ -101,13 +101,13 @@ class AcpLink(ProgramLink):
         self._lines = LineReader()
         self._live = False
         self._output = self._read_from = self.launch.spool_start
-        """Nothing of the launch's output is missing from there on."""
+        """Offset of the launch's output from which on nothing is missing."""
         self._hands_at = 0.0
         self._persons = 0
         self._writing: dict[str, asyncio.Task[str | None]] = {}
-        """What is being written, by the ids of the inputs."""
+        """Inputs that are being written, by their ids."""
         self._prepared_at: float | None = None
-        """When a message was announced that was not given yet."""
+        """Time at which a message was announced that was not given yet."""
         pipes = _Pipes(self._give, self._tell_to_stop)
         self._turns = ChannelDelivery(
             self._agent_id,
@@ -122,10 +122,10 @@ class AcpLink(ProgramLink):
         self._stopping = WayStopping(self._turns, pipes, begun=lambda: self._session.has_begun, taking_s=BEGINS_S)
         self._gives_up = False
         self._has_it = False
-        """It is on record that the program has the message of the turn."""
+        """True once it is on record that the program has the message of the turn."""
         self._told: LinkObserved | None = None
         self._rests = asyncio.Event()
-        """No prompt is open."""
+        """Set while no prompt is open."""
         self._viewers = Viewers(self._stage, self, self, now=self._clock.monotonic, outer=OuterTerminal())
 
     # --- life ---
@@ -209,7 +209,7 @@ class AcpLink(ProgramLink):
         self._program.has(output.end)
 
     def _on_screen(self, event: StageEvent) -> None:
-        """What is drawn is ours: nothing is asked in it, and nothing has to be answered."""
+        """Ignores the screen's events: synapsed draws the screen itself, so it contains no questions to answer."""
 
     def silenced(self, *, silent: bool) -> None:
         self._told = self._observed()
@@ -221,7 +221,7 @@ class AcpLink(ProgramLink):
         return self._session.observation(in_turn=self._turns.turn is not None)
 
     def _observe(self) -> None:
-        """Tell what it does, if that is news."""
+        """Reports the program's activity, if that is news."""
         if self._live and not self._program.finishing and (now := self._observed()) != self._told:
             self._told = now
             self._program.emit(now)
@@ -276,7 +276,7 @@ class AcpLink(ProgramLink):
         self._program.emit(event)
 
     async def _write(self, command: Write) -> str | None:
-        """Why the keeper did not take it, None where it did."""
+        """Writes the message; returns the reason if the keeper did not take it, None if it did."""
         try:
             written = await self._program.keeper().write(encode(command.message), command.input_id)
         except KeeperRefused as error:
@@ -291,7 +291,8 @@ class AcpLink(ProgramLink):
         return None
 
     async def _refusal_of(self, commands: Sequence[PipesCommand]) -> str | None:
-        """Why the keeper does not take what is written by them; one that has not said so soon takes it later."""
+        """Returns the reason for which the keeper does not take these writes; a keeper that does not reply soon takes
+        them later."""
         names = [command.input_id for command in commands if isinstance(command, Write)]
         writing = {self._writing[name] for name in names if name in self._writing}
         if writing:
@@ -299,7 +300,8 @@ class AcpLink(ProgramLink):
         return next((why for each in writing if each.done() and (why := each.result()) is not None), None)
 
     async def _give(self, key: str) -> None:
-        """Give the message of a task's turn, once, however often this is called. Raises ChannelAway, MessageRefused."""
+        """Gives the message of a task's turn, once, however often this is called. Raises ChannelAway,
+        MessageRefused."""
         message = self._session.prompt(key)
         try:
             keeper = self._program.keeper()
@@ -331,11 +333,11 @@ class AcpLink(ProgramLink):
     # --- the end ---
 
     def finishing(self) -> None:
-        """Its end is told at once."""
+        """Lets the end of the program be reported at once."""
         self._rests.set()
 
     async def last_words(self) -> None:
-        """How its turn ended just before is told first."""
+        """Reports the end of its turn before the end of the program."""
         if self._gives_up:
             self._perform(self._session.given_up(time.monotonic_ns()))
         if self._turns.turn is not None and self._turns.turn.over:
@@ -348,7 +350,7 @@ class AcpLink(ProgramLink):
     # --- the turn ---
 
     def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
-        """From here on the program may have the message: it is given it once, and by no other launch."""
+        """Records that the program may have the message from here on: it is given once, and by no other launch."""
         self._prepared_at = self._clock.monotonic()
         return self._turns.record(record)
 
@@ -376,16 +378,16 @@ class AcpLink(ProgramLink):
         self._turns.recorded()
 
     def taken(self, fact: ChannelFact) -> None:
-        """Nothing keeps it: what was told stands in `told_to`."""
+        """Keeps nothing: `told_to` marks the facts that were reported."""
 
     def settled(self) -> None:
-        """The same."""
+        """Keeps nothing either."""
 
     async def observe(self) -> LinkObserved:
         return self._observed()
 
     async def interrupt(self) -> bool:
-        """A program that does not end its turn is ended; its restart policy applies."""
+        """Stops the turn. A program that does not end its turn is ended; its restart policy applies."""
         self._session.asked_to_stop()
         if self._turns.turn is not None:
             ends = await self._stopping.stop(goes_on=False)
@@ -432,7 +434,7 @@ class AcpLink(ProgramLink):
             await self._program.keeper().close_input()
 
     async def poke(self) -> None:
-        """Nothing is poked for: everything comes on its pipes."""
+        """Does nothing: everything comes on the program's pipes."""
 
     async def explain(self) -> list[Testimony]:
         now = self._observed()
@@ -469,13 +471,13 @@ class AcpLink(ProgramLink):
         return False
 
     def nobody_types(self) -> None:
-        """Its window stays as it is."""
+        """Leaves the window as it is."""
 
     def seen_in(self, outer: OuterTerminal) -> None:
         self._stage.note(outer)
 
     async def type(self, data: bytes) -> None:
-        """A person's keys at an attached terminal. Raises InvalidChoice, PromptChanged."""
+        """Takes a person's keys at an attached terminal. Raises InvalidChoice, PromptChanged."""
         if are_reports(data):
             return
         self._hands_at = self._clock.monotonic()
@@ -507,7 +509,7 @@ class AcpLink(ProgramLink):
 
 
 class _Pipes:
-    """`interfaces.DeliveryWay`: a message's key is the id of the request that gives it."""
+    """Implements `interfaces.DeliveryWay`: a message's key is the id of the request that gives it."""
 
     name = CHANNEL
     settles_s = 0.0
@@ -518,7 +520,8 @@ class _Pipes:
         self._stop = stop
 
     def reach(self) -> Reach:
-        """Asked for where the keeper did not take a message: then the program is about to be told as ended."""
+        """Returns how the program is reached. This is needed when the keeper did not take a message: the program's end
+        is about to be reported."""
         return "away"
 
     def key(self, task_id: str, leg: int) -> str:
@@ -529,7 +532,8 @@ class _Pipes:
         return Submitted(turn=key)
 
     async def find(self, key: str, turn: str | None = None) -> FoundTurn:
-        """Nobody else can know whether the program has it all: it is given it, once."""
+        """Returns that the message is to be given: only the keeper knows whether the program has it, and it gives it
+        once."""
         await self._give(key)
         return FoundTurn(turn=key)
 

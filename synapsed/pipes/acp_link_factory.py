@@ -1,4 +1,4 @@
-"""Makes the links of programs that speak ACP on pipes, for launches that there are."""
+"""Makes the links of running programs that speak ACP on pipes."""
 
 import asyncio
 import contextlib
@@ -21,16 +21,16 @@ from synapsed.screens.pool import ScreenPool
 from synapsed.screens.remote_screen import RemoteStage
 
 SESSION_FILE = "session.json"
-"""In the launch's folder: what a profile adds to the session that its program is asked to open."""
+"""Name of the file, in the launch's folder, with the profile's additions to the request for a session."""
 
 
 async def _nothing_kept() -> None:
-    """The transcript is drawn from its spool: no checkpoint of it is older than that."""
+    """Returns no checkpoint: the transcript is drawn from its own spool, and no checkpoint is older than that."""
     return
 
 
 def _opening(folder: Path, profile: Profile) -> SessionOpening:
-    """What stands in the files of the launch."""
+    """Reads the launch's files."""
     session, brief = {}, None
     with contextlib.suppress(OSError, ValueError):
         session = json.loads((folder / "launch" / SESSION_FILE).read_bytes())
@@ -42,7 +42,7 @@ def _opening(folder: Path, profile: Profile) -> SessionOpening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcpLinks:
-    """`pty.link_factory.PipesLinks`."""
+    """Implements `pty.link_factory.PipesLinks`."""
 
     paths: Paths
     store: Store

@@ -18,7 +18,7 @@ from synapsed.pty.keyboard import Emit
 INITIALIZE: Final = "initialize"
 OPEN: Final = "session"
 PLAIN: Final = "session.plain"
-"""A session without what the profile adds, for a program that does not take that."""
+"""Request for a session without the profile's additions, for a program that does not accept them."""
 LOAD: Final = "session.load"
 MODE: Final = "session.mode"
 
@@ -26,18 +26,19 @@ SESSIONS: Final = frozenset({OPEN, LOAD, PLAIN})
 """Requests whose answer is a session."""
 
 PATIENCE_S: Final = 60.0
-"""A program that has not opened a session by then is said not to answer; one that is still being installed may yet."""
+"""Seconds after which a program that has not opened a session is reported as not answering; one that is still being
+installed may yet."""
 
 REST_S: Final = 1.0
-"""A program that goes on with a conversation tells what was said in it, some also behind its answer to that: it has
-told all when it has told nothing for so long."""
+"""Seconds of quiet after which a program that continues a conversation has repeated all of it; some repeat parts even
+after their response."""
 
 NOT_OPENED: Final = "NO_SESSION"
 """Code of the alert: the program runs, and takes no messages."""
 
 
 class AcpStage(StrEnum):
-    """How far the program has come."""
+    """Stages of a program's start."""
 
     STARTING = "starting"
     OPENING = "opening"
@@ -48,7 +49,7 @@ class AcpStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionOpening:
-    """What a launch gives its program besides messages: `session` is added to what opens a session, `brief` stands in
+    """Additions of a launch for its program: `session` is added to the request that opens a session, `brief` stands in
     front of the first message of a conversation, as a block of its own."""
 
     session: Mapping[str, Any] = field(default_factory=dict)
@@ -56,8 +57,8 @@ class SessionOpening:
 
 
 class AcpOpening:
-    """Of one launch. `session`: the one that an earlier daemon opened in it; `out` is given what is to be done; `ready`
-    is called when there is a session."""
+    """Opens the session of one launch. `session`: the one that an earlier daemon opened in it; `out` gets the commands;
+    `ready` is called when there is a session."""
 
     def __init__(
         self,
@@ -79,16 +80,16 @@ class AcpOpening:
         self.session = session
         self.problem = ""
         self.alerted = False
-        """A person was told that it takes no messages."""
+        """True once a person was informed that it takes no messages."""
         self._loads = False
         self._tells = False
-        """Something of the conversation of before came since time was looked at."""
+        """True if something of the earlier conversation came since the last look at the time."""
         self._told_since = -math.inf
-        """The time at which the last of that was seen."""
+        """Time at which the last of that was seen."""
         self._waits_since: float | None = None
 
     def begin(self) -> None:
-        """Greet the program; one that was greeted before is not again, for the id is known."""
+        """Greets the program; one that was greeted before is not again, because the id is known."""
         if self.stage is AcpStage.STARTING:
             params = {
                 "protocolVersion": 1,
@@ -98,11 +99,11 @@ class AcpOpening:
             self._request(INITIALIZE, "initialize", params)
 
     def told(self) -> None:
-        """It tells of the conversation of before."""
+        """Notes an update from the earlier conversation."""
         self._tells = True
 
     def answered(self, message: dict[str, Any]) -> bool:
-        """A response; whether it is to one of these requests."""
+        """Handles a response; returns whether it is to one of these requests."""
         id_ = message["id"]
         if id_ == INITIALIZE:
             if self.stage is AcpStage.STARTING:
@@ -167,7 +168,7 @@ class AcpOpening:
             self._request(MODE, "session/set_mode", {"sessionId": session, "modeId": mode})
 
     def _mode(self, offered: dict[str, Any]) -> str | None:
-        """The first of the profile's modes in which the program asks, if it has one and is in another."""
+        """Returns the first of the profile's modes in which the program asks, if it has one and is in another."""
         there = [each.get("id") for each in objects(offered.get("availableModes"))]
         wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
         return None if wanted == offered.get("currentModeId") else wanted
@@ -197,7 +198,7 @@ class AcpOpening:
         self._out.append(Emit(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
 
     def waited(self, now: float) -> None:
-        """Time passed (monotonic seconds): a program that does not answer is told of, once."""
+        """Handles the passing of time (monotonic seconds): a program that does not answer is reported, once."""
         if self.stage is AcpStage.TELLING:
             self._told_since, self._tells = now if self._tells else self._told_since, False
             if now - self._told_since >= REST_S:
@@ -213,6 +214,6 @@ class AcpOpening:
 
 
 def words_of(message: dict[str, Any]) -> str:
-    """Why a request of ours was refused."""
+    """Returns the reason for which a request was refused."""
     error = message.get("error")
     return str(error.get("message") or error) if isinstance(error, dict) else "no reason was given"

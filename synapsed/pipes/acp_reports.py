@@ -1,4 +1,4 @@
-"""What a program on pipes does beside talking: its tool calls, its plan, its tokens; facts out. Pure."""
+"""Reports of a program on pipes besides its text: its tool calls, its plan, its tokens; facts out. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -10,14 +10,15 @@ from synapsed.pipes.rpc import count, objects, size_of
 CHANNEL: Final = "acp"
 
 CALLS_MAX: Final = 256
-"""Calls that have begun and of which no end was told: the oldest is forgotten."""
+"""Largest number of calls that have begun and not ended: beyond it, the oldest is forgotten."""
 
 
 TOLD_MAX: Final = 8 * 1024 * 1024
-"""Characters of all that open calls have told: of more, what the oldest told is forgotten."""
+"""Largest number of characters reported by all open calls together: beyond it, the reports of the oldest are
+forgotten."""
 
 _FIELDS: Final = ("title", "kind", "rawInput", "content", "locations")
-"""What an update tells of a call: each takes the place of what was told before."""
+"""Fields of an update about a call: each replaces the earlier value."""
 
 
 class ProgramCalls:
@@ -26,16 +27,16 @@ class ProgramCalls:
     def __init__(self) -> None:
         self._open: dict[str, tuple[str, dict[str, Any]]] = {}
         self._told: dict[str, tuple[dict[str, Any], int]] = {}
-        """All that was told of the calls that are open, and its size."""
+        """Everything reported about the open calls, with its size."""
         self._size = 0
 
     def whole(self, call: dict[str, Any]) -> dict[str, Any]:
-        """What a request says of a call, with what was told of that call before."""
+        """Returns the call of a request, completed with the earlier reports about it."""
         known, _ = self._told.get(str(call.get("toolCallId") or ""), ({}, 0))
         return {**known, **_said(call), "toolCallId": call.get("toolCallId")}
 
     def knows(self, call: str) -> bool:
-        """Whether something was told of the call, and not its end."""
+        """Returns whether something was reported about the call, and not its end."""
         return call in self._told
 
     def _keep(self, call: str, update: dict[str, Any]) -> None:
@@ -52,7 +53,8 @@ class ProgramCalls:
         self._size -= size
 
     def told(self, update: dict[str, Any], now_ns: int) -> Iterator[ChannelFact]:
-        """What follows from a `tool_call`, from an update of one, or from one that a permission is asked for."""
+        """Yields the facts from a `tool_call`, from an update of one, or from one that a permission is requested
+        for."""
         call, status = str(update.get("toolCallId") or ""), update.get("status")
         known = self._open.get(call)
         if call:
@@ -84,8 +86,8 @@ def _said(update: dict[str, Any]) -> dict[str, Any]:
 
 
 def _input_as_text(update: dict[str, Any]) -> dict[str, Any] | None:
-    """The input of a call that has not begun, where a program tells it as a JSON object in a text: what it then asks
-    may have the beginning alone."""
+    """Returns the input of a call that has not begun, if the program reports it as a JSON object in a text: its later
+    request may have only the beginning."""
     texts = _output({"content": update.get("content")})
     try:
         given = json.loads(texts["text"]) if texts is not None else None
@@ -104,7 +106,7 @@ def plan(update: dict[str, Any], now_ns: int) -> PlanTold:
 
 
 def used(usage: Any, turn: str, now_ns: int) -> Iterator[TurnUsed]:
-    """The tokens of a turn, if any are told."""
+    """Yields the tokens of a turn, if any are reported."""
     if not isinstance(usage, dict):
         return
     names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")

@@ -1,9 +1,9 @@
-"""One launch of a program that speaks ACP on pipes: what it writes and what is asked of it go in, commands come out.
+"""One launch of a program that speaks ACP on pipes: its output and the requests to it go in, commands come out.
 
-Its output is read from where the launch began, also by the daemon after this one: what is in there decides where the
-program stands, so that nothing but the ids of what was written has to be kept. A prompt has the id of its task, and the
-keeper writes each id once; the answer to it is found by that id. What was told before (`told_to`) only decides, and is
-not told again.
+Its output is read from where the launch began, also by the next daemon: the program's state follows from the output, so
+that only the ids of written inputs have to be kept. A prompt has the id of its task, and the keeper writes each id
+once; the answer to it is found by that id. Output that was reported before (`told_to`) only decides the state, and is
+not reported again.
 """
 
 import math
@@ -39,23 +39,24 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
 
 PERSON: Final = "person."
-"""Ids of requests of ours: those of prompts are their tasks', or a person's."""
+"""Beginning of the ids of synapsed's requests for a person's prompts; those of other prompts are their tasks' ids."""
 
 FINISHED_MAX: Final = 16
-"""Turns that ended before anybody asked for them."""
+"""Largest number of kept turns that ended before the daemon asked for them."""
 
 ALONE_S: Final = 3.0
-"""A program that says or does something while no prompt is open works by itself, until it has been quiet for so long:
-one whose conversation a set clock has confused asked its model two thousand times."""
+"""Seconds of quiet after which a program no longer works by itself. It does so if it says or does something while no
+prompt is open: one that was confused by a set clock asked its model two thousand times."""
 
 WORK: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
 
 TOLD: Final = WORK | {"user_message_chunk", "plan"}
-"""Updates that tell of a conversation of before."""
+"""Updates that belong to an earlier conversation."""
 
 
 class AcpSession:
-    """`cwd` is the agent's folder, `conversation` the one to go on with; `kept` is of the daemon before."""
+    """Decides for one launch. `cwd` is the agent's folder, `conversation` the one to continue; `kept` comes from the
+    daemon before."""
 
     def __init__(
         self,
@@ -82,29 +83,29 @@ class AcpSession:
         self._brief = opening.brief
         self._told_to = told_to
         self._ready_at = self._begins_at = kept.at if kept is not None else 0
-        """Up to there the output is of before the session was ready, and of before the turn."""
+        """Offsets: output up to there is from before the session was ready, and from before the turn."""
         self._place = self._read_to = 0
-        """Where the line that is read begins, and ends."""
+        """Offsets of the beginning and the end of the line that is read."""
         self._kept = kept.prompt if kept is not None else None
-        """The prompt that was open last, as far as it is kept."""
+        """The last prompt that was open, as far as it is kept."""
         self.turn: PromptedTurn | None = None
         self._heard = PromptedTurn("")
-        """What is said while no turn is known: of the turn that a daemon before this one began, perhaps."""
+        """The text said while no turn is known, perhaps of the turn that an earlier daemon began."""
         self._finished: dict[str, tuple[PromptResponse, TurnSpeech]] = {}
         self._ids = False
         self._requests = ProgramRequests(kept)
         self._calls = ProgramCalls()
         self._live = False
-        """What is read was not told yet."""
+        """True once the output that is read was not reported before."""
         self._stopped: set[str] = set()
-        """By what a person has stopped the last turn: by refusing what it asked, or else; nothing was said since it
-        ended."""
+        """Ids of the refused requests, or of the turn, with which a person has stopped the last turn; nothing was said
+        since it ended."""
         self._works = False
-        """Something of its own came since time was looked at."""
+        """True if the program did something by itself since the last look at the time."""
         self._alone_since: float | None = None
-        """The time at which the last of that was seen; None while the program does not work by itself."""
+        """Time at which the last of that was seen; None while the program does not work by itself."""
         self._ended_one = False
-        """A turn has ended since this daemon reads: what is said now is not the rest of one from before."""
+        """True once a turn has ended since this daemon reads: later text is not the rest of an earlier turn."""
 
     def _drain(self) -> list[PipesCommand]:
         found = list(self._out)
@@ -114,7 +115,7 @@ class AcpSession:
     # --- the beginning ---
 
     def begin(self) -> list[PipesCommand]:
-        """Greet the program; one that was greeted before is not again, for the id is known."""
+        """Greets the program; one that was greeted before is not again, because the id is known."""
         self._opening.begin()
         return self._drain()
 
@@ -131,7 +132,7 @@ class AcpSession:
         self._keep(None)
 
     def _keep(self, prompt: KeptPrompt | None) -> None:
-        """The next daemon is to know that `prompt` is open."""
+        """Keeps for the next daemon that `prompt` is open."""
         assert self.session is not None
         requests, self._kept = self._requests, prompt
         requests.taken = 0
@@ -141,7 +142,7 @@ class AcpSession:
         self._out.append(Saved(kept))
 
     def waited(self, now: float) -> list[PipesCommand]:
-        """Time passed (monotonic seconds)."""
+        """Handles the passing of time (monotonic seconds)."""
         self._out += self._requests.again()
         if self._alone_since is not None and (self._works or now - self._alone_since >= ALONE_S):
             self._alone_since, self._works = now if self._works else None, False
@@ -151,7 +152,7 @@ class AcpSession:
     # --- what the program writes ---
 
     def read(self, line: RpcLine, now_ns: int) -> list[PipesCommand]:
-        """A line of its output."""
+        """Handles a line of its output."""
         self._live, self._place, self._read_to = line.end > self._told_to, line.begin, line.end
         message = line.message
         if message is None:
@@ -169,7 +170,7 @@ class AcpSession:
         return self._drain()
 
     def missed(self) -> None:
-        """Output is gone: what a turn said may have been in there."""
+        """Notes that output is gone, which may have contained a turn's text."""
         self._brief = None
         self._turn.speech = self._turn.speech.gap()
 
@@ -187,8 +188,8 @@ class AcpSession:
             self._ended(id_, message, now_ns)
 
     def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
-        """The response to a prompt: its turn is over, and with it what it has asked. It may come before the keeper's
-        word, which tells what was said before the prompt and is no answer to it."""
+        """Handles the response to a prompt: its turn is over, and with it the turn's requests. The response may come
+        before the keeper's report, which says how much of the text came before the prompt and is no answer to it."""
         turn = self._turn
         if not (turn.id == id_ and turn.is_command):
             self._brief = None
@@ -210,7 +211,7 @@ class AcpSession:
                 self._conclude(turn)
 
     def _accepted(self, turn: PromptedTurn, now_ns: int) -> None:
-        """The program has the message."""
+        """Notes that the program has the message."""
         if turn.taken:
             return
         turn.taken = True
@@ -223,7 +224,7 @@ class AcpSession:
                 self._saying(turn, message.name, message.text)
 
     def _conclude(self, turn: PromptedTurn) -> None:
-        """The turn ended as its response says."""
+        """Ends the turn as its response says."""
         assert turn.response is not None
         message, at_ns, self._live = turn.response.message, turn.response.at_ns, turn.own or turn.response.live
         self._end(turn, outcome(message, turn.speech, self._profile.error, turn=turn.id, at_ns=at_ns))
@@ -312,7 +313,7 @@ class AcpSession:
             self._fact(fact)
 
     def _asked(self, message: dict[str, Any], now_ns: int) -> None:
-        """A request of the program's: permissions wait for somebody; nothing else is offered."""
+        """Handles a request from the program: permissions wait for a person; nothing else is offered."""
         params = message.get("params")
         given = params.get("toolCall") if isinstance(params, dict) else None
         call = self._calls.whole(given if isinstance(given, dict) else {})
@@ -330,8 +331,8 @@ class AcpSession:
         self._fact(asked(request, call, now_ns))
 
     def _told_more(self, call: str) -> None:
-        """What is asked about that call is another question where it shows something else now: a yes was to what was
-        shown."""
+        """Replaces the open question about that call if the call now shows something else: a yes was for the earlier
+        content."""
         for known in self._requests.all_waiting:
             if known.call == call and self._calls.knows(call):
                 now = open_request(known.message, self._calls.whole({"toolCallId": call}), known.place)
@@ -344,27 +345,27 @@ class AcpSession:
 
     @property
     def has_begun(self) -> bool:
-        """The program has begun with the turn, as far as it says so."""
+        """Returns whether the program has begun with the turn, as far as it reports this."""
         return self.turn is None or self.turn.speech.begun or bool(self._requests.all_waiting)
 
     @property
     def waiting(self) -> OpenRequest | None:
-        """The request that waits longest."""
+        """Returns the request that waits longest."""
         return self._requests.waiting
 
     @property
     def unsure(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Requests that an earlier daemon may have answered (`ProgramRequests.unsure`)."""
+        """Returns requests that an earlier daemon may have answered (`ProgramRequests.unsure`)."""
         return self._requests.unsure()
 
     def was_answered(self, input_id: str) -> list[PipesCommand]:
-        """An earlier daemon has answered it."""
+        """Notes that an earlier daemon has answered it."""
         self._requests.written(input_id)
         return self._drain()
 
     def deliver(self, prompt_id: str, text: str, *, fresh: bool, stopped: bool = False) -> list[PipesCommand]:
-        """The message of a task is given as the next thing; not `fresh`: an earlier daemon has, perhaps, and has
-        `stopped` its turn, or refused what that asked."""
+        """Gives the message of a task next. Without `fresh`, an earlier daemon may have given it already, and has
+        `stopped` its turn, or refused its request."""
         response, speech = self._known(prompt_id) if not fresh else (None, TurnSpeech(ids=self._ids))
         turn = PromptedTurn(prompt_id, text, own=True, speech=speech, response=response)
         self._begin(turn, stopped=stopped)
@@ -373,12 +374,12 @@ class AcpSession:
         return self._drain()
 
     def _known(self, prompt_id: str) -> tuple[PromptResponse | None, TurnSpeech]:
-        """What was read of a prompt that an earlier daemon gave."""
+        """Returns what was read about a prompt that an earlier daemon gave."""
         return self._finished.pop(prompt_id, (None, self._heard.speech))
 
     def take_up(self) -> list[PipesCommand]:
-        """All that was written before is read: go on with a person's prompt that was open. It is written now if it was
-        not: the keeper writes it once."""
+        """Continues a person's open prompt after all earlier output is read. It is written now if it was not: the
+        keeper writes it once."""
         self._out += self._requests.looked_back()
         kept = self._kept
         if kept is not None and kept.text is not None and self.turn is None:
@@ -401,7 +402,8 @@ class AcpSession:
             turn.before, self._brief = [self._brief], None
 
     def typed(self, prompt_id: str, text: str) -> list[PipesCommand]:
-        """A person's line at an attached terminal: a message, if no turn runs, or the answer to what is asked."""
+        """Handles a person's line at an attached terminal: a message, if no turn runs, or the answer to the open
+        question."""
         if (request := self.waiting) is not None:
             return self.answer(text, request.prompt.prompt_id)
         if self.turn is not None or self.stage is not AcpStage.READY:
@@ -416,7 +418,7 @@ class AcpSession:
         return self._drain()
 
     def prompt(self, prompt_id: str) -> dict[str, Any] | None:
-        """The request that gives the message of the turn; None where that is over."""
+        """Returns the request that gives the message of the turn; None if that is over."""
         turn = self.turn
         if turn is None or turn.id != prompt_id or turn.response is not None:
             return None
@@ -424,7 +426,8 @@ class AcpSession:
         return {"id": prompt_id, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": blocks}}
 
     def unwritten(self, prompt_id: str) -> list[PipesCommand]:
-        """The keeper did not take that input: a message, the answer to a request, or the word to stop a turn."""
+        """Handles an input that the keeper did not take: a message, the answer to a request, or the request to stop a
+        turn."""
         turn = self.turn
         if turn is not None and turn.id == prompt_id:
             self.turn = None
@@ -442,8 +445,8 @@ class AcpSession:
         return self._drain()
 
     def given(self, prompt_id: str, now_ns: int, *, at: int | None, whole: bool = False) -> list[PipesCommand]:
-        """The program has the message; what it had written by then, up to `at` of its output, is no answer to it. None:
-        the keeper has forgotten that. `whole`: nothing of what it wrote since is gone."""
+        """Notes that the program has the message; its output up to offset `at` is no answer to it. None: the keeper has
+        forgotten the offset. `whole`: none of its output since is gone."""
         self._requests.written(prompt_id)
         turn = self.turn
         if turn is None or turn.id != prompt_id:
@@ -460,7 +463,7 @@ class AcpSession:
         return self._drain()
 
     def _take(self, turn: PromptedTurn, at: int, now_ns: int) -> None:
-        """The program has the message, and had written so much by then."""
+        """Notes that the program has the message, and how much it had written by then."""
         self._begins_at = max(self._begins_at, at)
         turn.speech.cut(self._begins_at)
         if not turn.speech.messages:
@@ -470,7 +473,7 @@ class AcpSession:
             self._conclude(turn)
 
     def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
-        """Answer what is asked. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        """Answers the open question. Raises NotWaiting, PromptChanged, InvalidChoice."""
         request = self.waiting
         if request is None:
             raise NotWaiting("the agent does not ask anything now")
@@ -494,18 +497,19 @@ class AcpSession:
         return self._drain()
 
     def decide(self, input_id: str, kind: str) -> list[PipesCommand] | None:
-        """Answer by the one option of that kind, as a rule says; None where it has none, or is not asked any more."""
+        """Answers with the only option of that kind, for a rule; None without one, or if the question is no longer
+        open."""
         request = self._requests.get(input_id)
         key = request.of_kind(kind) if request is not None else None
         return self._choose(request, key) if request is not None and key is not None else None
 
     def asked_to_stop(self) -> None:
-        """Somebody asks for the stop of what runs, perhaps once more."""
+        """Notes a request to stop the turn, perhaps not the first one."""
         if self.turn is not None:
             self.turn.asked_at = self.turn.cancels
 
     def interrupt(self, now: float) -> list[PipesCommand]:
-        """Ask the program to stop its turn; what it has asked is answered with nothing. `now`: monotonic seconds."""
+        """Requests the program to stop its turn; its open requests are cancelled. `now`: monotonic seconds."""
         turn = self.turn
         if turn is None and self._alone_since is None:
             return self._drain()
@@ -523,7 +527,7 @@ class AcpSession:
         return self._drain()
 
     def given_up(self, now_ns: int) -> list[PipesCommand]:
-        """The program does not end its turn, and is about to be ended itself."""
+        """Gives up a turn that the program does not end; the program itself is about to be ended."""
         if (turn := self.turn) is not None:
             self._live = True
             self._end(turn, TurnInterrupted(channel=CHANNEL, at_ns=now_ns, turn=turn.id))
@@ -532,7 +536,8 @@ class AcpSession:
     # --- what it does ---
 
     def observation(self, *, in_turn: bool = False) -> LinkObserved:
-        """`in_turn`: a task's turn runs, whose message is not given yet, or whose end is not told."""
+        """Returns an observation. `in_turn`: a task's turn runs, whose message is not given yet, or whose end is not
+        reported."""
         request = self.waiting
         if self.stage is AcpStage.FAILED or self._opening.alerted:
             return LinkObserved(
@@ -553,7 +558,7 @@ class AcpSession:
 
 
 def _stop_id(turn: PromptedTurn) -> str:
-    """How the ids begin under which the keeper knows that the turn is to stop."""
+    """Returns the beginning of the ids under which the keeper knows the request to stop the turn."""
     return f"stop.{turn.id}."
 
 

@@ -1,4 +1,4 @@
-"""What a session on pipes wants to have done (`AcpSession`), which its link does."""
+"""Commands of a session on pipes (`AcpSession`), which its link performs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from synapsed.pty.keyboard import Emit
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Give the program that message, once for each `input_id` (None: whenever it is said)."""
+    """Gives the program that message, once for each `input_id` (None: each time)."""
 
     message: dict[str, Any]
     input_id: str | None = None
@@ -18,14 +18,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class ShowText:
-    """A piece of text, for whoever looks."""
+    """Shows a piece of text to viewers."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ShowLine:
-    """A line of its own, for whoever looks; `bold`: somebody's message."""
+    """Shows a line of its own to viewers; `bold`: a message from a person or an agent."""
 
     text: str
     bold: bool = False
@@ -33,21 +33,21 @@ class ShowLine:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The next daemon is to know that."""
+    """Keeps this for the next daemon."""
 
     kept: KeptSession
 
 
 @dataclass(frozen=True, slots=True)
 class OfTurn:
-    """Tell the machine of a task's turn."""
+    """Passes this to the machine of a task's turn."""
 
     fact: ChannelFact
 
 
 @dataclass(frozen=True, slots=True)
 class NotRefused:
-    """The program was not given the refusal that was told of: it stands no more."""
+    """Withdraws a reported refusal, because the program was not given it."""
 
 
 type PipesCommand = Write | Emit | OfTurn | NotRefused | ShowText | ShowLine | Saved

@@ -1,8 +1,8 @@
-"""The things that the next daemon has to know of a program on pipes and that stand in no output of it: which session
-was opened in the launch, which prompt is open there, and which of the program's requests are answered.
+"""State of a program on pipes that the next daemon cannot find in its output: the session that was opened in the
+launch, the prompt that is open there, and the requests of the program that are answered.
 
-The file is written before what it tells of is done, or soon after what nothing else has to know. It is not forced to
-the disk: what loses it loses the program as well.
+The file is written before the recorded action, or soon after one that matters to nothing else. It is not forced to the
+disk: a crash that loses the file loses the program as well.
 """
 
 import json
@@ -20,7 +20,7 @@ STATE_FILE = "acp.json"
 log = structlog.get_logger(__name__)
 
 Place = Annotated[int, Field(ge=0)]
-"""How much of its output the program had written."""
+"""Offset in the program's output."""
 
 
 class _Kept(BaseModel):
@@ -32,23 +32,23 @@ class KeptPrompt(_Kept):
 
     id: str
     at: Place | None = None
-    """What the program had written when it had the prompt; None where it may not have it."""
+    """Offset of the output when the program had the prompt; None if it may not have it."""
     text: str | None = None
     """A person's words at an attached terminal; None for the message of a task, which is on record elsewhere."""
     before: tuple[str, ...] = ()
-    """What stands in front of them."""
+    """Blocks in front of the prompt."""
 
 
 class KeptSession(_Kept):
-    """A session, `at` the place where it was ready."""
+    """A session; `at` is the offset at which it was ready."""
 
     session: str
     at: Place = 0
     prompt: KeptPrompt | None = None
     asked_to: Place | None = None
-    """What the program asked up to there is answered; None: a version before has not kept it."""
+    """Offset up to which the program's requests are answered; None: an earlier version has not kept it."""
     open: tuple[Place, ...] = ()
-    """Where it asked what is not answered."""
+    """Offsets of requests that are not answered."""
 
 
 class _File(KeptSession):
@@ -56,7 +56,7 @@ class _File(KeptSession):
 
 
 def recall(folder: Path, launch: str) -> KeptSession | None:
-    """What an earlier daemon has kept of that launch."""
+    """Returns the state that an earlier daemon has kept of that launch."""
     try:
         file = _File.model_validate_json((folder / STATE_FILE).read_bytes())
     except (OSError, ValidationError):
@@ -65,7 +65,7 @@ def recall(folder: Path, launch: str) -> KeptSession | None:
 
 
 def keep(folder: Path, launch: str, kept: KeptSession) -> None:
-    """Keep it for the next daemon; where the disk refuses, that knows less."""
+    """Keeps it for the next daemon; if the disk refuses, that daemon knows less."""
     try:
         content = {"launch": launch, **kept.model_dump(mode="json")}
         write_whole(folder / STATE_FILE, json.dumps(content).encode(), durable=False)

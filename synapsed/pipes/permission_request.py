@@ -1,4 +1,4 @@
-"""What a program asks for by `session/request_permission`, as a prompt, and what answers it. Pure."""
+"""Requests of a program by `session/request_permission`, as prompts, and the answers to them. Pure."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from synapsed.profiles.channel_spec import ACP_REQUEST
 from synapsed.shared.choices import choice
 
 TEXT_MAX = 4000
-"""Characters of what is asked."""
+"""Largest number of characters of a question."""
 
 _YES = frozenset({"yes", "y", "allow", "approve", "accept"})
 _NO = frozenset({"no", "n", "deny", "reject", "decline"})
@@ -23,8 +23,8 @@ _NO = frozenset({"no", "n", "deny", "reject", "decline"})
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request that waits. `id` is the program's, `place` where in its output it stands; `options` their ids, by the
-    key under which a person chooses one."""
+    """A request that waits. `id` is the program's, `place` its offset in the output; `options` has the options' ids, by
+    the key with which a person chooses one."""
 
     id: Any
     place: int
@@ -33,20 +33,20 @@ class OpenRequest:
     kinds: dict[str, str]
     message: dict[str, Any]
     call: str
-    """Id of the call that it is about."""
+    """Id of the call in question."""
 
     @property
     def input_id(self) -> str:
-        """By which the keeper knows the answer."""
+        """Returns the id under which the keeper knows the answer."""
         return answer_id(self.id, self.place)
 
     def of_kind(self, kind: str) -> str | None:
-        """The key of the one option of that kind; None where that is not exactly one."""
+        """Returns the key of the option of that kind; None unless there is exactly one."""
         found = [key for key, each in self.kinds.items() if each == kind]
         return found[0] if len(found) == 1 else None
 
     def chosen(self, text: str) -> tuple[str, str]:
-        """Key and option for a person's words: a key, a label, or yes and no. Raises InvalidChoice."""
+        """Returns key and option for a person's words: a key, a label, or yes and no. Raises InvalidChoice."""
         words = text.strip()
         for option in self.prompt.options:
             if words in (option.key, option.label) or words == self.options[option.key]:
@@ -66,15 +66,15 @@ class OpenRequest:
 
 
 def answer_id(request: Any, place: int | None = None) -> str:
-    """By which the keeper knows the answer to a request of the program's, which may give an id again; None: to the only
-    one of that id, as a version before had it."""
+    """Returns the id under which the keeper knows the answer to a request from the program, which may use an id again;
+    `place` None: the id in the format of an earlier version, for the only request with it."""
     known = request if place is None else [place, request]
     return f"answer.{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:24]}"
 
 
 def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -> OpenRequest | None:
-    """The request in `message`, which stands at `place` of the program's output; None where it cannot be understood.
-    `call`: what the program has told, there and before, of the call that it is about."""
+    """Returns the request in `message`, at offset `place` of the program's output; None if it cannot be understood.
+    `call`: the program's reports, in this request and before, about the call."""
     params = message.get("params")
     given = params.get("options") if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(given, list):
@@ -101,13 +101,14 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -
 
 
 def about_call(call: Mapping[str, Any]) -> About:
-    """The edit that the call shows, or the command or edit in its input."""
+    """Returns the edit that the call shows, or the command or edit in its input."""
     given = call.get("rawInput")
     return edits_in_blocks(objects(call.get("content"))) or about(given if isinstance(given, dict) else {})
 
 
 def asked(request: OpenRequest, call: Mapping[str, Any], now_ns: int) -> PermissionAsked:
-    """The same as a question that rules may decide. The tool is called by its kind: the protocol has no other name."""
+    """Returns the same as a question that rules may decide. The tool is named by its kind: the protocol has no other
+    name."""
     places = [each.get("path") for each in (*objects(call.get("locations")), *objects(call.get("content")))]
     told = {"kind": call.get("kind"), "command": request.prompt.command, "paths": [path for path in places if path]}
     return PermissionAsked(
@@ -122,7 +123,7 @@ def asked(request: OpenRequest, call: Mapping[str, Any], now_ns: int) -> Permiss
 
 
 def _text(call: Mapping[str, Any], told: About) -> str:
-    """The tool call's title, and what it shows."""
+    """Returns the tool call's title, and its content."""
     words = [str(call.get("title") or "The program asks for permission.")]
     if told.command is not None:
         words.append(told.command)

@@ -9,18 +9,19 @@ METHOD_NOT_FOUND = -32601
 """A code of JSON-RPC 2.0."""
 
 LINE_MAX = 16 * 1024 * 1024
-"""Bytes of a line; a longer one is passed over."""
+"""Largest number of bytes of a line; a longer one is skipped."""
 
 DEPTH_MAX = 64
-"""How deep lists and objects may stand in each other: what is passed on is encoded again, by others too."""
+"""Largest depth of nested lists and objects: messages are encoded again when they are passed on, also by other
+programs."""
 
 INNER_MAX = 50_000
 PARTS_MAX = 500_000
-"""Brackets and commas of a line, those within its texts as well: 16 MB of nothing else would hold the daemon up for two
-seconds. No program's message comes near."""
+"""Largest number of brackets and commas in a line, those within its texts as well: 16 MB of nothing else would block
+the daemon for two seconds. No program's message comes near."""
 
 SHOWN_MAX = 4096
-"""Bytes of a line that is no message of which somebody is shown."""
+"""Bytes that are shown of a line that is no message."""
 
 COUNT_MAX = (1 << 63) - 1
 """The largest number that can be kept."""
@@ -28,8 +29,8 @@ COUNT_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class RpcLine:
-    """One line: its message, or None for anything else, such as a word of the program's own on its stdout, of which
-    `text` is the beginning. `begin` is its offset, `end` the one behind it."""
+    """One line: its message, or None for anything else, such as plain text on the program's stdout, of which `text` is
+    the beginning. `begin` is its offset, `end` the one behind it."""
 
     begin: int
     end: int
@@ -38,7 +39,8 @@ class RpcLine:
 
 
 def size_of(value: Any) -> int:
-    """About how many characters its JSON has; without recursion that others could make deep."""
+    """Returns about how many characters the value's JSON has; without recursion, because other programs decide the
+    depth."""
     size, rest = 0, [value]
     while rest:
         one = rest.pop()
@@ -51,7 +53,8 @@ def size_of(value: Any) -> int:
 
 
 class LineReader:
-    """Feed it output at its offsets; `begins`: the output begins in the middle of a line, which is passed over."""
+    """Reads lines from output that is fed with its offsets; `begins`: the output begins in the middle of a line, which
+    is skipped."""
 
     def __init__(self, *, begins: bool = False) -> None:
         self._held: list[bytes] = []
@@ -70,7 +73,7 @@ class LineReader:
         return found
 
     def skip(self) -> None:
-        """Output is missing here: what was held is no line, and neither is the rest of the next."""
+        """Notes that output is missing here: the held text is no line, and neither is the rest of the next."""
         self._held, self._size, self._passing = [], 0, True
 
     def _hold(self, piece: bytes) -> None:
@@ -93,7 +96,7 @@ def _read(end: int, line: bytes) -> RpcLine:
 
 
 def _is_sound(message: dict[str, Any], line: bytes) -> bool:
-    """Whether its id is one, and it is not deeper than DEPTH_MAX."""
+    """Returns whether its id is valid, and it is not deeper than DEPTH_MAX."""
     if not isinstance(message.get("id"), str | int | float | None):
         return False
     if line.count(b"[") + line.count(b"{") <= DEPTH_MAX:
@@ -112,7 +115,7 @@ def _is_sound(message: dict[str, Any], line: bytes) -> bool:
 
 
 def _whole(message: dict[str, Any], line: bytes) -> dict[str, Any]:
-    """`message` with lone halves of surrogate pairs replaced, escaped or not: its text can be encoded."""
+    """Returns `message` with lone halves of surrogate pairs replaced, escaped or not: its text can be encoded."""
     if b"\\u" not in line and b"\xed" not in line:
         return message
     text = json.dumps(message, ensure_ascii=False)
@@ -121,15 +124,15 @@ def _whole(message: dict[str, Any], line: bytes) -> dict[str, Any]:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list of the program's; none where it is no list."""
+    """Returns the objects in a list from the program; empty if it is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def count(value: Any) -> int | None:
-    """A number of things from 0 to COUNT_MAX; None for anything else."""
+    """Returns a number of things from 0 to COUNT_MAX; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX else None
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """The line of a message, in ASCII: half of a surrogate pair has no UTF-8."""
+    """Returns the line of a message, in ASCII: half of a surrogate pair has no UTF-8."""
     return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"

@@ -1,9 +1,9 @@
-"""What a program says in one turn: its messages, of which the last is the answer; and how the turn ended, by the answer
-to its prompt. Pure.
+"""The text of a program in one turn: its messages, of which the last is the answer; and how the turn ended, by the
+response to its prompt. Pure.
 
-Which text is an answer, the protocol leaves open: every text comes as a chunk of a message, warnings and notices too.
-What was learnt of the programs: a notice says that it is informational, or has no `messageId` where the program's own
-messages have one.
+The protocol does not say which text is an answer: every text comes as a chunk of a message, warnings and notices too.
+In the known programs, a notice says that it is informational, or has no `messageId` while the program's own messages
+have one.
 """
 
 import io
@@ -17,11 +17,11 @@ from synapsed.pipes.acp_reports import CHANNEL
 from synapsed.profiles.screen_spec import ErrorPattern
 
 MESSAGES_MAX = 1000
-"""Messages of a turn that are kept; further ones go into the last."""
+"""Largest number of messages of a turn that are kept; further ones go into the last."""
 
 
 class _Message:
-    """`name` is its id; where it has none, one of ours."""
+    """A message. `name` is its id; without one, a name made here."""
 
     __slots__ = ("_marks", "_said", "_size", "has_id", "name")
 
@@ -31,7 +31,7 @@ class _Message:
         self._said = io.StringIO()
         self._size = 0
         self._marks: list[tuple[int, int]] = []
-        """Where in the program's output pieces of it stand, each with the characters before it."""
+        """Offsets of its pieces in the program's output, each with the number of characters before it."""
 
     def add(self, text: str, place: int | None) -> None:
         if place is not None:
@@ -43,7 +43,7 @@ class _Message:
         return self._said.getvalue()
 
     def cut(self, begin: int) -> bool:
-        """Forget what stands before `begin`; whether something is left."""
+        """Forgets the text before `begin`; returns whether something is left."""
         kept = next((size for place, size in self._marks if place >= begin), self._size)
         rest, self._said, self._marks = self.text[kept:], io.StringIO(), []
         self._size = self._said.write(rest)
@@ -52,46 +52,47 @@ class _Message:
 
 @dataclass(slots=True)
 class TurnSpeech:
-    """`ids`: the program has given a message an id before, so that what has none is no message of its own."""
+    """The text of one turn. `ids`: the program has given a message an id before, so that text without one is no message
+    of its own."""
 
     ids: bool = False
     messages: list[_Message] = field(default_factory=list)
     missed: bool = False
-    """What was said before is gone."""
+    """True if earlier text is gone."""
     kept: bool = True
-    """Somebody may ask for it later: its text is kept."""
+    """True if a caller may ask for it later: then its text is kept."""
     _names: int = 0
-    """Messages without an id so far."""
+    """Number of messages without an id so far."""
     _heard_at: int = -1
-    """Where in its output the program last did something: it said, thought, planned or called something."""
+    """Offset of the program's last action: it said, thought, planned or called something."""
     _stirred_at: int = -1
-    """Where it last told anything of a turn, such as the message that it works on."""
+    """Offset of its last report of any kind about a turn, such as the message that it works on."""
     _begin: int | None = None
-    """What stands before that in its output is of before the turn; None while that is not known."""
+    """Offset at which the turn begins; None while that is not known."""
     _broken: bool = False
-    """Something else came: text without an id is another message from here on."""
+    """True after something other than text: text without an id is another message from here on."""
 
     @property
     def heard(self) -> bool:
-        """The program did something in the turn, as far as that is known."""
+        """Returns whether the program did something in the turn, as far as that is known."""
         return self.missed or self._heard_at >= (self._begin or 0)
 
     @property
     def begun(self) -> bool:
-        """The program has told something of the turn: it has begun with it."""
+        """Returns whether the program has reported something of the turn, and so has begun with it."""
         return self.missed or self._stirred_at >= (self._begin or 0)
 
     def stir(self, place: int) -> None:
-        """The program told something of a turn, at that place of its output."""
+        """Notes a report of the program about a turn, at that offset of its output."""
         self._stirred_at = max(self._stirred_at, place)
 
     def hear(self, place: int) -> None:
-        """The program did something, at that place of its output."""
+        """Notes an action of the program, at that offset of its output."""
         self.stir(place)
         self._heard_at = max(self._heard_at, place)
 
     def cut(self, begin: int) -> None:
-        """The turn's message was given when the program had written so much: what it said before is no answer."""
+        """Sets the offset at which the turn's message was given: earlier text is no answer."""
         self._begin = begin
         self.messages = [message for message in self.messages if message.cut(begin)]
 
@@ -100,11 +101,12 @@ class TurnSpeech:
         return TurnSpeech(ids=self.ids, missed=True, kept=self.kept, _begin=self._begin)
 
     def goes_on(self, place: int) -> bool:
-        """The program has told something since that place."""
+        """Returns whether the program has reported something since that offset."""
         return self._stirred_at >= place
 
     def chunk(self, update: dict[str, Any], place: int) -> tuple[str, str] | None:
-        """An `agent_message_chunk`: the message's name and the piece, None for what is no answer's."""
+        """Handles an `agent_message_chunk`; returns the message's name and the piece, None for text that belongs to no
+        answer."""
         self.hear(place)
         content = update.get("content")
         text = content.get("text") if isinstance(content, dict) and content.get("type") == "text" else None
@@ -134,18 +136,18 @@ class TurnSpeech:
         return found
 
     def interlude(self, place: int) -> None:
-        """A tool call or a plan came."""
+        """Notes a tool call or a plan between two texts."""
         self.hear(place)
         self._broken = True
 
     @property
     def own(self) -> list[_Message]:
-        """The program's messages, without notices, in order."""
+        """Returns the program's messages, without notices, in order."""
         return [message for message in self.messages if message.text.strip() and (message.has_id or not self.ids)]
 
     @property
     def notices(self) -> str:
-        """What was said beside them."""
+        """Returns the notices."""
         return "\n".join(message.text for message in self.messages if self.ids and not message.has_id)
 
     @property
@@ -154,7 +156,7 @@ class TurnSpeech:
 
 
 def _informational(told: Any) -> bool:
-    """Whether some program's `_meta` calls it so."""
+    """Returns whether `_meta` calls it informational."""
     meta = told.get("_meta") if isinstance(told, dict) else None
     if not isinstance(meta, dict):
         return False
@@ -204,7 +206,7 @@ def _has_id(speech: TurnSpeech) -> bool:
 
 
 def _failure(error: dict[str, Any]) -> tuple[str, str]:
-    """Code and words of an error."""
+    """Returns code and words of an error."""
     data = error.get("data")
     details = [str(error.get("message") or "")]
     if isinstance(data, dict):
@@ -218,7 +220,7 @@ def _failure(error: dict[str, Any]) -> tuple[str, str]:
 
 
 def code_of(words: str) -> str:
-    """The code of a failure that is told in words alone."""
+    """Returns the code of a failure that only has words."""
     if _LIMIT.search(words):
         return "RATE_LIMITED"
     if _SIGN_IN.search(words):
@@ -227,21 +229,21 @@ def code_of(words: str) -> str:
 
 
 CANCELS_MAX = 3
-"""How often a program is told to stop one turn, each time that somebody asks for it."""
+"""Largest number of cancel messages for one turn, after each request to stop it."""
 
 CANCELS_EARLY = 1
-"""How often of them before it has begun with the turn: one that read them before that may not have heeded them."""
+"""Number of them before the program has begun with the turn: one that read them earlier may have ignored them."""
 
 CANCEL_AGAIN_S = 1.0
-"""How long after it was told to a program that goes on is told to stop once more."""
+"""Seconds after a cancel message until a program that goes on gets another one."""
 
 LAST_CANCEL_S = 5.0
-"""The same for one that says nothing; it is ended after twice that."""
+"""The same for a program that says nothing; it is ended after twice that."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptResponse:
-    """The program's response to a prompt; `live`: nobody was told of it."""
+    """The program's response to a prompt; `live`: it was not reported yet."""
 
     message: dict[str, Any]
     at_ns: int
@@ -251,7 +253,7 @@ class PromptResponse:
 @dataclass(slots=True)
 class PromptedTurn:
     """A turn: of a task (`own`), or of a person at an attached terminal. `id` is that of the request that gives its
-    message, `before` what stands in front of that."""
+    message, `before` the blocks in front of it."""
 
     id: str
     text: str = ""
@@ -259,21 +261,21 @@ class PromptedTurn:
     before: list[str] = field(default_factory=list)
     speech: TurnSpeech = field(default_factory=TurnSpeech)
     told: str | None = None
-    """The message that is being told."""
+    """The message that is being reported."""
     taken: bool = False
-    """It is known that the program has it, and what it had written by then."""
+    """True once it is known that the program has it, and how much it had written by then."""
     response: PromptResponse | None = None
-    """How it ended, where that was heard before it was known to be taken."""
+    """The response, if it came before it was known that the program has the message."""
     cancels: int = 0
-    """How often the program was told to stop it."""
+    """Number of cancel messages to the program."""
     asked_at: int = 0
-    """How often by when somebody asked for it last."""
+    """Their number at the last request to stop the turn."""
     canceled: tuple[float, int] | None = None
-    """When it was told so last (monotonic), and what it had written by then."""
+    """Time of the last one (monotonic), and the size of the output by then."""
 
     def may_cancel(self, now: float) -> bool:
-        """Whether the program is told to stop it now: once, and again only where it goes on with the turn, or begins
-        with it, or has not ended it for long, before it is ended itself."""
+        """Returns whether the program gets a cancel message now: once, and again only if it goes on with the turn, or
+        begins with it, or has not ended it for long; afterwards the program itself is ended."""
         if self.canceled is None:
             return True
         last, place = self.canceled
@@ -283,5 +285,5 @@ class PromptedTurn:
 
     @property
     def is_command(self) -> bool:
-        """One of the program's own, which may end without a word."""
+        """Returns whether it is one of the program's own commands, which may end without a word."""
         return self.text.startswith("/")

@@ -1,10 +1,10 @@
-"""What a person sees of a program without a terminal: what was asked and said, and a line to write in; and the screen
-on which that is drawn as a terminal program's output would be.
+"""The transcript of a program without a terminal, for a person: the questions and texts, and a line to write in; and
+the screen on which this is drawn as a terminal program's output would be.
 
-Everything becomes bytes for a terminal, in which nothing of the program's is an escape sequence.
+Everything becomes bytes for a terminal; the program's text contains no escape sequence.
 
-It is kept in a spool of its own beside the program's, so that the screen can be drawn again from it, by this daemon and
-by the next; `told_to` is up to where the program's output is in it.
+It is kept in a spool of its own beside the program's, so that this daemon and the next can draw the screen again from
+it; `told_to` is the offset of the program's output up to which it has been written.
 """
 
 import codecs
@@ -21,22 +21,22 @@ _DIM, _BOLD, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[O]?.|\x1b")
 DRAFT_MAX = 4096
-"""Characters of a line that a person writes."""
+"""Largest number of characters in a line that a person writes."""
 
 
 class TranscriptView:
-    """`draft` is what a person has written and not sent."""
+    """Draws the transcript. `draft` is the text that a person has written and not sent."""
 
     def __init__(self) -> None:
         self.draft = ""
         self._middle = False
-        """Text stands that has not ended its line."""
+        """True while the last text has not ended its line."""
         self._shown = False
-        """The line to write in stands below everything."""
+        """True while the line to write in stands below everything."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("ignore")
 
     def said(self, text: str) -> bytes:
-        """The next piece of what the program says."""
+        """Draws the next piece of the program's text."""
         if not text:
             return b""
         clean = harmless(text)
@@ -45,21 +45,22 @@ class TranscriptView:
         return out.encode()
 
     def line(self, text: str, *, bold: bool = False) -> bytes:
-        """A line of its own: dim, or a person's words in bold."""
+        """Draws a line of its own: dim, or a person's words in bold."""
         style = _BOLD if bold else _DIM
         shown = harmless(text).rstrip("\n").replace("\n", f"{_PLAIN}\r\n{style}")
         out = f"{self._above()}{self._break()}{style}{shown}{_PLAIN}\r\n"
         return out.encode()
 
     def rest(self) -> bytes:
-        """Nothing more comes for now: the line to write in."""
+        """Draws the line to write in, because nothing more comes for now."""
         if self._shown:
             return b""
         self._shown = True
         return f"{self._break()}{PROMPT}{self.draft}".encode()
 
     def keys(self, data: bytes) -> tuple[bytes, list[str]]:
-        """Keys of a person: what they show, and what was asked for: lines to send, and "\\x03" for Ctrl-C."""
+        """Takes a person's keys; returns the bytes that show them, and the requests: lines to send, and "\\x03" for
+        Ctrl-C."""
         data = _SEQUENCE.sub(b"", data.replace(b"\x1b[200~", b"").replace(b"\x1b[201~", b""))
         text = self._decoder.decode(data)
         asked, out = [], "" if self._shown else self._break() + PROMPT + self.draft
@@ -86,12 +87,12 @@ class TranscriptView:
         return out.encode(), asked
 
     def erased(self) -> bytes:
-        """The draft is gone."""
+        """Removes the draft."""
         self.draft = ""
         return f"{ERASE}{PROMPT}".encode() if self._shown else b""
 
     def _above(self) -> str:
-        """The line to write in makes room."""
+        """Makes room above the line to write in."""
         shown, self._shown = self._shown, False
         return ERASE if shown else ""
 
@@ -101,7 +102,7 @@ class TranscriptView:
 
 
 def harmless(text: str) -> str:
-    """Text without what a terminal would obey."""
+    """Returns the text without control characters that a terminal would obey."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\t", "    "))
 
 
@@ -115,17 +116,17 @@ _DIGITS = 20
 
 
 class TranscriptSpool:
-    """Blocks on the disk: some hundred bytes at a time. Raises OSError from `__init__` alone."""
+    """Keeps the transcript. Blocks on the disk: some hundred bytes at a time. Raises OSError from `__init__` alone."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "spool-transcript"
         self._spool = Spool(str(self.folder), retention=RETENTION, segment_size=RETENTION // 4)
         self._place = os.open(folder / "transcript-told", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.begin = max(self._spool.start, self._spool.end - SHOWN)
-        """Where a screen begins that is drawn from it."""
+        """Offset from which on a screen is drawn from it."""
 
     def earlier(self) -> tuple[int, bytes]:
-        """What a screen is to be drawn from at first."""
+        """Returns the part from which a screen is drawn at first."""
         pieces, at = [], self.begin
         while at < self._spool.end:
             start, data = self._spool.read(at, self._spool.end - at)
@@ -136,13 +137,13 @@ class TranscriptSpool:
         return self.begin, b"".join(pieces)
 
     def append(self, data: bytes) -> int:
-        """The offset of what was stored; what a full disk refuses is not shown again later."""
+        """Returns the offset of the stored data; data that a full disk refuses is not shown again later."""
         at = self._spool.end
         self._spool.append(data)
         return at
 
     def told_to(self, launch: str) -> int:
-        """Up to where the output of that launch is in it; 0 for another launch's."""
+        """Returns the offset of the output of that launch up to which it is in the transcript; 0 for another launch."""
         try:
             kept = os.pread(self._place, 256, 0).decode("ascii", "replace").split()
         except OSError:

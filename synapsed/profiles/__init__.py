@@ -1,1 +1,1 @@
-"""Profiles of programs: what they may say, the library of them, and which release of a program each is for."""
+"""Profiles of programs: their contents, the library that holds them, and the release of a program that each is for."""

@@ -1,5 +1,8 @@
 """The differences between two profiles of one name, and which of them decide what is run or typed. Pure.
 
+A profile runs programs as the person. The keys that only say how a screen is read are listed here by name; a person
+must see any other change, also that of a key from a newer version.
+
 A profile runs programs as the person. Keys that only say how a screen is read are known here by name; whatever else
 changes, a key that came with a newer version too, is for a person to see. Dialogs and limits are no such keys: they
 say what is typed, and what an approval policy gets to read. Values are compared as JSON: to Python, true is 1.
@@ -35,7 +38,7 @@ READING = frozenset(
         "skills",
     }
 )
-"""Keys that say what is believed of a screen, and what a person reads of the program."""
+"""Keys that say how a screen is read, or that a person reads about the program."""
 _OURS = frozenset({"name", "source"})
 _ABSENT: Final = object()
 OTHER: Final = "(other)"
@@ -44,7 +47,7 @@ SHOWN_MAX = 400
 """Characters that are shown of a value which nothing is run or typed by; a longer list is shown item by item."""
 
 AROUND: Final = 40
-"""So many of them before the first difference."""
+"""Number of these characters before the first difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Change:
 
 
 def changes(before: Profile | None, after: Profile) -> list[Change]:
-    """Returns what is another in `after`; of a profile that is new, all that it sets."""
+    """Returns the differences in `after`; for a new profile, all keys that it sets."""
     old, new = {} if before is None else _said(before), _said(after)
     at_versions = list(_at_versions(before, after))
     found: list[Change] = []
@@ -72,7 +75,7 @@ def changes(before: Profile | None, after: Profile) -> list[Change]:
 
 
 def _said(profile: Profile) -> dict[str, Any]:
-    """Returns all but what is not set at all."""
+    """Returns the keys that are set."""
     told = profile.model_dump(mode="json", exclude_defaults=True)
     return {**told, "command": profile.command}
 

@@ -1,4 +1,5 @@
-"""What a profile says of its program's side channels, and of the tool calls on its screen; `profiles` has the rest."""
+"""Models of a profile's tables about side channels, and about the tool calls on its program's screen; `profiles` has
+the rest."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -7,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticKnownError
 
 type ErrorCode = Literal["MODEL_ERROR", "RATE_LIMITED", "AUTH_REQUIRED", "CONTEXT_FULL", "TIMEOUT"]
-"""What a failed turn's error is called (docs/http-api.md)."""
+"""Codes for the error of a failed turn (docs/http-api.md)."""
 
 
 def _compiled(flags: re.RegexFlag) -> BeforeValidator:
@@ -60,25 +61,25 @@ class _Section(BaseModel):
 
 
 class ChannelFields(_Section):
-    """Where a hook's payload has what is wanted: dotted paths."""
+    """Dotted paths of the fields of a hook's payload."""
 
     session: str = "session_id"
     transcript: str = "transcript_path"
     prompt: str = "prompt"
     turn: str | None = None
     answer: str | None = None
-    """The turn's last assistant message, only where it is exact; else the transcript is read."""
+    """The turn's last assistant message, only where it is exact; otherwise the transcript is read."""
     message_id: str | None = None
     piece: str | None = None
-    """The next text of the message that is being said (`saying`)."""
+    """The next text of the message that the model is writing (`saying`)."""
     number: str | None = None
-    """Which piece of its message that is, from 0."""
+    """Index of the piece within its message, from 0."""
     error: list[str] = ["error"]
-    """All that have something are searched for the code; the last of them is the message."""
+    """Every field that has something is searched for the code; the last of them is the message."""
     background: str | None = None
     """A list of all that runs in the program's background."""
     background_name: str = "name"
-    """What one of those is called, in that."""
+    """Name of an entry of that list."""
     tool: str = "tool_name"
     tool_input: str = "tool_input"
 
@@ -97,139 +98,140 @@ FactKind = Literal[
 
 
 class Line(_Section):
-    """Which records of a transcript are of one kind, and where each has what is wanted: dotted paths, in which a
-    number is a place in a list."""
+    """Selects the records of one kind in a transcript, and says where each has its fields: dotted paths, in which a
+    number is an index of a list."""
 
     when: dict[str, list[str | bool]]
-    """All must hold: a path, and the values that may stand there; `*` stands for any but null and empty ones."""
+    """Paths, and the values that may stand there; all must match. `*` stands for any value but null and empty ones."""
     text: str | None = None
-    """A string, or a list of content blocks, of which the texts of those with a type in `blocks`, or without any type,
-    count."""
+    """A string, or a list of content blocks; the texts of blocks with a type in `blocks`, or without a type, count."""
     match: TextPattern | None = None
-    """Found in that text, or the record does not count; its group `text`, if it has one, is the text then."""
+    """Must be found in that text, or the record does not count; its group `text`, if it has one, becomes the text."""
     id: str | None = None
     """A later record with the same id is a newer version of the same message (or another piece, see `pieces`)."""
     turn: str | None = None
 
 
 class UsageLine(_Section):
-    """Which records tell what a request to the model has used; paths, of which those of one list are added up."""
+    """Selects the records that report the usage of a request to the model; paths, of which those in one list are added
+    up."""
 
     when: dict[str, list[str | bool]] = {}
-    """As in `Line`."""
+    """The same as in `Line`."""
     id: str
-    """A later record with the same id tells of the same request."""
+    """Identifies the request: a later record with the same id replaces the earlier one."""
     model: str | None = None
     input: str
     output: list[str]
     cache_read: str | None = None
     cache_write: str | None = None
     cost: str | None = None
-    """In US dollars."""
+    """US dollars."""
     cached_apart: bool = True
     """False: `input` counts what a cache had, too."""
 
 
 class Listing(_Section):
-    """How a person finds a conversation again by its file (`synapsectl adopt`); read from the file's beginning."""
+    """Says how to find a conversation by its file (`synapsectl adopt`); the beginning of the file is read."""
 
     id: str
-    """Where a record has the conversation's id: a dotted path. Where `files` has `{conversation}`, a file that has
-    another one in its name is not of a whole conversation."""
+    """Dotted path of the conversation's id in a record. Where `files` has `{conversation}`, a file with another id in
+    its name does not hold a whole conversation."""
     cwd: str | None = None
-    """Where a record has the folder that the program ran in."""
+    """Path of the field with the folder that the program ran in."""
     cwd_file: str | None = None
-    """A file that has it, relative to the folder of the conversation's file."""
+    """A file that has this folder, relative to the folder of the conversation's file."""
     prompt: list[Line]
-    """Prompts of the person's; the first one is shown."""
+    """Prompts from the person; the first one is shown."""
     ignore: TextPattern | None = None
-    """A prompt that matches was not written by a person: what a hook told the model."""
+    """A prompt that matches was not written by a person: a hook gave it to the model."""
     skip: list[Line] = []
-    """A file that begins with such a record is no conversation of a person's."""
+    """A file that begins with such a record is no conversation with a person."""
     blocks: list[str] = ["text"]
 
 
 class Transcript(_Section):
-    """How the program's own record of a conversation is read: JSON records, one a line, only ever appended to."""
+    """Says how to read the program's own record of a conversation: JSON records, one a line, only ever appended to."""
 
     files: str | None = None
-    """Where the file is if no hook named it: a shell pattern under the program's home directory, `{conversation}` in
-    it; the newest that matches counts."""
+    """Place of the file if no hook named it: a shell pattern under the program's home directory, with `{conversation}`
+    in it; the newest match counts."""
     moved_by: dict[str, str] = {}
-    """Variables of the environment, and the beginning of `files` that each stands for where it is set: the program then
-    keeps that folder elsewhere."""
+    """Environment variables, and the beginning of `files` that each replaces when it is set: the program then keeps
+    that folder elsewhere."""
     time: str = "timestamp"
-    """Where a record has its time (RFC 3339)."""
+    """Path of a record's time (RFC 3339)."""
     user: list[Line] = []
-    """What begins a turn: a prompt of the person's. With `text`, records without any do not count."""
+    """Records that begin a turn: prompts from the person. With `text`, records without a text do not count."""
     assistant: list[Line] = []
     continues: list[Line] = []
-    """Messages of the model's after which the turn surely goes on: they call a tool."""
+    """Messages from the model after which the turn certainly goes on: they call a tool."""
     ended: list[Line] = []
-    """The turn is over; `text`, where there is one, is the answer itself."""
+    """Records that end the turn; `text`, if there is one, is the answer itself."""
     interrupted: list[Line] = []
     failed: list[Line] = []
-    """The program gave up; looked at before `ended`."""
+    """Records of a turn that the program gave up; they are looked at before `ended`."""
     refused: list[Line] = []
-    """A hook of the person's has refused the prompt, which stands nowhere; `text` says why."""
+    """Records of a prompt that the person's own hook refused, which is recorded nowhere else; `text` has the reason."""
     sent_back: list[Line] = []
-    """A hook of the person's has sent the model back to work: the next record of `user` has the hook's words, and
-    begins no turn."""
+    """Records in which the person's own hook sent the model back to work: the next record of `user` has the hook's
+    words, and begins no turn."""
     blocks: list[str] = ["text"]
     pieces: bool = False
     wait_ms: int = Field(default=300, ge=0, le=10_000)
-    """How long after a hook has told the turn's end the file may not tell it yet."""
+    """Milliseconds that the file may lag behind a hook which reported the end of the turn."""
     usage: UsageLine | None = None
     listing: Listing | None = None
 
 
 class ChoiceSpec(_Section):
-    """One way to answer a question of the program's over its channel, as a person is offered it."""
+    """A choice that a person is offered as the answer to a question that the program asks over its channel."""
 
     key: str
     label: str
     reply: dict[str, Any]
-    """The answer in the program's own words; a value that is `{=PATH}` alone is replaced by what the question has
-    there, and so it is in the label's words."""
+    """The answer in the program's own format; a value that is only `{=PATH}` is replaced by the question's value at
+    that path, also within the label."""
     aliases: list[str] = []
-    """Other words for it: `yes`, `no`, `allow`, `deny`."""
+    """Other words for this choice: `yes`, `no`, `allow`, `deny`."""
     needs: str | None = None
-    """Offered only where the question has something at this path."""
+    """The choice is offered only where the question has a value at this path."""
 
 
 class DecisionSpec(_Section):
-    """How the program asks whether a tool may be used, and how it is answered. `tool`, `command` and `subject` are
-    dotted paths into what it tells, `*` in them stands for each item of a list; the first that leads to a text counts.
-    In `allow` and `deny` `{reason}` is replaced; one that is empty cannot be answered this way, the program then asks
-    its person."""
+    """Says how the program asks for permission to use a tool, and how to answer. `tool`, `command` and `subject` are
+    dotted paths into its report, in which `*` stands for each item of a list; the first path that leads to a text
+    counts. In `allow` and `deny`, `{reason}` is replaced; if one of them is empty, this answer cannot be given here,
+    and the program asks its person."""
 
     tool: str = "tool_name"
     command: list[str] = ["tool_input.command", "tool_input.cmd"]
-    """A shell command."""
+    """Paths of a shell command."""
     subject: list[str | list[str]] = [["tool_input.file_path", "tool_input.path", "tool_input.url"]]
-    """What another tool is about: paths, addresses. Those of an inner list count together."""
+    """Paths of the things that another tool uses: file paths, addresses. Those of an inner list count together."""
     edit: list[str] = ["tool_input", "metadata", "request.input", "item"]
-    """Where what a call was given may stand, of which an edit is made a diff."""
+    """Paths of a call's input, from which the diff of an edit is made."""
     shell: list[str] | None = None
-    """The tools that are called with a command and nothing else that counts; None: each that has one. A model may give
-    any other whatever its rules do not look at."""
+    """The tools whose input is a command and nothing else that matters; None: each tool that has a command. A model may
+    give any other tool an input that its rules do not look at."""
     allow: dict[str, Any] = {}
     deny: dict[str, Any] = {}
     rules_only: bool = False
-    """The program tells of each call here, asked for or not: only what a deny rule means is decided, all else where it
-    asks."""
+    """The program reports every call here, even one that needs no permission: only the deny rules decide here, and the
+    program asks elsewhere for the rest."""
     dialog: str | None = None
-    """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
+    """Name of the dialog of an allowed call, if there is no `allow`: it is answered if it shows exactly that command or
+    subject."""
     called: str | None = None
-    """What the tool is called, in rules too, where the question does not say it."""
+    """Name of the tool, also in rules, where the question does not name it."""
     question: str = "Allow {tool}?"
-    """What a person is asked over a channel that delivers; `{tool}` and `{=PATH}` are replaced. The command, or what
-    else the call is about, stands below it."""
+    """Question to the person on a channel that delivers; `{tool}` and `{=PATH}` are replaced. The command, or the
+    subject of the call, stands below it."""
     choices: list[ChoiceSpec] = []
-    """How a person may answer there."""
+    """Answers that the person can choose there."""
     deny_error: TextPattern | None = None
-    """What the error of a call has that `deny` refused. A turn that ends over one was not stopped by a person: with
-    that call the program refuses whatever else it asks about at that moment, and stops there."""
+    """Matches the error of a call that `deny` refused. A turn that ends with such an error was not stopped by a person:
+    together with that call the program refuses everything else that it asks at that moment, and stops."""
 
     def answer(self, verdict: str, reason: str) -> dict[str, Any] | None:
         """Returns "allow" or "deny" in the program's own words; None where it has none for it, or for any other."""
@@ -246,7 +248,7 @@ def _filled(value: Any, reason: str) -> Any:
 
 
 ACP_REQUEST = "session/request_permission"
-"""By which a program that speaks ACP asks."""
+"""The method with which a program that speaks ACP asks for permission."""
 
 ACP_DECISION = DecisionSpec(  # noqa: S604 - `shell` names tools, and starts nothing
     tool="kind",
@@ -256,36 +258,35 @@ ACP_DECISION = DecisionSpec(  # noqa: S604 - `shell` names tools, and starts not
     allow={"kind": "allow_once"},
     deny={"kind": "reject_once"},
 )
-"""The same for each of them; the options are chosen by their kind."""
+"""The `DecisionSpec` for all programs that speak ACP; the options are chosen by their kind."""
 
 
 class ToolLine(_Section):
-    """Which report of the program tells of a tool call, and where it has what is wanted (dotted paths). The first that
-    fits counts."""
+    """Selects a report of a tool call, and says where it has its fields (dotted paths). The first that fits counts."""
 
     on: str
-    """The event."""
+    """Name of the event."""
     when: dict[str, list[str | bool]] = {}
-    """As in `Line`."""
+    """The same as in `Line`."""
     status: Literal["started", "completed", "failed"]
-    """One that is `completed` and has an `error` has failed."""
+    """Status of the call; one that is `completed` and has an `error` has failed."""
     tool: str = "tool_name"
     input: str = "tool_input"
     output: list[str] = ["tool_response"]
-    """The first that has something counts."""
+    """Paths of the output; the first that has a value counts."""
     error: list[str] = ["error"]
     call: str | None = "tool_use_id"
     """The program's own id of the call, the same at its start and its end."""
     duration_ms: str | None = None
-    """Where it has one. Else the time between the reports counts."""
+    """Path of the duration. Without it, the time between the reports counts."""
     at_ms: str | None = None
-    """Its time (Unix milliseconds), where that is not the report's own."""
+    """Path of the call's time (Unix milliseconds), where this is not the time of the report."""
     denied: TextPattern | None = None
-    """An error in which this is found says that the call was not allowed."""
+    """Found in the error of a call that was not allowed."""
 
 
 class Channel(_Section):
-    """One side channel: which adapter speaks it, and how it is injected into a launch.
+    """A side channel: the adapter that speaks it, and the way it is added to a launch.
 
     In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the shell command that reports EVENT,
     `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{decide:EVENT}` and `{decide_json:EVENT}` the
@@ -296,57 +297,62 @@ class Channel(_Section):
 
     adapter: Annotated[Literal["hooks", "session-server", "app-server"], BeforeValidator(_is_there)]
     rank: int = 10
-    """The lowest is asked first."""
+    """The channel with the lowest rank is asked first."""
     delivers: bool = False
-    """Messages go through it, and not through the terminal, while the program can be reached this way."""
+    """Messages go through this channel, and not through the terminal, while it reaches the program."""
     new_when: Pattern | None = None
-    """What the program's screen has while it shows no conversation, as after a person's command for a new one: the
-    message that is then given to a session server begins one."""
+    """Matches the screen of a program that shows no conversation, as after a person's command for a new one: the next
+    message to a session server then begins a conversation."""
     args: list[str] = []
     companion: list[str] = []
-    """A server that runs beside the program, with this command line, and ends with it; `{program}` is the program
-    itself, `{server_socket}` a socket that only this user can reach. Once it listens the program is started with
-    `args`; where it does not, without them and with what the channel `replaces`."""
+    """Command line of a server that runs beside the program and ends with it; `{program}` is the program itself,
+    `{server_socket}` a socket that only this user can reach. When the server listens, the program is started with
+    `args`; if it does not come up, the program is started without them and with the channels that this one
+    `replaces`."""
     companion_takes: list[str] = []
-    """Options of the program's command line, each with a value, that the companion is given in its stead."""
+    """Options of the program's command line, each with a value, that the companion is given instead of the program."""
     companion_drops: list[str] = []
-    """Options of the program's command line that it is not given beside a companion."""
+    """Options of the program's command line that are left out when it runs beside a companion."""
     replaces: list[str] = []
-    """Channels that are not injected where this one is."""
+    """Channels that are not added where this one is."""
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     """Files written as JSON (0600) for each launch, by name."""
     hashed: dict[str, Annotated[str, AfterValidator(_hashes_nothing)]] = {}
-    """Texts, by name, of which a launch is given the SHA-256 in hexadecimal digits: programs that run only the hooks
-    that somebody has looked at know them by one. The other placeholders are replaced in them first."""
+    """Texts, by name, whose SHA-256 in hexadecimal digits a launch is given: some programs run only hooks that a person
+    has reviewed, and know them by this hash. The other placeholders are replaced in them first."""
     events: dict[str, FactKind] = {}
-    """What each of the program's events means."""
+    """Maps each of the program's events to its meaning."""
     fields: ChannelFields = ChannelFields()
     decisions: dict[str, DecisionSpec] = {}
     """The events that ask for a decision."""
     tools: list[ToolLine] = []
-    """What tells of tool calls."""
+    """Reports of tool calls."""
     called: dict[str, str] = {}
-    """What tool calls are called in events, by the kind of an app server's item; of others that stays their name."""
+    """Names of tool calls in events, by the kind of an app server's item; another kind is its own name."""
     usage: UsageLine | None = None
-    """Where the messages of a server tell what they used. (Those of hooks: `transcript.usage`.)"""
+    """Usage in the messages of a server. (For hooks: `transcript.usage`.)"""
     error_codes: dict[Pattern, ErrorCode] = {}
-    """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
+    """Maps a pattern in an error's text to its code; the first match counts, and without one it is MODEL_ERROR."""
     transcript: Transcript | None = None
 
     def error_code(self, text: str) -> ErrorCode:
-        """What an error of this `text` is called."""
+        """Returns the code for an error of this `text`."""
         return next((code for pattern, code in self.error_codes.items() if pattern.search(text)), "MODEL_ERROR")
 
 
 TOLD_BY_SCREEN = frozenset({"tool", "output", "error"})
-"""Groups of a pattern of `ShownTools` that are no part of what the tool was given."""
+"""Groups of a pattern of `ShownTools` that are not part of the tool's input."""
 
 type _Lines = Annotated[list[Pattern], Field(max_length=20)]
 
 
 class ShownTools(_Section):
-    """How the program shows its tool calls on its screen: read where none of its channels tells of them.
+    """Says how the program shows its tool calls on its screen, which is read where none of its channels reports them.
+
+    The patterns are searched in the text below the message of the running turn, and may span rows. The group `tool` is
+    the tool's name, `output` and `error` are the result of the call, and any other group is part of the tool's input,
+    under the group's name.
 
     The patterns are searched in the text below the message of the turn that runs, and may span rows. Their groups:
     `tool` is the tool's name, `output` and `error` are what came of the call, and any other is a part of what the tool
@@ -354,19 +360,20 @@ class ShownTools(_Section):
     """
 
     tool: str | None = Field(default=None, min_length=1, max_length=100)
-    """What the tool is called where a pattern has no group `tool`."""
+    """Name of the tool for patterns that have no group `tool`."""
     started: _Lines = []
-    """A call that runs, or that a person is asked about."""
+    """Matches a call that runs, or that waits for a person's permission."""
     completed: _Lines = []
-    """A call that has ended; without any group of `tool` or its input the nearest one above that runs."""
+    """Matches a call that has ended; without a group for the tool or its input, the nearest running call above it is
+    meant."""
     failed: _Lines = []
-    """The same of one that has failed; what fits this, too, is not `completed`."""
+    """Matches a call that has failed; a text that matches here too is not `completed`."""
     denied: Pattern | None = None
-    """A failed call that shows this was not allowed."""
+    """Found in a failed call that was not allowed."""
 
     @property
     def known(self) -> bool:
-        """Whether there is any."""
+        """Returns whether the profile has any of these patterns."""
         return bool(self.started or self.completed or self.failed)
 
     @model_validator(mode="after")

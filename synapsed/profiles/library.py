@@ -1,5 +1,7 @@
-"""The profiles that there are: found by name in the user's directory and among the built-in ones; a user's file of the
-same name overrides the built-in key by key, and so does one that `extends` another.
+"""The library of profiles: found by name in the user's directory and among the built-in ones; a user's file of the same
+name overrides the built-in key by key, and so does one that `extends` another.
+
+A stand-in replaces the built-in profile of its name as a whole: it was tested without that profile.
 
 A stand-in counts in place of the built-in profile of its name, as a whole: what it says was proved without that.
 """
@@ -24,30 +26,30 @@ from synapsed.profiles.releases import within
 from synapsed.profiles.variants import Variant
 
 BUILTIN = Path(__file__).parent.parent / "_profiles"
-"""Where a wheel has them; a checkout has them beside the package."""
+"""The place of the built-in profiles in a wheel; a checkout has them beside the package."""
 CHECKOUT = Path(__file__).parent.parent.parent / "profiles"
 
 
 _BY_NAME = re.compile(r"-m\W+synapsectl\b")
 """Begins an MCP server of ours that Python is to find by its name: it looks for that in the folder it is in."""
 _ITS_OWN = ("ports", "description")
-"""What a profile does not take from the one that it extends."""
+"""Keys that a profile does not take from the one that it extends."""
 _OF_ONE_PROGRAM = ("verified", "unverified", "install", "version", "versions")
-"""What it does not take either where its command is another one."""
+"""Keys that it does not take either if its command is another one."""
 _OF_A_TERMINAL = frozenset({"composer", "ready", "busy", "answer"})
 NEWER = "the one that comes with this version of synapsed is newer"
-"""Why a stand-in does not count, as a rule."""
+"""The usual reason that a stand-in does not count."""
 
 
 class StandIn(NamedTuple):
-    """A file in place of a built-in profile, or a profile more. `since`: the version of synapsed that had it first."""
+    """A file that replaces a built-in profile, or adds one. `since`: the first version of synapsed that had it."""
 
     path: Path
     since: str
 
 
 type StandIns = Callable[[], Mapping[str, StandIn]]
-"""Gives them as they are now, by their names."""
+"""Returns the current stand-ins by their names."""
 
 
 def _none() -> Mapping[str, StandIn]:
@@ -56,12 +58,12 @@ def _none() -> Mapping[str, StandIn]:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What the files of one name say, the last one's `path` and `text`."""
+    """Contents of the files of one name, with the `path` and the `text` of the last one."""
 
     path: Path
     text: str
     layers: Sequence[Mapping[str, Any]]
-    """What each file says, the last one winning."""
+    """Contents of each file; the last one wins."""
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -69,35 +71,35 @@ class _Written:
 
 
 class ProfileLibrary:
-    """The profiles of `directories`, the last one winning key by key, with `stand_ins` in place of those of the first
-    one. Read once; `reload` reads again."""
+    """Holds the profiles of `directories`, the last one winning key by key, with `stand_ins` in place of those of the
+    first directory. Files are read once; `reload` reads them again."""
 
     def __init__(self, directories: list[Path], stand_ins: StandIns = _none) -> None:
         self._directories = directories
         self._stand_ins = stand_ins
         self._profiles: dict[str, Profile] = {}
         self.left_out: dict[str, str] = {}
-        """Stand-ins that do not count, and why."""
+        """Stand-ins that do not count, with the reason."""
         self.reload()
 
     @classmethod
     def standard(cls, user: Path, stand_ins: StandIns = _none) -> "ProfileLibrary":
-        """The built-in profiles, overridden by those in the directory `user`."""
+        """Returns the built-in profiles, overridden by those in the directory `user`."""
         return cls([_builtin(), user], stand_ins)
 
     @classmethod
     def builtin(cls) -> "ProfileLibrary":
-        """The built-in profiles as they are shipped."""
+        """Returns the built-in profiles as they are shipped."""
         return cls([_builtin()])
 
     @classmethod
     def builtin_with(cls, stand_ins: StandIns) -> "ProfileLibrary":
-        """The built-in profiles with what stands in for them, and nothing of the person's."""
+        """Returns the built-in profiles with their stand-ins, and none of the person's own."""
         return cls([_builtin()], stand_ins)
 
     @staticmethod
     def one(user: Path, name: str, stand_ins: StandIns = _none) -> Profile:
-        """The profile `name` as `standard` has it, read by itself with those that it extends."""
+        """Reads the profile `name` as `standard` has it, alone with those that it extends."""
         if standing := stand_ins():
             return ProfileLibrary.standard(user, lambda: standing).get(name)
 
@@ -113,7 +115,7 @@ class ProfileLibrary:
         return _profile(written.path, written.text, _extended(written, find))
 
     def reload(self) -> None:
-        """Read all files; ConfigError leaves the profiles as they were."""
+        """Reads all files; ConfigError leaves the profiles as they were."""
         written, left_out = self._read_all()
         self._profiles = {
             name: _profile(each.path, each.text, _extended(each, written.get)) for name, each in written.items()
@@ -121,7 +123,7 @@ class ProfileLibrary:
         self.left_out = left_out
 
     def _read_all(self) -> tuple[dict[str, _Written], dict[str, str]]:
-        """Returns what the files say, and which stand-ins do not count."""
+        """Returns the contents of the files, and the stand-ins that do not count."""
         written: dict[str, _Written] = {}
         left_out: dict[str, str] = {}
         for number, directory in enumerate(self._directories):
@@ -132,11 +134,11 @@ class ProfileLibrary:
         return written, left_out
 
     def again(self) -> "ProfileLibrary":
-        """What the files say now. Raises ConfigError."""
+        """Returns a library with the current contents of the files. Raises ConfigError."""
         return ProfileLibrary(self._directories, self._stand_ins)
 
     def become(self, other: "ProfileLibrary") -> None:
-        """Have the profiles of `other` from now on."""
+        """Takes over the profiles of `other`."""
         self._profiles = {name: other.get(name) for name in other.names()}
         self.left_out = other.left_out
 
@@ -147,8 +149,8 @@ class ProfileLibrary:
         return sorted(self._profiles)
 
     def check(self, path: Path) -> Profile:
-        """The profile that `path` would make, over the one of the same name. Those that it extends are ours, or stand
-        beside it. Raises ConfigError."""
+        """Returns the profile that `path` would make, over the one of the same name. Those that it extends are built-in
+        ones, or stand beside it. Raises ConfigError."""
         known, _ = self._read_all()
         checked = _written(path, known.get(path.stem))
 
@@ -161,7 +163,7 @@ class ProfileLibrary:
         return _profile(path, checked.text, _extended(checked, find))
 
     def get_or_bare(self, name: str) -> Profile:
-        """The profile `name`; if it is gone, one with which a program that runs can be stopped, but not used."""
+        """Returns the profile `name`; if it is gone, one with which a running program can be stopped, but not used."""
         try:
             return self.get(name)
         except UnknownProfile as error:
@@ -172,7 +174,7 @@ class ProfileLibrary:
             return Profile(name=name, command=name)
 
     def get(self, name: str) -> Profile:
-        """The profile `name`; UnknownProfile names the nearest."""
+        """Returns the profile `name`; UnknownProfile names the nearest."""
         if (profile := self._profiles.get(name)) is not None:
             return profile
         near = difflib.get_close_matches(name, self._profiles, n=1)
@@ -187,7 +189,7 @@ def _builtin() -> Path:
 
 
 def _in_directory(directory: Path, over: Mapping[str, _Written]) -> dict[str, _Written]:
-    """Returns what the files of a directory say, over what those before it said."""
+    """Returns the contents of the files of a directory, over those of the directories before it."""
     paths = sorted(directory.glob("*.toml")) if directory.is_dir() else []
     return {path.stem: _written(path, over.get(path.stem)) for path in paths}
 
@@ -195,8 +197,8 @@ def _in_directory(directory: Path, over: Mapping[str, _Written]) -> dict[str, _W
 def _standing_in(
     built_in: Mapping[str, _Written], given: Mapping[str, StandIn]
 ) -> tuple[dict[str, _Written], dict[str, str]]:
-    """Returns the stand-ins that count, and why the others do not. One that this version cannot read is left out, and
-    so is one that extends it: a newer version of synapsed is no reason to have none."""
+    """Returns the stand-ins that count, and the reasons of the others. One that this version cannot read is left out,
+    and so is one that extends it: a newer version of synapsed must not leave a person without profiles."""
     standing: dict[str, _Written] = {}
     left_out: dict[str, str] = {}
     for name, each in given.items():
@@ -225,8 +227,9 @@ def _standing_in(
 
 
 def _is_newer(built_in: Mapping[str, Any], other: Mapping[str, Any], since: str) -> bool:
-    """Returns whether the built-in profile is newer than `other`, which there is since that version of synapsed: by the
-    version of the program that each was measured on, and where that is the same (or not told), by synapsed's."""
+    """Returns whether the built-in profile is newer than `other`, which exists since version `since` of synapsed: the
+    version of the program that each was tested on decides, and if these are the same (or missing), the version of
+    synapsed."""
     ours, theirs = (order_of(str(data.get("verified", ""))) for data in (built_in, other))
     if ours != theirs and ours is not None and theirs is not None:
         return ours > theirs
@@ -235,7 +238,7 @@ def _is_newer(built_in: Mapping[str, Any], other: Mapping[str, Any], since: str)
 
 
 def _profile(path: Path, text: str, layers: Sequence[Mapping[str, Any]]) -> Profile:
-    """The profile of `layers`, the last of which is `text`, at `path`, where what is wrong is told by its place."""
+    """Makes the profile from `layers`, the last of which is `text`, at `path`. Errors name the place in the file."""
     if len(layers) > 1 and "versions" in layers[-1]:
         _validated(path, text, {"versions": layers[-1]["versions"]}, ())  # by their numbers in this file
     profile = _validated(path, text, _merged(layers), ())
@@ -248,8 +251,8 @@ def _profile(path: Path, text: str, layers: Sequence[Mapping[str, Any]]) -> Prof
 
 
 def _merged(layers: Iterable[Mapping[str, Any]], version: str | None = None) -> dict[str, Any]:
-    """What `layers` say together, of that version: each layer's variants count before the next layer, so that what
-    a user writes counts for every version."""
+    """Merges `layers` for that version: each layer's variants count before the next layer, so that the keys in a user's
+    file count for every version."""
     data: dict[str, Any] = {}
     versions: list[Any] = []
     for layer in layers:
@@ -264,7 +267,7 @@ def _merged(layers: Iterable[Mapping[str, Any]], version: str | None = None) -> 
 
 
 def _validated(path: Path, text: str, data: Mapping[str, Any], inside: Sequence[int | str]) -> Profile:
-    """`inside`: the table of the file that `data` was made with."""
+    """Validates the data and returns the profile. `inside`: the table of the file that `data` was made with."""
     try:
         return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
     except ValidationError as error:
@@ -272,22 +275,23 @@ def _validated(path: Path, text: str, data: Mapping[str, Any], inside: Sequence[
 
 
 def _written(path: Path, over: _Written | None) -> _Written:
-    """What `path` says, `over` what the file of the same name said before it."""
+    """Reads `path`, `over` the contents of the earlier file of the same name."""
     text = _read(path)
     data = _parse_toml(path, text)
     return _Written(path, text, [*(over.layers if over is not None and not _is_whole(data, over.data) else ()), data])
 
 
 def _is_whole(data: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Whether `data` takes nothing of the profile of its name: it describes a terminal, or extends another profile,
-    where that one describes no terminal. Such a file may be older than that profile."""
+    """Returns whether `data` takes nothing from the profile of its name: it describes a terminal, or extends another
+    profile, where that one describes no terminal. Such a file may be older than that profile."""
     return not _OF_A_TERMINAL & over.keys() and bool((_OF_A_TERMINAL | {"extends"}) & data.keys())
 
 
 def _extended(
     one: _Written, find: Callable[[str], _Written | None], chain: tuple[str, ...] = ()
 ) -> list[Mapping[str, Any]]:
-    """The layers of `one` on those of the profile that it extends; `chain` are the names that led here."""
+    """Returns the layers of `one`, on top of those of the profile that it extends; `chain` has the names that led to
+    it."""
     data, base_name = one.data, one.data.get("extends")
     if not isinstance(base_name, str):
         return list(one.layers)
@@ -326,7 +330,7 @@ def _parse_toml(path: Path, text: str) -> dict[str, Any]:
 
 
 def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on `base`, tables merged key by key, everything else replaced."""
+    """Returns `over` on top of `base`, tables merged key by key, everything else replaced."""
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
@@ -335,7 +339,7 @@ def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 def advice(profile: Profile) -> list[str]:
-    """What is not wrong in `profile` but will not work well."""
+    """Returns advice about settings of `profile` that are valid but will not work well."""
     told = []
     if profile.composer.line is None and not profile.ready.known:
         told.append("nothing shows that it is ready: give [composer] line, or a sign under [ready]")

@@ -1,4 +1,8 @@
-"""Profiles: all that is known of a program, as data. TOML in, one frozen model out; no code asks which agent it is.
+"""Profiles: everything that is known about a program, as data. TOML in, one frozen model out; no code asks which agent
+it is.
+
+`screen_spec` has the tables about the screen, `channel_spec` those about side channels. `library` finds and reads the
+files.
 
 What of it is about the screen stands in `screenspec`, about side channels in `channelspec`. Where the files are and how
 they are read: `library`.
@@ -33,7 +37,7 @@ from synapsed.profiles.setting_spec import SettingsSpec
 from synapsed.profiles.variants import Variant, VersionCheck
 
 EXAMPLES = Path(__file__).parent.parent / "_examples"
-"""Where a wheel has the examples that a profile runs; a checkout has them beside the package."""
+"""The place of the examples that a profile runs, in a wheel; a checkout has them beside the package."""
 _CHECKOUT = Path(__file__).parent.parent.parent
 
 
@@ -64,18 +68,18 @@ class _Section(BaseModel):
 
 
 class Exit(_Section):
-    """The program's own way out."""
+    """The keys and exit codes with which the program ends."""
 
     keys: list[str] = []
     gap_ms: int = Field(default=200, ge=0, le=5000)
     grace_ms: int = Field(default=3000, ge=0, le=60_000)
-    """How long the program has after the keys, and again after SIGTERM."""
+    """Milliseconds that the program has after the keys, and again after SIGTERM."""
     codes: list[int] = [0]
-    """Exit codes that are fine (restart policy `on-failure` leaves them be)."""
+    """Exit codes of a normal end (with restart policy `on-failure` the program is not restarted)."""
 
 
 class Parsers(_Section):
-    """What of an answer becomes an artifact of its own."""
+    """Selects the parts of an answer that become artifacts of their own."""
 
     code: bool = True
     """Fenced blocks."""
@@ -92,19 +96,19 @@ class Resume(_Section):
 
     args: list[str] = []
     fresh_args: list[str] = []
-    """Arguments of a first start; `{conversation}` is an id chosen by synapsed."""
+    """Arguments for a first start; `{conversation}` is an id chosen by synapsed."""
     needs_conversation: bool = False
     own: list[Annotated[str, Field(pattern=r"^\S+( \S+)?$")]] = []
-    """A person's own arguments that choose the conversation: options (`--continue`, or `--resume ID` for one that has,
-    or may have, a value) and subcommands (`resume ID`). Where one of them is given, `args` and `fresh_args` are not; a
-    restart goes on with the conversation that the program told, without them."""
+    """The person's arguments that choose the conversation: options (`--continue`, or `--resume ID` for one that has, or
+    may have, a value) and subcommands (`resume ID`). If one of them is given, `args` and `fresh_args` are not; a
+    restart continues the conversation that the program reported, without them."""
 
     def chosen_by(self, args: Sequence[str]) -> bool:
-        """Whether the person's own `args` choose the conversation."""
+        """Returns whether the person's own `args` choose the conversation."""
         return len(self.without_choice(args)) != len(args)
 
     def without_choice(self, args: Sequence[str]) -> list[str]:
-        """`args` without those that choose the conversation."""
+        """Returns `args` without those that choose the conversation."""
         takes_value = {own.partition(" ")[0]: " " in own for own in self.own}
         kept: list[str] = []
         value_follows = False
@@ -123,7 +127,7 @@ class Resume(_Section):
 
 
 class Skill(_Section):
-    """What the program is good at, for the card that authenticated clients get (A2A's AgentSkill)."""
+    """A skill of the program, for the card that authenticated clients get (A2A's AgentSkill)."""
 
     id: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
     name: str = Field(min_length=1)
@@ -133,9 +137,9 @@ class Skill(_Section):
 
 
 class SlashCommand(_Section):
-    """A command of the program that does its work by its text alone: an editor offers it. `hint` says what may stand
-    behind it. With `files`, a path in which `{cwd}` is the agent's folder and one `*` any name, it is each of the
-    commands that a person has written into such files, and `*` in its name is what it is there."""
+    """A command of the program that works by its text alone: an editor offers it. `hint` describes the text that may
+    follow it. With `files`, a path in which `{cwd}` is the agent's folder and one `*` any name, it stands for each
+    command that a person has written into such files, and `*` in its name is replaced by the name found there."""
 
     name: str = Field(pattern=r"^[A-Za-z*][\w*:.-]{0,99}$")
     description: str = Field(min_length=1, max_length=300)
@@ -153,20 +157,21 @@ class AcpSpec(_Section):
     """A program that speaks the Agent Client Protocol on pipes (`transport = "pipes"`)."""
 
     modes: list[str] = ["default", "ask"]
-    """Its modes in which it asks before it does something: the first of them that it offers is set in each session."""
+    """Modes in which the program asks before it acts: the first of them that it offers is set in each session."""
 
 
 class Instructions(_Section):
-    """How the program is told what synapsed has to say to its model: through its own system prompt, by `args`, `env`
+    """Says how the program gets synapsed's instructions for its model: through its own system prompt, by `args`, `env`
     and `files`, in which `{instructions}` is the text, `{instructions_json}` the same escaped for a JSON or TOML string
-    and `{file:instructions.md}` a file of it; or else, `typed`, as the first message. A program on pipes may have it
+    and `{file:instructions.md}` a file with it; or, `typed`, as the first message. A program on pipes may get it
     `before_message`: in front of the first message of a conversation, as a block of its own."""
 
     args: list[str] = []
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     resumed_files: dict[str, dict[str, Any]] = {}
-    """Files of a launch that goes on with a conversation, besides `files`: where these count in a new one only."""
+    """Files for a launch that continues a conversation, besides `files`, for programs in which those count only in a
+    new one."""
     typed: bool = False
     before_message: bool = False
 
@@ -176,10 +181,10 @@ class Instructions(_Section):
 
 
 class McpInjection(_Section):
-    """How the program is told of `synapsectl mcp` at a launch. In all values `{python}` is the interpreter,
-    `{mcp}` in a list the words, and `{mcp_json}` the JSON array, that make it that server, `{packages}` where its
-    packages are, `{control_socket}` the daemon's, besides what `Channel` knows; a file that a
-    channel writes too becomes one with both contents."""
+    """Says how a launch adds `synapsectl mcp` to the program. In all values `{python}` is the interpreter, `{mcp}` in a
+    list the words, and `{mcp_json}` the JSON array, that make it that server, `{packages}` the folder of its packages,
+    `{control_socket}` the daemon's, besides the placeholders of `Channel`; a file that a channel writes too becomes one
+    with both contents."""
 
     args: list[str] = []
     env: dict[str, str] = {}
@@ -191,11 +196,11 @@ class McpInjection(_Section):
 
 
 class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
-    """What is known of one program. `source` is where it was read."""
+    """Everything that is known about one program. `source` is the file that it was read from."""
 
     name: str
     extends: str | None = None
-    """The profile that this one is written over, key by key; its ports and its description are no part of that."""
+    """The profile under this one, which overrides it key by key; its ports and its description are not taken over."""
     description: str = ""
     command: Annotated[str, Field(min_length=1), BeforeValidator(_alone)]
     args: list[str] = []
@@ -208,17 +213,17 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     cols: int = Field(default=120, ge=20, le=1000)
     rows: int = Field(default=40, ge=5, le=1000)
     verified: str | None = None
-    """The program's version that this profile was measured on."""
+    """The program's version that this profile was tested on."""
     unverified: str = ""
-    """A sentence for a person where nobody has measured it on the program: what was seen of that. It is said at each
+    """A sentence for a person if nobody has tested the profile on the program: what was observed. It is shown at each
     start."""
     install: str = ""
-    """A command that installs the program, for a person who has not got it."""
+    """A command that installs the program, for a person who does not have it."""
     version: VersionCheck | None = None
     versions: list[Variant] = []
-    """In the order in which they count: the last one wins."""
+    """Variants in the order in which they count: the last one wins."""
     status_records: Annotated[bool | str, AfterValidator(_speaker)] = True
-    """Whose OSC 7501 records are believed: those of the `app` that is named here, of any program (true), of no program
+    """Programs whose OSC 7501 records are believed: the `app` that is named here, every program (true), or none
     (false)."""
     ready: Ready = Ready()
     busy: BusySigns = BusySigns()
@@ -243,32 +248,32 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     settings: SettingsSpec = SettingsSpec()
     parsers: Parsers = Parsers()
     model: bool = False
-    """A model reads what is typed. To another program, a shell or what reads commands, each line is an order: what
-    other agents write is not typed there unless a person has allowed it for that agent (`accept_agents`)."""
+    """A model reads the typed text. For any other program, such as a shell, each line is an order: messages from other
+    agents are not typed there unless a person has allowed it for that agent (`accept_agents`)."""
     rights: list[Right] = []
-    """What its agents may do beyond an agent's rights, to others and never to themselves."""
+    """Rights of its agents over others beyond the usual ones; they never apply to the agents themselves."""
     skills: list[Skill] = []
     commands: list[SlashCommand] = []
     source: str = ""
     _at: tuple[tuple[tuple[int, ...], "Profile"], ...] = PrivateAttr(default=())
-    """What counts from which version on."""
+    """The profiles that count from a version on."""
 
     def with_variants(self, variants: Mapping[str, "Profile"]) -> "Profile":
-        """This one, with what counts from each of those versions on until the next."""
+        """Returns this profile together with those that count from each of those versions on until the next."""
         profile = self.model_copy()
         known = {at: variant for version, variant in variants.items() if (at := key(version)) is not None}
         profile._at = tuple(sorted(known.items(), key=lambda pair: pair[0]))  # noqa: SLF001 - a copy of itself
         return profile
 
     def at(self, version: str | None) -> "Profile":
-        """The profile as it counts for that version of the program; itself where the version is not known."""
+        """Returns the profile that counts for that version of the program; itself if the version is not known."""
         number = key(version) if version is not None else None
         if number is None:
             return self
         return next((variant for first, variant in reversed(self._at) if first <= number), self)
 
     def drift(self, version: str | None) -> str | None:
-        """What a person should know of a program of that version; None where there is nothing to tell."""
+        """Returns a note for the person about a program of that version; None if there is nothing to say."""
         if self.unverified:
             return f"its profile is not verified: {self.unverified}"
         told = drift(version, verified=self.verified, since=self.version.since if self.version else None)
@@ -276,22 +281,23 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
         return "; ".join([told, *notes]) if told is not None else None
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same; what counts for other versions follows from `versions`."""
+        """Compares the contents; the profiles for other versions follow from `versions`."""
         return isinstance(other, Profile) and self.__dict__ == other.__dict__
 
     @property
     def resumes(self) -> bool:
-        """Whether a program can be started in the conversation of the one before: by arguments, or on pipes by the
-        protocol, as far as the program can."""
+        """Returns whether a program can be started in the conversation of the one before: by arguments, or on pipes by
+        the protocol, if the program supports it."""
         return bool(self.resume.args) or self.transport == "pipes"
 
     @property
     def status_app(self) -> str | None:
-        """The `app` of the program's own status records; None where they may have any."""
+        """Returns the `app` of the program's own status records; None if they may have any."""
         return self.status_records if isinstance(self.status_records, str) else None
 
     def argv(self, python: str) -> list[str]:
-        """`command` and `args`; `{python}` in them is this interpreter, `{examples}` the directory of the examples."""
+        """Returns `command` and `args`; `{python}` in them is this interpreter, `{examples}` the directory of the
+        examples."""
         known = {"{python}": python, "{examples}": str(EXAMPLES if EXAMPLES.is_dir() else _CHECKOUT / "examples")}
         return [_replaced(part, known) for part in (self.command, *self.args)]
 

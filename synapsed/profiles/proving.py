@@ -1,5 +1,5 @@
-"""Looks at profiles before they stand in for built-in ones: whether they can be read, what they change, and whether
-they read their recordings as these say. Reads files, and writes none.
+"""Checks profiles before they replace built-in ones: whether they can be read, what they change, and whether they read
+their recordings as expected. Reads files, and writes none.
 
 A folder has them as `profiles/NAME.toml`, and recordings of a program of that version as `recordings/NAME-VERSION/`.
 """
@@ -19,13 +19,13 @@ from synapsed.profiles.recordings import prove, read_recordings
 _FOLDER = re.compile(r"(?P<profile>[a-z0-9][a-z0-9_.-]*?)-(?P<version>\d[0-9A-Za-z.+-]*)")
 """The name of a folder of recordings."""
 FAULTS_MAX = 50
-"""So many differences are told."""
+"""Largest number of differences that are reported."""
 
 
 @dataclass(slots=True)
 class Proved:
-    """The findings: `profiles` by their names, those too that only extend one of the folder; `gone`: those that there
-    will be no more; `faults` in sentences, the first of which are told."""
+    """The findings. `profiles` has the profiles by name, also those that only extend one of the folder; `gone` names
+    those that will no longer exist; `faults` has the first faults, in sentences."""
 
     profiles: dict[str, dict[str, Any]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -38,8 +38,9 @@ class Proved:
 
 
 def prove_folder(folder: Path, since: str, *, user: Path, now: StandIns, recorded: bool) -> Proved:
-    """Returns what is to be said of the profiles in `folder`, which there are since that version of synapsed, in place
-    of what counts `now`. Raises ConfigError where one cannot be read, or the person's own cannot with them."""
+    """Checks the profiles in `folder`, which exist since version `since` of synapsed, as replacements for the
+    stand-ins that count `now`. Raises ConfigError if one cannot be read, or the person's own profiles cannot be read
+    with them."""
     files = {path.stem: StandIn(path, since) for path in sorted((folder / "profiles").glob("*.toml"))}
     before, after = ProfileLibrary.builtin_with(now), ProfileLibrary.builtin_with(lambda: files)
     if wrong := [why for why in after.left_out.values() if why != NEWER]:

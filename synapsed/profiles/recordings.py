@@ -1,4 +1,8 @@
-"""Recordings of programs as files, and what is expected at the marks of each; `prove` has a profile read them.
+"""Recordings of programs as files, and the expected beliefs at the marks of each; `prove` has a profile read them.
+
+A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: the times of these bytes, and the
+moments that are marked (tests/recordings/README.md). `NAME.expected.json` has the beliefs that are expected at each
+mark. A profile reads a recording in a process that has no rights: the bytes may come from anyone.
 
 A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: when it wrote them, and the moments
 that are marked (tests/recordings/README.md). What is to be believed at each mark stands in `NAME.expected.json`. A
@@ -24,15 +28,15 @@ RAW_MAX = 8 << 20
 JSON_MAX = 4 << 20
 """Bytes of either document about it."""
 RECORDINGS_MAX = 500
-"""So many are read of a folder."""
+"""Largest number of recordings that are read from a folder."""
 PROVE_S = 300.0
 """Seconds that a profile may take for all its recordings."""
 EXPECTED = ".expected.json"
 
 
 class Recording(BaseModel):
-    """When a program wrote, and what was marked: `chunks` have seconds and the offset behind what was read, `marks`
-    seconds, offset and label."""
+    """Times of a program's output and of the marks: `chunks` have seconds and the offset behind the bytes that were
+    read, `marks` seconds, offset and label."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -58,8 +62,8 @@ class Recording(BaseModel):
 
 
 class Expected(BaseModel):
-    """The beliefs that are expected at each mark, in their order; keys of a mark that only a running agent has, as
-    `receives`, are passed over."""
+    """The beliefs that are expected at each mark, in their order; keys that only a running agent has, such as
+    `receives`, are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -78,7 +82,7 @@ class RecordedRun:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A profile's reading of a recording: what it believed at each mark, and where that is not what was expected."""
+    """A profile's reading of a recording: its beliefs at each mark, and the differences from the expected ones."""
 
     name: str
     marks: Sequence[Mapping[str, Any]]
@@ -137,7 +141,7 @@ def _document[Kind: BaseModel](kind: type[Kind], file: Path) -> Kind:
 
 
 def prove(profile: Profile, runs: Sequence[RecordedRun]) -> list[Proof]:
-    """Returns what the profile makes of each recording. Raises ConfigError where it comes to no end."""
+    """Has the profile read each recording and returns the results. Raises ConfigError if it does not finish in time."""
     head = {
         "profile": profile.model_dump(mode="json", exclude_none=True),
         "runs": [

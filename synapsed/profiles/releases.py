@@ -1,5 +1,7 @@
-"""Versions of programs: found in what they print, or as their package says them (npm's package.json, Python's
-dist-info) where the program is not run; compared, and held against the one that a profile was measured on.
+"""Versions of programs: found in their output, or in the files of their package (npm's package.json, Python's
+dist-info) if the program is not run; compared with each other, and with the one that a profile was tested on.
+
+Some programs take longer to print their version than a start can wait. The person's tool imports this module too.
 
 Some programs take longer to say it themselves than a start can wait for. The person's tool imports it too.
 """
@@ -19,7 +21,7 @@ NUMBERS_MAX = 8
 
 
 def key(version: str) -> tuple[int, ...] | None:
-    """What orders versions: their numbers, a preview before its release. None for what is no version."""
+    """Returns the sort key of a version: its numbers, a preview before its release. None if it is not a version."""
     found = _RELEASE.fullmatch(version.removeprefix("v"))
     if found is None:
         return None
@@ -28,7 +30,7 @@ def key(version: str) -> tuple[int, ...] | None:
 
 
 def find(pattern: re.Pattern[str], printed: str) -> str | None:
-    """The version in what a program `printed`: the first match of `pattern`, or its group `version`."""
+    """Returns the version in what a program `printed`: the first match of `pattern`, or its group `version`."""
     found = pattern.search(printed)
     if found is None:
         return None
@@ -36,16 +38,16 @@ def find(pattern: re.Pattern[str], printed: str) -> str | None:
 
 
 def within(version: str, since: str | None, below: str | None) -> bool:
-    """Whether `version` is one from `since` on and before `below`; False for what cannot be compared."""
+    """Returns whether `version` is one from `since` on and before `below`; False if it cannot be compared."""
     number = key(version)
     first, end = (None if bound is None else key(bound) for bound in (since, below))
     return number is not None and (first is None or first <= number) and (end is None or number < end)
 
 
 def drift(version: str | None, *, verified: str | None, since: str | None) -> str | None:
-    """What a person should know of a program that is not of the version that its profile was `verified` on; None where
-    there is nothing to tell. `since`: the oldest that the profile is known to work with. An empty version is one that
-    the program was asked for, and did not tell."""
+    """Returns a note for the person about a program whose version is not the one that its profile was `verified` on;
+    None if there is nothing to say. `since`: the oldest that the profile is known to work with. An empty version: the
+    program was asked, and did not say it."""
     if version == "" and verified is not None:
         return f"profile verified on {verified}, and its version is not known: it did not tell it"
     if version is None or verified is None or version == verified:
@@ -59,12 +61,12 @@ def drift(version: str | None, *, verified: str | None, since: str | None) -> st
 READ_MAX = 1 << 20
 """Bytes of a package's files that are read."""
 FOLDERS_MAX = 6
-"""So far above a program its package.json is looked for."""
+"""Number of folders above a program in which its package.json is searched."""
 _VERSION = re.compile(r"^Version: (?P<version>\S+)\s*$", re.MULTILINE)
 
 
 def package_version(program: str) -> str | None:
-    """The version of the package that has installed `program`, an absolute path; None where none says that it has."""
+    """Returns the version of the package that installed `program`, an absolute path; None if no package claims it."""
     path = Path(os.path.realpath(program))
     found = _of_npm(path) or _of_python(Path(program), path)
     return found if found is not None and key(found) is not None else None
@@ -89,7 +91,7 @@ def _of_npm(program: Path) -> str | None:
 
 
 def _names(binaries: object, folder: Path, program: Path) -> bool:
-    """Whether a package in `folder` says that `program` is one of its own."""
+    """Returns whether a package in `folder` lists `program` as one of its own."""
     named = binaries.values() if isinstance(binaries, dict) else [binaries]
     return any(isinstance(each, str) and os.path.realpath(folder / each) == str(program) for each in named)
 
@@ -108,7 +110,7 @@ def _of_python(program: Path, resolved: Path) -> str | None:
 
 
 def _entry_points(prefix: Path) -> Iterator[Path]:
-    """Those of the packages below the prefix of an environment."""
+    """Yields the entry-point files of the packages below the prefix of an environment."""
     try:
         yield from sorted(prefix.glob("lib/python3*/site-packages/*.dist-info/entry_points.txt"))
     except OSError:

@@ -1,5 +1,7 @@
-"""What a profile says of the person's own settings of its program: where they are, and what of them bears on what
-synapsed adds to a launch. The person's settings win; what that costs is told.
+"""Models of a profile's tables about the person's own settings of its program: their files, and the settings that
+affect what synapsed adds to a launch. The person's settings win; the cost of that is reported.
+
+`$NAME` in a path is a variable of the program's environment; a path that names an unset one is ignored.
 
 `$NAME` in a path is a variable of the program's environment; a path that names one which is not set is passed over.
 """
@@ -19,7 +21,7 @@ class _Section(BaseModel):
 
 
 class Yields(_Section):
-    """Arguments of the profile's that are not given where the person has set `to` (a dotted path)."""
+    """Arguments of the profile that are not given if the person has set `to` (a dotted path)."""
 
     args: list[str] = Field(min_length=1)
     to: str = Field(min_length=1)
@@ -28,15 +30,15 @@ class Yields(_Section):
 
 
 class SettingsNote(_Section):
-    """What a person is told where the setting at `path` has one of `values` (`*` is any), or where no value below it is
-    one of `lacks`."""
+    """A note to the person if the setting at `path` has one of `values` (`*` is any), or if no value below it is one of
+    `lacks`."""
 
     path: str = ""
     values: list[str | bool] = []
     lacks: list[str | bool] = []
     says: str = Field(min_length=1)
     channel: str | None = None
-    """Only where this channel is used, and no other in its place."""
+    """The note counts only if this channel is used, and no other in its place."""
     loses: list[RefusingRules] = []
 
     @model_validator(mode="after")
@@ -47,49 +49,48 @@ class SettingsNote(_Section):
 
 
 class KeysSpec(_Section):
-    """Where a person binds the program's keys otherwise, and which keys are pressed here."""
+    """Finds the keys of the program that a person has changed, and lists the keys that synapsed presses."""
 
     adapter: Literal["bindings", "actions"]
-    """`bindings`: a list of what each key does, of objects with `key` and `command`, or by `context`. `actions`: each
-    action with its key or keys."""
+    """`bindings`: a list with the command of each key, of objects with `key` and `command`, or by `context`. `actions`:
+    each action with its key or keys."""
     files: list[str | list[str]] = Field(min_length=1)
-    """As in `SettingsSpec`."""
+    """The same as in `SettingsSpec`."""
     format: Literal["json", "toml"] = "json"
     at: str = ""
-    """Where in them that is, a dotted path."""
+    """Dotted path of the keys in those files."""
     contexts: list[str] = []
     """The contexts that count."""
     pressed: dict[str, str] = Field(min_length=1)
-    """Action → the key that does it by itself: what is pressed here."""
+    """Maps an action to its default key, which synapsed presses."""
 
 
 class SettingsSpec(_Section):
-    """Without any the program's settings are not looked at."""
+    """Finds the person's settings of the program. Without this table they are not looked at."""
 
     format: Literal["json", "toml"] = "json"
     """JSON may have comments."""
     files: list[str | list[str]] = []
-    """From the weakest to the strongest; of a list the first one counts all of whose variables are set. Paths that are
-    not absolute are in the agent's folder."""
+    """Files from the weakest to the strongest; of a list, the first one counts whose variables are all set. Paths that
+    are not absolute are in the agent's folder."""
     options: dict[str, dict[str, Any]] = {}
-    """The person's own arguments as the settings that they stand for: `--mode VALUE` for one that has a value, which
+    """Maps the person's own arguments to the equivalent settings: `--mode VALUE` for one that has a value, which
     replaces `{value}`."""
     env: dict[str, dict[str, Any]] = {}
-    """The same of variables that are set."""
+    """The same for environment variables that are set."""
     assignments: list[str] = []
-    """Options that set what their value says, `path=value` in TOML."""
+    """Options whose value is an assignment, `path=value` in TOML."""
     document: str | None = None
-    """An option whose value is a document, or the path of one, of which the program takes one only: the person's is
-    merged into the file of that name (`into`)."""
+    """An option whose value is a document, or the path of one, of which the program takes only one: the person's
+    document is merged into the file of that name (`into`)."""
     into: str | None = None
     merged: dict[str, list[str]] = {}
-    """Files of a launch that stand in the place of one of the person's: the first of them that is there is merged into
-    it."""
+    """Files of a launch that replace one of the person's: the first of these that exists is merged into it."""
     yields: list[Yields] = []
     notes: list[SettingsNote] = []
     instructions: str | None = None
-    """Where the person's own instructions for the model are, in whose place those of `[instructions]` would be given:
-    they stand before these."""
+    """Place of the person's own instructions for the model, which those of `[instructions]` would replace: the person's
+    stand before these."""
     keys: KeysSpec | None = None
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""How a program is asked for its version, and what a profile says of some versions only; `profiles` has the rest."""
+"""The version check of a program, and the parts of a profile for some versions only; `profiles` has the rest."""
 
 from typing import Annotated, Any
 
@@ -18,19 +18,19 @@ Release = Annotated[str, AfterValidator(_is_release)]
 
 
 class VersionCheck(BaseModel):
-    """How the program tells its version. Without this table it is never asked."""
+    """Says how to ask the program for its version. Without this table it is never asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     args: list[str] = Field(default=["--version"], min_length=1)
-    """It is run with these alone, in the agent's environment and directory."""
+    """The program is run with these arguments alone, in the agent's environment and directory."""
     pattern: Pattern = PRINTED
-    """The first match in what it prints; its group `version`, if it has one."""
+    """Matches the version in the output: the first match, or its group `version` if it has one."""
     since: Release | None = None
-    """The oldest that the profile is known to work with."""
+    """The oldest version that the profile is known to work with."""
 
     def find(self, printed: str) -> str | None:
-        """The version in what the program `printed`; None if it has none."""
+        """Returns the version in what the program `printed`; None if it has none."""
         return find(self.pattern, printed)
 
 
@@ -50,19 +50,19 @@ _SAME = frozenset(
     }
     | {"parsers", "rights", "skills"}
 )
-"""What a profile says of every version."""
+"""Keys of a profile that are the same for every version."""
 
 
 class Variant(BaseModel):
-    """What differs in some versions of the program, from `since` on and before `below`: the profile's other keys, which
-    override those of the profile."""
+    """Differences in some versions of the program, from `since` on and before `below`: the keys here override those of
+    the profile."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     since: Release | None = None
     below: Release | None = None
     note: str | None = Field(default=None, min_length=1, max_length=200)
-    """What a person should know of these versions: said at a start."""
+    """A note to the person about these versions, shown at a start."""
 
     @model_validator(mode="after")
     def _is_bounded(self) -> "Variant":
@@ -78,6 +78,6 @@ class Variant(BaseModel):
 
     @property
     def range(self) -> str:
-        """The versions that it speaks of, in words."""
+        """Returns the versions that it covers, in words."""
         bounds = (("from", self.since), ("below", self.below))
         return ", ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)

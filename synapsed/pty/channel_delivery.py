@@ -21,19 +21,19 @@ from synapsed.pty.turn_types import Phase
 from synapsed.pty.turn_worker import TurnPerformer
 
 TELL_EVERY_S = 0.05
-"""How often it is looked whether there is a piece of the answer to tell, while one is said."""
+"""Seconds between looks for a new piece of the answer, while one is written."""
 
 LOOK_S = 1.0
-"""How long a message waits to know what the terminal shows."""
+"""Seconds that a message waits for the terminal's screen."""
 
 WAIT_S = 1.0
-"""How often a turn of which nothing is heard is told that time passes."""
+"""Interval of the machine's `waited` calls for a silent turn."""
 
 log = structlog.get_logger(__name__)
 
 
 class ChannelDelivery(TurnPerformer[ChannelTurn]):
-    """`emit` is given what becomes of the turn."""
+    """Performs the turns; `emit` gets the reports about each."""
 
     turn: ChannelTurn | None = None
 
@@ -54,8 +54,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         press: Callable[[], Awaitable[bool]] | None = None,
         machine: type[ChannelTurn] = ChannelTurn,
     ) -> None:
-        """`over` is called when a turn is; `press` stops what runs by keys, and says whether it has stopped; `screen`
-        is what the terminal shows; `machine` decides of each turn."""
+        """Takes `over`, called when a turn is over; `press`, which stops the running turn by keys, and returns whether
+        it has stopped; `screen`, which returns the terminal's text; `machine`, which decides each turn."""
         super().__init__(emit)
         self._agent_id = agent_id
         self._profile = profile
@@ -78,13 +78,13 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
     # --- the way in ---
 
     def record(self, record: TurnRecord) -> TurnRecord:
-        """The record of a turn that is about to be begun: the message is given as soon as it is durable."""
+        """Returns the record of a turn that is about to begin: the message is given as soon as it is durable."""
         key, now = self._channel.key(record.task_id, 0), self._now()
         state = ChannelTurnState(channel=self._channel.name, key=key, minted_at=now)
         return record.model_copy(update={"link": state.model_dump(mode="json")})
 
     def begin(self, delivery: Delivery) -> None:
-        """Begin the turn, or go on with it. Raises NotReady while one runs."""
+        """Begins the turn, or continues it. Raises NotReady while one runs."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.turn.task_id)
         state = ChannelTurnState.model_validate(delivery.record.link)
@@ -98,7 +98,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
     # --- what comes in ---
 
     def told(self, fact: ChannelFact) -> None:
-        """The channel reported something."""
+        """Handles a report of the channel."""
         if self.turn is None:
             return
         if isinstance(fact, AssistantSaying):
@@ -115,7 +115,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self.add(self.turn.told(fact, self._now()))
 
     def changed(self) -> None:
-        """The channel is reached in another way than before."""
+        """Notes that the channel is reached in another way than before."""
         if self.turn is None:
             return
         if (why := self._channel.gone) is not None:
@@ -126,19 +126,19 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             self.add(self.turn.reached(self._channel.reach()))
 
     def refuse(self, refuses: bool) -> None:
-        """A person refuses in a dialog on the terminal, or a refusal of before counts no more."""
+        """Notes that a person refuses in a dialog on the terminal, or that an earlier refusal no longer counts."""
         if self.turn is None:
             return
         note = marked(self.turn.task_id, self._profile.prompts.refusal_note)
         self.add(self.turn.refuse(note, self._now()) if refuses else self.turn.overrule())
 
     def drop(self) -> None:
-        """The program has ended: what becomes of the turn is told by that."""
+        """Drops the turn, because the program has ended: its outcome is reported with the exit."""
         self._end()
 
     def _now(self) -> float:
-        """The date as it would be had nobody set the clock, and had the machine not slept, since this daemon came: a
-        record of an earlier one has its dates, and while it sleeps no program answers."""
+        """Returns the date as it would be had the clock not been set, and had the machine not slept, since this daemon
+        came: a record by an earlier one has that daemon's dates, and during sleep no program answers."""
         return self._clock.monotonic() + self._shift
 
     # --- the worker ---
@@ -174,7 +174,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             return turn.refused(error.message)
 
     async def _shows_none(self) -> bool:
-        """Whether the terminal shows no conversation; a screen that cannot be had says nothing."""
+        """Returns whether the terminal shows no conversation; a screen that cannot be read proves nothing."""
         if self._new_when is None:
             return False
         try:
@@ -194,7 +194,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         return turn.found(found, self._channel.reach(), self._now())
 
     def _reached(self, turn: ChannelTurn) -> Sequence[turns.Command]:
-        """A server that refused one connection, and is there, is asked again."""
+        """Asks again for the reach of a server that refused one connection, but is there."""
         return turn.reached(self._channel.reach()) if turn.phase is Phase.SENDING else []
 
     async def _stop(self, what: str) -> None:
@@ -232,7 +232,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self._tell_soon()
 
     def _tell_rest(self) -> None:
-        """What was said before a tool call is told before it."""
+        """Reports the rest of the text before a tool call, so that it comes before the call."""
         turn, stream = self.turn, self._stream
         if turn is None or stream is None or turn.phase is not Phase.WORKING:
             return

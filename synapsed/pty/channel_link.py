@@ -1,8 +1,8 @@
 """The link to a program in a terminal that also takes messages over a channel of its own (`interfaces.Delivering`).
 
-Messages, answers to what is asked over the channel, and the stopping of turns go over the channel while the program is
-reached that way; whatever else an agent's link does is the terminal's (`PtyLink`), and all of it where the channel is
-away. A turn that was begun one way ends that way: the record says which (`channel_turn`).
+Messages, answers to questions over the channel, and the stopping of turns go over the channel while the program is
+reached that way; everything else belongs to the terminal (`PtyLink`), and all of it does while the channel is away. A
+turn that was begun one way ends that way: the record says which (`channel_turn`).
 """
 
 import asyncio
@@ -35,16 +35,16 @@ from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.stopping import WayStopping
 
 REACHED_S = 5.0
-"""How long an adopted program's channel may take to answer before what its terminal shows is told alone."""
+"""Seconds that an adopted program's channel may take to answer before the terminal's screen is reported alone."""
 
 CHANNEL_AWAY = "CHANNEL_AWAY"
-"""Code of the alert: messages are typed, since the program does not answer over its channel."""
+"""Code of the alert: messages are typed, because the program does not answer over its channel."""
 
 log = structlog.get_logger(__name__)
 
 
 class StructuredLink(PtyLink):
-    """`interfaces.AgentLink`; `channel` is one of the terminal's."""
+    """Implements `interfaces.AgentLink`; `channel` is one of the terminal's."""
 
     def __init__(self, *, channel: Delivering, adopted: bool, **terminal: Any) -> None:
         """`adopted`: the program ran before, and its channel can be reached at once; `terminal`: as of `PtyLink`."""
@@ -65,17 +65,17 @@ class StructuredLink(PtyLink):
         self._way_stopping = WayStopping(self._turns, channel)
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=self._agent_id, exc_info=error))
         self._shown: LinkObserved | None = None
-        """What the terminal showed last."""
+        """The last observation of the terminal."""
         self._begun_at = 0.0
-        """When the turn was given, where this daemon has done that: since then a person may have pressed a key."""
+        """Time at which this daemon gave the turn: since then a person may have pressed a key."""
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._opening = adopted
-        """Nothing is told of what the terminal shows before the channel is reached, too."""
+        """True while observations of the terminal are held back until the channel is reached too."""
         self._reached = asyncio.Event()
         self._exited = False
         self._typed_instead = False
-        """A message was typed since the channel was away, which was told."""
+        """True if a message was typed because the channel was away, which was reported."""
         channel.watch(self._changed)
 
     # --- life ---
@@ -130,7 +130,7 @@ class StructuredLink(PtyLink):
         self._turns.told(fact)
 
     def _changed(self) -> None:
-        """The channel is reached in another way."""
+        """Notes that the channel is reached in another way."""
         self._way_stopping.moved.set()
         if self._channel.reach() != "away" or self._channel.gone is not None:
             self._reached.set()
@@ -169,7 +169,7 @@ class StructuredLink(PtyLink):
         return self._view.seen(seen, beside)
 
     def _observe(self) -> None:
-        """Tell what there is to tell by now."""
+        """Reports the present state."""
         if self._shown is None or self._exited or self._opening:
             return
         told = self._view_of(self._shown)

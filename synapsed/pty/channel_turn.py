@@ -28,21 +28,21 @@ BY: Literal["channel"] = "channel"
 """`by` of a record of such a turn; those of turns at the terminal have none."""
 
 SENDING_S = 60.0
-"""How long a message that was not heard of may stay SENDING while the channel is away."""
+"""Seconds for which a message without a confirmation may stay SENDING while the channel is away."""
 
 REFUSAL_STOPS_S = 30.0
-"""A program that a refusal stops says so at once, unless a busy machine keeps it from reading the key: one that says
-nothing at all for so long was not refused."""
+"""Seconds in which a program that a refusal stops says so; only a busy machine delays it. A program that says nothing
+at all for so long was not refused."""
 
 KEY_KEEPS_S = 30.0
-"""A message that the program does not have is given again under the same key for so long after that was made. Later a
-turn of others may have been since, and some programs order messages by their keys."""
+"""Seconds for which a message that the program does not have is given again under the same key. Later, another turn may
+have been since, and some programs order messages by their keys."""
 
 LOOK_S = 1.0
-"""How soon a program that does not show a message is asked again, at first."""
+"""Seconds until a program that does not show a message is asked again, at first."""
 
 LOST_S = 120.0
-"""A turn that was begun, and that a program which works does not show, is looked for so long."""
+"""Seconds for which a begun turn is looked for that a working program does not show."""
 
 LOST = (
     "the program has begun a turn for the message, and shows neither of them any more: whether its model has it is not "
@@ -50,7 +50,7 @@ LOST = (
 )
 
 EARLY_MAX = 256
-"""Facts that come before it is known whose they are, the last ones."""
+"""Largest number of facts, the latest ones, that are kept while it is unknown to which turn they belong."""
 
 UNKNOWN = (
     "the program's server was given the message and cannot be asked what became of it: whether it works on it is not "
@@ -67,10 +67,10 @@ class ChannelTurnState(KeptTurn):
     key: str
     minted_at: float
     submitted: bool = True
-    """It is never typed."""
+    """True, because the message is never typed."""
     refused_at: float | None = None
-    """When a person chose an option on the terminal after which the program stops the turn by itself; the wall clock's,
-    Unix seconds."""
+    """Time at which a person chose an option on the terminal after which the program stops the turn by itself; wall
+    clock, Unix seconds."""
 
 
 class ChannelTurn(TurnMachine[ChannelTurnState]):
@@ -84,16 +84,16 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         denial: str | None = None,
         settles_s: float = 0.0,
     ) -> None:
-        """`settles_s`: as of `interfaces.DeliveryWay`."""
+        """Takes `settles_s` as in `interfaces.DeliveryWay`."""
         super().__init__(delivery, state, denial)
         self._settles_s = settles_s
         self._lost_since: float | None = None
-        """Since when the program does not show the message, or its turn."""
+        """Time since which the program does not show the message, or its turn."""
         self._look_at: float | None = None
-        """When it is asked again."""
+        """Time of the next question to the program."""
         self._early: list[ChannelFact] = []
         self._waiting: Literal["found", "submitted"] | None = None
-        """What the machine waits to hear; None: for facts."""
+        """The result that the machine waits for; None: it waits for facts."""
         self._away_since: float | None = None
 
     @property
@@ -103,7 +103,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
     # --- the way in ---
 
     def begin(self, *, fresh: bool) -> list[Command]:
-        """Start (`fresh`), or go on after a restart of the daemon."""
+        """Starts the turn (`fresh`), or continues it after a restart of the daemon."""
         return self._submit() if fresh and self.phase is Phase.SENDING else self._find()
 
     def _submit(self) -> list[Command]:
@@ -115,7 +115,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return [LookUp(self.state.key, self.state.turn)]
 
     def submitted(self, how: Submitted, now: float) -> list[Command]:
-        """The program took the message."""
+        """Notes that the program took the message."""
         if self.phase is not Phase.SENDING:
             return []  # a fact was faster
         what = "joined a turn of the person's" if how.joined else "turn begun"
@@ -134,7 +134,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return commands
 
     def unsent(self, why: str, *, sent: bool, now: float) -> list[Command]:
-        """The channel did not answer; `sent`: what was asked may have arrived. `reached` goes on."""
+        """Handles a channel that did not answer; `sent`: the request may have arrived. `reached` continues the turn."""
         if self.phase is not Phase.SENDING:
             self._waiting = None
             if not self.over:
@@ -150,24 +150,24 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return self.waited(now)
 
     def refused(self, why: str) -> list[Command]:
-        """The program does not take the message."""
+        """Handles a program that does not take the message."""
         return self._undelivered(why) if self.phase is Phase.SENDING else []
 
     def reached(self, reach: Reach) -> list[Command]:
-        """The channel says what it says now, perhaps after it was away."""
+        """Handles the present reach of the channel, perhaps after it was away."""
         if reach == "away" or self._waiting is not None or self.over:
             return []
         return self._find() if self.phase is Phase.SENDING or self._away_since is not None else []
 
     def lost(self, now: float) -> list[Command]:
-        """The connection is gone; what happens meanwhile is asked for when it is back."""
+        """Handles a lost connection; missed events are requested when it is back."""
         if self._away_since is None and not self.over:
             self._away_since = now
         self._lost_since = self._look_at = None  # nobody looks meanwhile
         return []
 
     def waited(self, now: float) -> list[Command]:
-        """Time passed."""
+        """Handles the passing of time."""
         if self._look_at is not None and now >= self._look_at and self._waiting is None and not self.over:
             self._look_at = None
             return self._find()
@@ -180,7 +180,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, self.evidence + "no answer"))
 
     def found(self, found: FoundTurn | None, reach: Reach, now: float) -> list[Command]:
-        """What the program knows of the message."""
+        """Handles the program's knowledge of the message."""
         self._waiting = self._away_since = None
         if self.over:
             return []
@@ -198,16 +198,16 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return [StopTurn(found.turn)] if self.state.interrupting else []
 
     def unshown(self, why: str, now: float) -> list[Command]:
-        """The program does not say whether it has the message."""
+        """Handles a program that does not say whether it has the message."""
         self._waiting = None
         if self.over or self._looks_later(now, self._settles_s):
             return []
         return self.refused(why)
 
     def _looks_later(self, now: float, within: float) -> bool:
-        """Whether it is asked again: a program shows a message that it has taken, and begun with, only when its turn is
-        under way. `within`: seconds after it was not shown for the first time; an earlier daemon may have given it just
-        before that, whenever its key was made."""
+        """Returns whether the program is asked again: it shows a message that it has taken, and begun with, only when
+        its turn is under way. `within`: seconds after it was not shown for the first time; an earlier daemon may have
+        given it just before that, whenever its key was made."""
         self._lost_since = since = now if self._lost_since is None else self._lost_since
         if now >= since + within:
             return False
@@ -229,14 +229,14 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return self._submit()
 
     def keyed(self, key: str, now: float) -> list[Command]:
-        """There is another key."""
+        """Handles a new key."""
         self.state.key, self.state.minted_at = key, now
         return [Save(), *self._submit()]
 
     # --- what is reported ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """The channel reported something."""
+        """Handles a report of the channel."""
         if fact.channel != self.state.channel or self.over:
             return []
         if isinstance(fact, PromptAccepted):
@@ -256,7 +256,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return [RenewKey(self.state.leg)]
 
     def gone(self, why: str) -> list[Command]:
-        """The program's server has ended, and with it what it worked on."""
+        """Handles the end of the program's server, and with it of its work."""
         if self.over:
             return []
         return self._over(LinkTurnFailed(self.task_id, "AGENT_EXITED", why, self.evidence + "gone"))
@@ -264,7 +264,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
     # --- what is asked ---
 
     def interrupt(self) -> list[Command]:
-        """Somebody stops the turn, or waits for its stop; what follows is told by facts."""
+        """Stops the turn, or waits for its stop; the outcome comes as facts."""
         if self.over:
             return []
         first, self.state.interrupting = not self.state.interrupting, True

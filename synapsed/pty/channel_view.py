@@ -1,10 +1,9 @@
-"""What an agent does and asks, where its program takes messages over a channel: what the terminal shows, and what the
-channel says, put together. Pure; times are monotonic seconds.
+"""The activity and the questions of an agent whose program takes messages over a channel: the observations of the
+terminal and the reports of the channel, put together. Pure; times are monotonic seconds.
 
-Whether a message can be given is the channel's to say: a half-written draft is no obstacle, as nothing is typed. What
-the program asks over the channel is the prompt, with the options that it gives; the dialog that the terminal shows of
-it is the same prompt. Dialogs that the channel knows nothing of (of trust, menus of the terminal's own) stay what they
-are.
+The channel decides whether a message can be given: a half-written draft is no obstacle, as nothing is typed. A question
+over the channel is the prompt, with the options that it gives; the dialog that the terminal shows for it is the same
+prompt. Dialogs that the channel does not know (about trust, menus of the terminal's own) stay unchanged.
 """
 
 import hashlib
@@ -21,38 +20,38 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles.profile import Profile
 
 PAUSE_S = 10.0
-"""A person who has pressed no key for so long has paused: a message does not come between two words of theirs."""
+"""Seconds without a key after which a person has paused: a message does not come between two of their words."""
 
 SAME_S = 1.0
-"""A dialog on the terminal may come so long before the channel tells of it, and stay so long after what it asks is
+"""Seconds by which a dialog on the terminal may come before the channel reports it, and stay after its question is
 answered."""
 
 COMING_S = 1.0
-"""A program whose terminal is ready may be reached over its channel so long after that. Until then it takes no
-messages: one that is typed has less told of it, and waits for a draft."""
+"""Seconds after which a program whose terminal is ready may be reached over its channel. Until then it takes no
+messages: for a typed one, less is reported, and it waits for a draft."""
 
 COMES_S = 10.0
-"""The same while it is being connected to."""
+"""The same while the connection is being made."""
 
 ASKING_MAX = 50
-"""Questions that are open at once; the oldest are forgotten."""
+"""Largest number of open questions; the oldest are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What stands beside an observation of the terminal."""
+    """Facts besides an observation of the terminal."""
 
     now: float
     reach: Reach
     coming: bool
-    """As `Delivering` has it."""
+    """The same as in `Delivering`."""
     channel: str
     in_turn: bool
-    """A message was given that is not over."""
+    """True if a message was given that is not over."""
     draft: bool
-    """A person's words stand in the composer."""
+    """True if a person's words stand in the composer."""
     hands_at: float
-    """When a person last pressed a key."""
+    """Time at which a person last pressed a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +63,26 @@ class ChannelQuestion:
 
 
 class ChannelView:
-    """Of one program; `coming`: it has just been started."""
+    """The view of one program; `coming`: it has just been started."""
 
     def __init__(self, profile: Profile, *, coming: bool) -> None:
         self._policy = profile.delivery.while_typing
         self._coming = coming
-        """It was not reached over its channel yet, and is about to be."""
+        """True if it was not reached over its channel yet, and is about to be."""
         self._ready_since: float | None = None
         self._open: dict[str, ChannelQuestion] = {}
         self._closed_at = float("-inf")
         self._dialog: tuple[str, float] | None = None
-        """The permission dialog on the terminal that the channel has not told of, and since when."""
+        """The permission dialog on the terminal that the channel has not reported, and the time since which it
+        stands."""
         self.due: float | None = None
-        """When what is seen may change though nothing else does."""
+        """Time at which the view may change though nothing else does."""
 
     # --- what the program asks ---
 
     @property
     def open(self) -> ChannelQuestion | None:
-        """What was asked first, of what is open."""
+        """Returns the oldest open question."""
         return next(iter(self._open.values()), None)
 
     def asked(self, fact: PermissionAsked) -> None:
@@ -93,17 +93,17 @@ class ChannelView:
             del self._open[next(iter(self._open))]
 
     def over(self, request: str, now: float) -> None:
-        """Somebody has answered, or it is asked no more."""
+        """Closes a question that was answered, or is no longer asked."""
         if self._open.pop(request, None) is not None:
             self._closed_at = now
 
     def forget(self, now: float) -> None:
-        """The turn that asked is over."""
+        """Drops the questions, because their turn is over."""
         for request in list(self._open):
             self.over(request, now)
 
     def find(self, prompt_id: str | None) -> ChannelQuestion | None:
-        """The open question of that prompt, or the first where none is named."""
+        """Returns the open question of that prompt, or the first if no prompt is named."""
         if prompt_id is None:
             return self.open
         return next((each for each in self._open.values() if each.prompt.prompt_id == prompt_id), None)
@@ -111,7 +111,7 @@ class ChannelView:
     # --- what it does ---
 
     def seen(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
-        """What is told of an observation of the terminal."""
+        """Returns an observation of the terminal as it is reported."""
         self.due = None
         if beside.reach == "away" and not beside.in_turn:
             return self._not_reached(seen, beside)
@@ -152,7 +152,8 @@ class ChannelView:
         return replace(seen, activity=Activity.STARTING, evidence=evidence, can_receive=False)
 
     def _without_the_same(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
-        """Without the dialog of a question that the channel is about to tell of, or has seen answered."""
+        """Returns the observation without the dialog of a question that the channel is about to report, or has seen
+        answered."""
         if seen.prompt is None or seen.prompt.type != "permission":
             self._dialog = None
             return seen
@@ -179,7 +180,7 @@ class ChannelView:
 
 
 def chosen(asks: ChannelQuestion, text: str) -> str:
-    """The key of the option that `text` names: by its key, its label or an alias. Raises InvalidChoice."""
+    """Returns the key of the option that `text` names: by its key, its label or an alias. Raises InvalidChoice."""
     wanted = " ".join(text.split()).casefold()
     ways: tuple[Callable[[PermissionAsked], dict[str, str]], ...] = (
         lambda asked: {option.key.casefold(): option.key for option in asked.options},

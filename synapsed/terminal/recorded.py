@@ -17,7 +17,8 @@ from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.turn_signs import said_of_turn
 
 PAUSES_S = (0.05, 0.16, 0.26, 0.41, 1.0, 3.1)
-"""When a screen that rests is looked at again: as the link does, whenever time alone may change the verdict."""
+"""Seconds after which a resting screen is looked at again, as the link does, because time alone may change the
+verdict."""
 
 CPU_S = 240
 """Seconds that `main` may compute."""

@@ -29,7 +29,7 @@ class StreamParser:
 
     @property
     def held(self) -> int:
-        """Characters that are held back, which the next piece may require to be read again."""
+        """Returns the number of characters that are held back, which the next piece may require to be read again."""
         return self._fences.held + sum(map(len, self._rest))
 
     def feed(self, chunk: str) -> list[Block]:

@@ -1,7 +1,7 @@
 """Answers as blocks: code, JSON documents, errors and references to files as artifacts of their own, beside the answer.
 
-`fences` finds fenced code, `plain_blocks` what stands outside of it, `blocks` both in a text that grows; `reading`
-makes artifacts of them. A profile says what is read (`parsers`).
+`fences` finds fenced code, `plain_blocks` the blocks outside of it, `blocks` both in a text that grows; `reading` makes
+artifacts of them. A profile chooses the kinds of blocks (`parsers`).
 """
 
 from synapsed.kernel import Face

@@ -62,7 +62,7 @@ class FenceReader:
 
     @property
     def held(self) -> int:
-        """Characters of the lines that are not given yet."""
+        """Returns the number of characters in the lines that are not given yet."""
         return self._size
 
     def feed(self, line: str) -> list[Piece]:

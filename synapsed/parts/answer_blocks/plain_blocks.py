@@ -19,7 +19,7 @@ DEPTH_MAX = 100
 
 _JSON_BEGINS = re.compile(r" {0,3}(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]tfn\d-]|$))")
 _JSON_NUMBERS = re.compile(r"[\s\d,.\[\]-]*")
-"""`[1]` and `[1, 2]` are more likely footnotes."""
+"""Brackets with only numbers: `[1]` and `[1, 2]` are more likely footnotes."""
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.?)*+(?:\"|$)")
 """A string; one that is not closed runs to the line's end, so that the rest of the line is not searched again and
 again."""

@@ -36,7 +36,7 @@ class AnswerBlocks:
         self._blocks: list[Block] = []
 
     async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
-        """See `AnswerReader`."""
+        """Implements `AnswerReader`."""
         await self._advance(text[:PARSED_MAX])
         if not whole:
             return self._artifacts()
@@ -72,7 +72,7 @@ class Reading(Running):
         self.provides = {AnswerReading: self}
 
     def reader(self, kinds: BlockKinds) -> AnswerReader:
-        """See `AnswerReading`."""
+        """Implements `AnswerReading`."""
         return AnswerBlocks(kinds)
 
 

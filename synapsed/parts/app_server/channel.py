@@ -1,11 +1,11 @@
 """A program's own app server: threads of turns, over JSON-RPC in WebSocket messages on a private Unix socket, to which
 the program's terminal is attached as well (`companion`).
 
-One thread is this agent's: the one that the terminal shows. The server tells everybody of threads that begin, and those
-who have resumed a thread of what happens in it. What was missed is read from the thread's turns.
+One thread is this agent's: the one that the terminal shows. The server reports new threads to all clients, and the
+events of a thread to those that have resumed it. Missed events are read from the thread's turns.
 
-The server sends its questions to all of its clients: who answers first has answered. Questions that are not known here
-are left to the terminal, and so are methods.
+The server sends its questions to all of its clients, and the first answer counts. Questions and methods that are not
+known here are left to the terminal.
 """
 
 import asyncio
@@ -34,31 +34,31 @@ from synapsed.shared.files import write_whole
 
 RETRY_S = 0.2
 LOOK_S, LOOK_GROWS, LOOK_MAX_S = 0.1, 1.2, 2.0
-"""How soon it is looked again which thread the terminal shows, while it shows none: each so many times later, up to
-the last. So one is seen at most a fifth later than it is there."""
+"""Seconds until the next look for the thread that the terminal shows, while it shows none: each pause is longer by the
+factor, up to the last value. So a thread is seen at most a fifth later than it appears."""
 GONE_S = 3.0
-"""A server that was connected and refuses connections for so long has ended."""
+"""Seconds after which a server that was connected and refuses connections has ended."""
 MESSAGE_MAX = 64 << 20
-"""Bytes of one message of the server's."""
+"""Largest number of bytes of a message from the server."""
 SETTLES_S = 15.0
-"""So long after it was given, or looked for, a message may stand in no turn: a busy machine's server lists a turn some
-seconds after it began, and its message some seconds after that."""
+"""Seconds for which a message that was given, or looked for, may be in no turn: on a busy machine the server lists a
+turn some seconds after it began, and its message some seconds after that."""
 STALE_S = 0.5
-"""How long the pages may call a turn interrupted that has just ended."""
+"""Seconds for which the pages may call a turn interrupted that has just ended."""
 RUNS = "inProgress"
 WAITS = "waitingOnApproval"
-"""Flag of a thread that has asked for an approval, which a client that resumes it is asked for as well."""
+"""Flag of a thread that has asked for an approval; a client that resumes it gets the question as well."""
 SUBSCRIBE_TRIES = 50
-"""A thread can be resumed when its first turn has been written, a moment after that began."""
+"""Number of tries: a thread can be resumed when its first turn has been written, a moment after it began."""
 TURNS_READ = 20
-"""How many of a thread's last turns are asked for at once."""
+"""Number of a thread's last turns that are requested at once."""
 TURNS_MAX = 200
-"""Turns that are remembered, and how many are looked through for a message."""
+"""Number of turns that are remembered, and that are searched for a message."""
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
-"""How long after a thread has come to rest, and then after each other, its turns are read for ends that were not told;
-a server that writes slowly tells of them last."""
+"""Seconds after a thread has come to rest, and then between the looks, at which its turns are read for ends that were
+not reported; a server that writes slowly reports them last."""
 SETTLE_LOOKS = 40
-"""How often it is looked at the last pace while such a turn is said to run still."""
+"""Number of further looks at the last pace while such a turn is said to run still."""
 
 _log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ type _Json = dict[str, Any]
 
 
 class AppServerChannel:
-    """`interfaces.Delivering`, on `context.server_socket`."""
+    """Implements `interfaces.Delivering`, on `context.server_socket`."""
 
     coming = False
     settles_s = SETTLES_S
@@ -86,29 +86,29 @@ class AppServerChannel:
         self._retry = asyncio.Event()
         self._server: AppConnection | None = None
         self._greeted = False
-        """The connection has brought what is known of the thread."""
+        """True once the connection has brought the known state of the thread."""
         self._request_came = asyncio.Event()
         self._thread: str | None = None
         self._writing = threading.Lock()
-        """Two threads may write at once: what stands last is what was known last."""
+        """Lock for the file: two threads may write at once, and the latest knowledge must be written last."""
         self._subscribed = False
         self._busy = False
         self._running: frozenset[str] | None = None
-        """Turns of which the pages said last that they run; None while that is not known."""
+        """Turns that ran according to the last pages; None while that is not known."""
         self._threads: set[str] = set()
-        """Those of the program's that were told, but for those of its own for a moment."""
+        """The program's threads that were reported; its internal ones are in it for a moment only."""
         self._turns = AppTurns(name, channel, self._say)
         self._questions = AppQuestions(name, channel, self._say)
         self._was_there = False
         self._refused_since: float | None = None
         self._gone: str | None = None
         self._puzzled: str | None = None
-        """What was last told of in the log that is not understood."""
+        """The last message in the log about something that is not understood."""
 
     # --- SideChannel ---
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        """Begin; returns before the server is up."""
+        """Begins; returns before the server is up."""
         self._emit = emit
         self._thread = self._turns.thread = await asyncio.to_thread(self._recall)
         self._was_there = self._thread is not None
@@ -120,7 +120,7 @@ class AppServerChannel:
         self._retry.set()
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        """The answer to the last message that was given since then. What is dated later than now is from before the
+        """Returns the answer to the last message that was given since then. A date later than now is from before the
         clock was set back."""
         if self._thread is None or self.reach() == "away":
             return None
@@ -137,16 +137,16 @@ class AppServerChannel:
         return answer_in(turns[0])
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
-        """A decision of the approval policy's."""
+        """Gives the approval policy's decision to the server."""
         with suppress(ChannelAway):
             return await self._respond(request, answer)
         return False
 
     async def rests(self) -> None:
-        """Nothing is told before the program rests."""
+        """Does nothing: nothing is reported before the program rests."""
 
     async def settled(self, at_ns: int) -> None:
-        """Nothing is kept here: the server keeps its threads itself."""
+        """Does nothing: the server keeps its threads itself."""
 
     async def close(self) -> None:
         self._emit = None
@@ -191,7 +191,7 @@ class AppServerChannel:
         return Submitted(turn=turn, joined=turn in known)
 
     async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
-        """A turn is listed before its message stands in it, and begins before it is listed."""
+        """Finds the turn of a message. A turn is listed before its message is in it, and begins before it is listed."""
         if self._thread is None or self._server is None:
             raise ChannelAway("its server is not connected", sent=False)
         read = await self._read_ended(TURNS_MAX, until=(key, turn))
@@ -246,7 +246,7 @@ class AppServerChannel:
         return None
 
     def _refuse(self) -> None:
-        """The next launches of this very program are without its server."""
+        """Has the next launches of this very program run without its server."""
         with suppress(OSError):
             write_whole(self._context.refused_file, self._context.program.encode(), durable=False)
 
@@ -325,7 +325,7 @@ class AppServerChannel:
         self._tell()
 
     async def _look_for_thread(self, server: AppConnection) -> None:
-        """Nobody is told of a thread that the terminal goes on with, after a restart."""
+        """Looks for the thread that the terminal continues after a restart: the server does not report it."""
         pauses = looks_for_thread()
         while self._thread is None:
             await asyncio.sleep(next(pauses))
@@ -335,7 +335,7 @@ class AppServerChannel:
             self._subscribe()
 
     async def _choose(self, server: AppConnection) -> None:
-        """The thread that the terminal shows: the one that is known, unless one has begun since."""
+        """Chooses the thread that the terminal shows: the known one, unless one has begun since."""
         told = await server.call("thread/loaded/list", {})
         loaded = [str(id_) for id_ in _list(told.get("data")) if isinstance(id_, str)]
         found: list[tuple[float, str, Any]] = []
@@ -358,7 +358,7 @@ class AppServerChannel:
 
     @property
     def _connected(self) -> AppConnection:
-        """Raises ChannelAway."""
+        """Returns the connection. Raises ChannelAway."""
         if self._server is None:
             raise ChannelAway("its server is not connected", sent=False)
         return self._server
@@ -366,7 +366,7 @@ class AppServerChannel:
     # --- the thread ---
 
     def _follow(self, thread: str) -> None:
-        """From now on that thread is the agent's."""
+        """Makes that thread the agent's from now on."""
         if thread == self._thread and self._subscribed:
             return
         changed = thread != self._thread
@@ -394,8 +394,8 @@ class AppServerChannel:
                 return
 
     async def _resume(self) -> None:
-        """Have the server tell of what happens in the thread, and read what was missed. Raises MessageRefused for one
-        that has had no turn yet."""
+        """Subscribes to the thread's events, and reads the missed ones. Raises MessageRefused for a thread that has had
+        no turn yet."""
         thread = self._thread
         result = await self._call("thread/resume", threadId=thread, excludeTurns=True)
         if thread != self._thread:
@@ -409,7 +409,7 @@ class AppServerChannel:
         self._tell()
 
     async def _catch_up(self) -> None:
-        """Tell what the last turns have had that was not told."""
+        """Reports the parts of the last turns that were not reported."""
         read = await self._read_ended(2 if self._turns.over else 1)  # what was over before is not told again
         for turn in reversed(read):
             ended = turn.get("status") in ("completed", "failed")
@@ -417,7 +417,7 @@ class AppServerChannel:
         self._running = frozenset(str(turn.get("id")) for turn in read if turn.get("status") == RUNS)
 
     async def _read_ended(self, count: int, *, until: tuple[str, str | None] | None = None) -> list[_Json]:
-        """As `_read_turns`, when the last turn says how it ended."""
+        """Reads turns like `_read_turns`, once the last turn says how it ended."""
         read = await self._read_turns(count, until=until)
         last = read[0] if read and not self._busy else {}
         if last.get("status") == "interrupted" and last.get("id") not in self._turns.over:
@@ -426,8 +426,8 @@ class AppServerChannel:
         return read
 
     async def _read_turns(self, count: int, *, until: tuple[str, str | None] | None = None) -> list[_Json]:
-        """The last `count` turns with all that is in them, the newest first; no more than those up to the one with the
-        message, or of the id, in `until`."""
+        """Returns the last `count` turns with all their items, the newest first; only those up to the one with the
+        message, or the id, in `until`."""
         read: list[_Json] = []
         cursor = None
         while len(read) < count:
@@ -505,8 +505,8 @@ class AppServerChannel:
 
     @property
     def _unsettled(self) -> bool:
-        """A thread that rests has no open turn, and one that works has one: the end of one that began before the thread
-        was resumed may not have come."""
+        """Returns whether open turns do not fit the thread's state. A resting thread has no open turn, and a working
+        one has one: the end of a turn that began before the thread was resumed may not have come."""
         return self._subscribed and bool(self._turns.open) is not self._busy
 
     def _settle(self) -> None:
@@ -541,7 +541,7 @@ class AppServerChannel:
 
 
 def looks_for_thread() -> Iterator[float]:
-    """Seconds before each look for the thread that the terminal shows, and between two of them."""
+    """Yields the seconds before each look for the thread that the terminal shows."""
     pause = LOOK_S
     while True:
         yield pause
@@ -549,7 +549,7 @@ def looks_for_thread() -> Iterator[float]:
 
 
 def _is(turn: _Json, wanted: tuple[str, str | None] | None) -> bool:
-    """Whether it is the turn with the message of that key, or the one of that id."""
+    """Returns whether it is the turn with the message of that key, or the one with that id."""
     return wanted is not None and (user_key(turn, wanted[0]) or turn.get("id") == wanted[1])
 
 
@@ -558,4 +558,4 @@ def _list(value: Any) -> list[Any]:
 
 
 ADAPTERS = {"app-server": Adapter(AppServerChannel, AppServerChannel, is_there=lambda context: context.companion)}
-"""By their names in profiles."""
+"""The adapters by their names in profiles."""

@@ -1,7 +1,7 @@
-"""Keeps the log of a companion small while that writes it: its end stays, and what stood before goes.
+"""Keeps the log of a companion small while the companion writes it: its end stays, and the text before it is removed.
 
-The companion appends (`O_APPEND`), so that what it writes after a cut stands behind what was kept. What it writes
-in the moment of a cut may be lost.
+The companion appends (`O_APPEND`), so that its output after a cut stands behind the kept part. Output written in the
+moment of a cut may be lost.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ import structlog
 LOG_MAX = 1 << 20
 """Bytes at which the log is cut."""
 LOG_KEPT = 64 << 10
-"""Bytes of its end that stay, but for the line of which a piece would stay."""
+"""Bytes of its end that stay, except for an incomplete first line."""
 LOOK_S = 60.0
-"""Between two looks: so much more it may grow."""
+"""Seconds between two looks, in which it may grow beyond the limit."""
 
 _log = structlog.get_logger(__name__)
 
 
 async def keep_small(path: Path, *, every_s: float = LOOK_S) -> None:
-    """Cut the log whenever it is too long, until this is canceled."""
+    """Cuts the log whenever it is too long, until this is canceled."""
     while True:
         try:
             await asyncio.to_thread(cut, path)
@@ -32,7 +32,8 @@ async def keep_small(path: Path, *, every_s: float = LOOK_S) -> None:
 
 
 def cut(path: Path) -> bool:
-    """Whether it was too long. OSError where it cannot be read or written; a log that is not there is short enough."""
+    """Cuts the log; returns whether it was too long. Raises OSError if it cannot be read or written; a missing log is
+    short enough."""
     with suppress(FileNotFoundError):
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

@@ -1,4 +1,4 @@
-"""JSON-RPC in the messages of one WebSocket: calls that wait for their answers, and whatever the server tells."""
+"""JSON-RPC in the messages of one WebSocket: calls that wait for their answers, and the server's notifications."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.parts.app_server.items import words_of
 
 REQUEST_S = 10.0
-"""How long an answer may take."""
+"""Seconds that an answer may take."""
 LARGE = 64 * 1024
-"""Characters of a message that is read in a thread."""
+"""Characters from which on a message is read in a thread."""
 
 type _Json = dict[str, Any]
 
 
 class AppConnection:
-    """Around an open `socket`; `drop` it when that is closed."""
+    """Calls over an open `socket`; `drop` it when that is closed."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -28,7 +28,7 @@ class AppConnection:
         self._number = 0
 
     async def read(self, hear: Callable[[_Json], None]) -> None:
-        """Give each message to `hear`, in order; answers are given to their callers first. Returns when it ends."""
+        """Passes each message to `hear`, in order; answers go to their callers first. Returns when it ends."""
         async for message in self._socket:
             if message.type is not aiohttp.WSMsgType.TEXT:
                 continue
@@ -47,7 +47,7 @@ class AppConnection:
             future.set_result(told)
 
     async def call(self, method: str, params: Mapping[str, Any]) -> _Json:
-        """The server's answer. Raises ChannelAway, MessageRefused."""
+        """Returns the server's answer. Raises ChannelAway, MessageRefused."""
         self._number += 1
         number, future = self._number, asyncio.get_running_loop().create_future()
         self._asked[number] = future
@@ -64,14 +64,14 @@ class AppConnection:
         return result if isinstance(result, dict) else {}
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Raises ChannelAway."""
+        """Sends a message. Raises ChannelAway."""
         try:
             await self._socket.send_str(json.dumps(message))
         except (aiohttp.ClientError, OSError) as error:
             raise ChannelAway(f"its server closed the connection: {error}", sent=True) from None
 
     def drop(self) -> None:
-        """It is closed: no answer comes any more."""
+        """Ends all calls, because the socket is closed: no answer comes any more."""
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(ChannelAway("its server closed the connection", sent=True))

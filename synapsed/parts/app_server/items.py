@@ -1,7 +1,7 @@
-"""Turns of an app server's thread, and what stands in them: messages, errors, plans, limits. Pure.
+"""Turns of an app server's thread, and their items: messages, errors, plans, limits. Pure.
 
-A turn is `{id, status, error, items: [{type, id, …}]}`; a user's message among its items has the id that its client has
-given it, `clientId`.
+A turn is `{id, status, error, items: [{type, id, …}]}`; a user's message among its items has `clientId`, the id that
+its client gave it.
 """
 
 import json
@@ -14,7 +14,7 @@ from synapsed.channels import Channel, ErrorCode, at_path, clean
 from synapsed.model.facts import LimitWindow
 
 OWN = "synapsed:"
-"""The ids of our messages begin so."""
+"""Beginning of the ids of synapsed's messages."""
 
 ERROR_MAX = 2000
 """Characters of an error's text."""
@@ -22,7 +22,7 @@ ERROR_MAX = 2000
 SHELLS = frozenset({"bash", "dash", "sh", "zsh"})
 
 LATEST = 4e9
-"""Unix seconds behind which nothing that a server tells is believed to be."""
+"""Latest time, in Unix seconds, that is believed of a server."""
 
 _STATUS: dict[Any, Literal["pending", "in_progress", "completed"]] = {
     "inProgress": "in_progress",
@@ -44,7 +44,7 @@ class CalledTool:
 
 
 def call_in(item: dict[str, Any], called: Mapping[str, str]) -> CalledTool | None:
-    """The tool call that the item is, None if it is something else. `called` has names for its kind."""
+    """Returns the item's tool call, None if it is something else. `called` has names for its kind."""
     kind, status, id_ = item.get("type"), item.get("status"), item.get("id")
     if not isinstance(id_, str):
         return None
@@ -82,8 +82,8 @@ def call_in(item: dict[str, Any], called: Mapping[str, str]) -> CalledTool | Non
 
 
 def script_in(command: str) -> str:
-    """The script of a command line that has a shell run one, whole (`bash -lc 'ls; date'` → `ls; date`); any other as
-    it is."""
+    """Returns the whole script of a command line that has a shell run one (`bash -lc 'ls; date'` → `ls; date`); any
+    other unchanged."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -111,18 +111,18 @@ def is_own(key: str | None) -> bool:
 
 
 def words_of(value: Any, path: str) -> str | None:
-    """The text at the dotted `path`, None where nothing stands there."""
+    """Returns the text at the dotted `path`, None without one."""
     found = at_path(value, path)
     return found if isinstance(found, str) and found else None
 
 
 def user_key(turn: dict[str, Any], key: str) -> bool:
-    """Whether the turn has the message of that key."""
+    """Returns whether the turn has the message with that key."""
     return any(item.get("clientId") == key for item in items_of(turn))
 
 
 def answer_in(turn: dict[str, Any], *, after: str | None = None) -> str:
-    """The turn's last message of the program's; behind the user's message `after`, where that is given."""
+    """Returns the program's last message in the turn; if `after` is given, the last one behind that user's message."""
     answer, counts = "", after is None
     for item in items_of(turn):
         if item.get("type") == "userMessage" and item.get("clientId") == after:
@@ -133,8 +133,8 @@ def answer_in(turn: dict[str, Any], *, after: str | None = None) -> str:
 
 
 def answered(turn: dict[str, Any], key: str) -> str | None:
-    """The answer to the message of that key where others have written into the turn behind it; None where it has none
-    yet, or the turn's end tells it."""
+    """Returns the answer to the message with that key if others have written into the turn behind it; None if it has
+    none yet, or the turn's end has it."""
     answer, counts, whole = "", False, False
     for item in items_of(turn):
         if item.get("type") != "userMessage":
@@ -148,12 +148,12 @@ def answered(turn: dict[str, Any], key: str) -> str | None:
 
 
 def says_all(item: dict[str, Any]) -> bool:
-    """Returns True for a message of the program's that may be an answer: not for what it says before it goes on."""
+    """Returns True for a program's message that may be an answer: not for its text before it goes on."""
     return item.get("type") == "agentMessage" and bool(item.get("text")) and item.get("phase") != "commentary"
 
 
 def text_of_message(item: dict[str, Any]) -> str:
-    """The text of a user's message."""
+    """Returns the text of a user's message."""
     content = item.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     texts = [part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)]
@@ -161,7 +161,7 @@ def text_of_message(item: dict[str, Any]) -> str:
 
 
 def code_of(channel: Channel, error: Any) -> tuple[ErrorCode, str]:
-    """The code of a failed turn's error, by the profile's table, and its words."""
+    """Returns the code of a failed turn's error, by the profile's table, and its words."""
     message, info = words_of(error, "message") or "", at_path(error, "codexErrorInfo")
     more = words_of(error, "additionalDetails") or ""
     code = channel.error_code(f"{json.dumps(info)}\n{message}\n{more}")
@@ -169,7 +169,7 @@ def code_of(channel: Channel, error: Any) -> tuple[ErrorCode, str]:
 
 
 def _plain(message: str) -> str:
-    """The words of a message that is a JSON document around them."""
+    """Returns the words of a message that is a JSON document around them."""
     if not message.lstrip().startswith("{"):
         return message
     try:
@@ -186,7 +186,7 @@ def plan_in(params: dict[str, Any]) -> tuple[tuple[str, Literal["pending", "in_p
 
 
 def limits_in(params: dict[str, Any]) -> tuple[LimitWindow, ...] | None:
-    """The windows of an account's limits; None where none is told."""
+    """Returns the windows of an account's limits; None if none are reported."""
     found = []
     for name in ("primary", "secondary"):
         window = at_path(params, f"rateLimits.{name}")
@@ -207,6 +207,6 @@ def limits_in(params: dict[str, Any]) -> tuple[LimitWindow, ...] | None:
 
 
 def items_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    """The turn's items."""
+    """Returns the turn's items."""
     items = turn.get("items")
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

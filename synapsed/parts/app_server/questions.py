@@ -1,4 +1,4 @@
-"""What an app server asks its clients, until one of them has answered: its requests in, facts and replies out.
+"""Questions of an app server to its clients, until one of them has answered: its requests in, facts and replies out.
 Pure, but for the clock."""
 
 import time
@@ -11,10 +11,10 @@ from synapsed.model.facts import ChannelFact, PermissionAsked, PermissionOver
 from synapsed.parts.app_server.items import script_in, words_of
 
 ASKED_AGAIN_S = 1.0
-"""What comes so soon after the connection began, and does not say when it was asked, was asked before."""
+"""Seconds after the beginning of a connection in which a question without a date is taken for an earlier one."""
 
 EDITS_MAX = 20
-"""Edits that have begun; the oldest are forgotten."""
+"""Largest number of begun edits; the oldest are forgotten."""
 
 type _Json = dict[str, Any]
 
@@ -22,13 +22,13 @@ type _Json = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class _Question:
     id: Any
-    """The server's own, of whatever type."""
+    """The server's own id, of any type."""
     method: str
     params: _Json
 
 
 class AppQuestions:
-    """Those of a thread; `say` is given the facts. A question is known by the server's id as text."""
+    """The questions of a thread; `say` gets the facts. A question is identified by the server's id as text."""
 
     def __init__(self, name: str, channel: Channel, say: Callable[[ChannelFact], None]) -> None:
         self._name = name
@@ -41,7 +41,7 @@ class AppQuestions:
         """The same by the monotonic clock."""
 
     def began(self, item: object) -> None:
-        """An item of a turn began: an edit is told there, and asked about by its id."""
+        """Notes that an item of a turn began: an edit is reported there, and the question about it has the same id."""
         if isinstance(item, dict) and item.get("type") == "fileChange":
             self._edits[str(item.get("id"))] = item
             while len(self._edits) > EDITS_MAX:
@@ -52,15 +52,16 @@ class AppQuestions:
         return bool(self._open)
 
     def connected(self) -> None:
-        """A connection begins: it brings the questions that are open again."""
+        """Notes a new connection: it brings the open questions again."""
         self._since, self._connected = time.time(), time.monotonic()
 
     def forget(self) -> None:
-        """They were another thread's."""
+        """Drops the questions, because they belonged to another thread."""
         self._open.clear()
 
     def hear(self, id_: Any, method: str, params: _Json, *, thread: str | None) -> None:
-        """A request of the server's. One that the profile has no decisions for is left to the terminal."""
+        """Handles a request from the server. A request for which the profile has no decisions is left to the
+        terminal."""
         spec, request = self._channel.decisions.get(method), str(id_)
         if spec is None or request in self._open:
             return
@@ -90,30 +91,30 @@ class AppQuestions:
         )
 
     def _was_asked(self, params: _Json) -> bool:
-        """Whether that was asked before this connection began: it is asked again of each that comes."""
+        """Returns whether the question is older than this connection: each new client gets it again."""
         at_ms = params.get("startedAtMs")
         if isinstance(at_ms, int | float):
             return at_ms < self._since * 1000
         return time.monotonic() - self._connected < ASKED_AGAIN_S
 
     def reply(self, request: str, option: str) -> Mapping[str, Any] | None:
-        """What the server is told where the option of that key is chosen; None if nothing is asked any more, or there
-        is no such option."""
+        """Returns the reply to the server for the option with that key; None if the question is no longer open, or has
+        no such option."""
         asked = self._open.get(request)
         spec = self._channel.decisions.get(asked.method) if asked is not None else None
         return reply_of(spec, asked.params, option) if asked is not None and spec is not None else None
 
     def response(self, request: str, reply: Mapping[str, Any]) -> _Json | None:
-        """The message that answers an open question; None if it is open no more."""
+        """Returns the message that answers an open question; None if it is no longer open."""
         asked = self._open.get(request)
         return {"id": asked.id, "result": dict(reply)} if asked is not None else None
 
     def close(self, request: str) -> None:
-        """Somebody has answered it."""
+        """Closes a question that another client has answered."""
         if self._open.pop(request, None) is not None:
             self._say(PermissionOver(channel=self._name, at_ns=time.monotonic_ns(), request=request))
 
     def close_turn(self, turn: str) -> None:
-        """The turn that asked is over."""
+        """Closes the questions of a turn that is over."""
         for request in [request for request, asked in self._open.items() if asked.params.get("turnId") == turn]:
             self.close(request)

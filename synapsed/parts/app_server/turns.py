@@ -1,6 +1,6 @@
-"""The turns of an app server's thread: what it tells of them in, facts out. Pure, but for the clock.
+"""The turns of an app server's thread: its notifications in, facts out. Pure, but for the clock.
 
-What was missed is read from the thread's own turns, and told by the same facts; nothing is told twice.
+Missed events are read from the thread's own turns, and reported by the same facts; nothing is reported twice.
 """
 
 import time
@@ -38,7 +38,7 @@ from synapsed.parts.app_server.items import (
 KNOWN_MAX = 200
 """Turns, and messages, that are remembered."""
 USED_MAX = 1000
-"""Requests of one turn whose use is added up."""
+"""Largest number of requests of one turn whose usage is added up."""
 
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
@@ -47,24 +47,24 @@ type _Json = dict[str, Any]
 
 
 class _Turn:
-    """What was told of a turn that is not over."""
+    """The reported state of a turn that is not over."""
 
     def __init__(self) -> None:
         self.last: tuple[str, str] | None = None
-        """Id and text of the last message of the program's."""
+        """Id and text of the program's last message."""
         self.used: list[_Json] = []
         self.begun: str | None = None
-        """Id of the message that is being said, if it was heard from its beginning."""
+        """Id of the message that is being written, if it was received from its beginning."""
         self.refused: str | None = None
-        """Why a hook of the person's has refused its prompt."""
+        """Reason for which the person's own hook has refused its prompt."""
         self.own = False
-        """It works on a message of ours."""
+        """True if it works on a message from synapsed."""
         self.whole = False
-        """The last thing in it is a message of the program's that ends what it says."""
+        """True if its last item is a message of the program that completes its text."""
 
 
 class AppTurns:
-    """`say` is given the facts."""
+    """Follows the turns; `say` gets the facts."""
 
     def __init__(self, name: str, channel: Channel, say: Callable[[ChannelFact], None]) -> None:
         self._name = name
@@ -74,16 +74,16 @@ class AppTurns:
         self.open: dict[str, _Turn] = {}
         """Turns that are not over, by id."""
         self.over: dict[str, None] = {}
-        """Turns whose end was told."""
+        """Turns whose end was reported."""
         self._accepted: dict[str, None] = {}
-        """User's messages that were told, by their items' ids."""
+        """User's messages that were reported, by their items' ids."""
 
     def began(self, turn: str) -> None:
         if turn not in self.over:
             self.open.setdefault(turn, _Turn())
 
     def read(self, turn: _Json, *, runs: bool) -> None:
-        """Tell what of a turn, read from its thread, was not told before; `runs`: it is not over."""
+        """Reports the parts of a turn, read from its thread, that were not reported before; `runs`: it is not over."""
         id_ = str(turn.get("id"))
         if id_ in self.over:
             return
@@ -94,7 +94,7 @@ class AppTurns:
             self.end({"turn": turn}, id_)
 
     def hear(self, method: str, params: _Json, turn: str) -> None:
-        """The server tells of a turn."""
+        """Handles a notification about a turn."""
         match method:
             case "turn/started":
                 self.began(turn)
@@ -114,7 +114,7 @@ class AppTurns:
                 self.end(params, turn)
 
     def _hear_hook(self, params: _Json, turn: str) -> None:
-        """A prompt that one refuses is in no item: the turn is completed without a word."""
+        """Handles a hook's end. A prompt that a hook refuses is in no item: the turn is completed without a word."""
         run = params.get("run")
         if words_of(run, "eventName") == "userPromptSubmit" and words_of(run, "status") in ("blocked", "stopped"):
             entries = at_path(run, "entries")
@@ -159,8 +159,8 @@ class AppTurns:
             )
 
     def _accept(self, item: _Json, turn: str) -> None:
-        """Hears a message of a user. A person's in a turn of ours is of that turn, unless that had its answer by then:
-        it is over, and the rest is the person's."""
+        """Handles a user's message. A person's message in a turn of synapsed belongs to that turn, unless the turn had
+        its answer by then: it is over, and the rest belongs to the person."""
         id_ = str(item.get("id"))
         if id_ in self._accepted:
             return
@@ -186,7 +186,7 @@ class AppTurns:
         )
 
     def _said(self, id_: str, text: str, turn: str) -> None:
-        """A message is whole: the one before it was not the last."""
+        """Notes that a message is complete: the one before it was not the last."""
         known = self.open.setdefault(turn, _Turn())
         if known.last is not None and known.last[0] != id_ and known.last[1]:
             now = time.monotonic_ns()
@@ -224,7 +224,7 @@ class AppTurns:
             self._say(DiffTold(channel=self._name, at_ns=now, session=self.thread, turn=turn, diff=clean(diff)))
 
     def end(self, params: _Json, turn: str) -> None:
-        """It is over: told once."""
+        """Ends the turn; reported once."""
         if turn in self.over:
             return
         _keep(self.over, turn)
@@ -251,7 +251,7 @@ class AppTurns:
 
 
 def _summary(params: _Json) -> str | None:
-    """The answer as the end of a turn has it, None where it has none: the turn's messages are then asked for."""
+    """Returns the answer in the turn's end; None if it has none: the turn's messages are then requested."""
     turn = params.get("turn")
     if not isinstance(turn, dict) or turn.get("itemsView") == "notLoaded":
         return "" if isinstance(turn, dict) and turn.get("items") == [] else None

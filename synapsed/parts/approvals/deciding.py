@@ -23,41 +23,42 @@ from synapsed.model.task import Prompt
 from synapsed.parts.approvals.policy import Decision, ToolCall, Verdict
 
 COMMAND_MAX = 100_000
-"""Characters of a command and subjects that rules are tried on; what is longer is asked about."""
+"""Largest number of characters of a command and subjects to which rules are applied; a person is asked about longer
+ones."""
 
 REMEMBERED = 32
-"""Decisions against which a dialog is held."""
+"""Number of decisions with which a dialog is compared."""
 
 TOLD_MAX = 2000
 """Characters of one text of a call's input in the log of events."""
 
 MASKED_MAX = 10_000
-"""Characters of one in which secrets are looked for."""
+"""Largest number of characters of a text in which secrets are searched."""
 
 LISTED_MAX = 20
-"""Texts of a list there."""
+"""Largest number of texts of a list there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     text: str
-    """Command or subject, without white space: a dialog wraps it."""
+    """Command or subject, without white space, because a dialog wraps it."""
     verdict: Verdict
     answer: str | None
-    """What the dialog is answered with; None: it is not answered from here."""
+    """The answer to the dialog; None: synapsed does not answer it."""
     rule: str | None
     is_command: bool = True
 
     def is_in(self, prompt: Prompt) -> bool:
-        """Whether the dialog asks about it. A command is what a channel has told with the dialog, no row of it: such a
-        row may be a line of an edit."""
+        """Returns whether the dialog asks about it. A command is one that a channel has reported with the dialog, not a
+        row of it: such a row may be a line of an edit."""
         if self.is_command:
             return prompt.command is not None and _dense(prompt.command) == self.text
         return prompt.command is None and _is_shown(self.text, prompt.prompt)
 
 
 class Approvals:
-    """The policy is looked up for each decision, so that a changed configuration counts at once."""
+    """Applies the policy, which is looked up for each decision, so that a changed configuration counts at once."""
 
     def __init__(self, owner: RuleOwner, *, store: Store) -> None:
         self._owner = owner
@@ -66,7 +67,7 @@ class Approvals:
         self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
 
     async def decide(self, spec: DecisionSpec, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
-        """See `Decider`."""
+        """Implements `Decider`."""
         policy = self._owner.config.approval.policy
         if policy.silent:
             return None
@@ -84,7 +85,7 @@ class Approvals:
         return answer
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
-        """What is to be done about the dialog on the screen; None: a person answers it. A dialog is only answered if
+        """Returns the decision about the dialog on the screen; None: a person answers it. A dialog is answered only if
         rows of it are the command of an allowed call, it has no command that a person is asked about, and the program
         has not asked about such a one since."""
         if prompt is None or prompt.type != "permission" or self._owner.config.approval.policy.silent:
@@ -103,7 +104,7 @@ class Approvals:
         return next(answers, Wait())
 
     def answered(self, prompt: Prompt) -> None:
-        """That dialog is over: the same one, if it comes again, is another call's."""
+        """Notes that the dialog is over: if the same one comes again, it belongs to another call."""
         shown = _dense(prompt.prompt)
         self._forget(lambda known: bool(known.text) and known.text in shown)
 
@@ -133,7 +134,7 @@ class Approvals:
 
 
 def read_call(spec: DecisionSpec, told: dict[str, Any], folder: str) -> ToolCall:
-    """What the program asks about, by the profile's paths; `folder` is the agent's."""
+    """Returns the call that the program asks about, by the profile's paths; `folder` is the agent's."""
     tool = tool_of(spec, told)
     command = next((text for path in spec.command for text in texts_at(told, path)), None)
     only = command is not None and (spec.shell is None or tool.casefold() in (name.casefold() for name in spec.shell))
@@ -155,7 +156,7 @@ def _dense(text: str) -> str:
 
 
 def _is_shown(text: str, dialog: str) -> bool:
-    """Whether whole rows of `dialog`, one below the other, say `text` (which is dense)."""
+    """Returns whether whole rows of `dialog`, one below the other, say `text` (which is dense)."""
     rows = [row for row in map(_dense, dialog.split("\n")) if row]
     for first in range(len(rows)):
         seen = ""
@@ -169,7 +170,7 @@ def _is_shown(text: str, dialog: str) -> bool:
 
 
 def _masked(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns what is told of a call's input: without secrets, and cut."""
+    """Returns a call's input for events: without secrets, and cut."""
     return {key: _cut(mask(_cut(value, MASKED_MAX), key=key), TOLD_MAX) for key, value in given.items()}
 
 
@@ -185,11 +186,11 @@ class DecidingByRules(Running):
         self.provides = {Deciding: self}
 
     def decider(self, owner: RuleOwner) -> Decider:
-        """See `Deciding`."""
+        """Implements `Deciding`."""
         return Approvals(owner, store=self._store)
 
     def refusing(self, config: Any) -> Collection[str]:
-        """See `Deciding`."""
+        """Implements `Deciding`."""
         refusing: frozenset[str] = config.approval.policy.refusing
         return refusing
 

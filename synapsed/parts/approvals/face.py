@@ -1,6 +1,6 @@
-"""Rules about what agents' programs may do without a person: `approval = {...}` in `[agents.NAME]`.
+"""Rules for the actions of agents' programs that need no person: `approval = {...}` in `[agents.NAME]`.
 
-`policy` says how a rule is written and what a call is by all of them; `deciding` answers the program's questions.
+`policy` describes a rule's syntax and decides about a call; `deciding` answers the program's questions.
 """
 
 from typing import Annotated, Literal
@@ -25,7 +25,7 @@ class ApprovalConfig(Section):
     """`approval = {...}`: which tool calls need no person. How a rule is written is said in `policy`."""
 
     default: Literal["escalate", "allow", "deny"] = "escalate"
-    """For calls that no rule means; escalate: the person is asked."""
+    """Decision for calls that no rule covers; escalate: the person is asked."""
     allow: Rules = Field(default=[])
     deny: Rules = Field(default=[])
 

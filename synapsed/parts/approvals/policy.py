@@ -72,7 +72,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> "Rule":
-        """Returns the rule that `text` is. Raises ValueError, which says how a rule is written."""
+        """Parses `text` as a rule. Raises ValueError, which says how a rule is written."""
         match = _RULE.fullmatch(text.strip()) if len(text) <= RULE_MAX else None
         pattern = match["pattern"] if match is not None else None
         if match is None or (pattern is not None and not pattern.strip()):
@@ -110,7 +110,7 @@ class Rule:
         return any(_matches(pattern, place, r"[\s\S]") for place in places)
 
     def _place(self, call: ToolCall) -> str:
-        """The pattern of a subject; one that leads out of the folder is an absolute path."""
+        """Returns the pattern of a subject; one that leads out of the folder is an absolute path."""
         pattern = self.pattern or ""
         if call.folder is None or _UPWARDS.search(pattern) is None:
             return pattern
@@ -126,7 +126,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`rule` is the text of the rule that decided, None where it was the default."""
+    """A decision. `rule` is the text of the rule that decided, None if the default did."""
 
     verdict: Verdict
     rule: str | None = None
@@ -153,12 +153,12 @@ class Policy:
 
     @property
     def silent(self) -> bool:
-        """True if every call is left to the person, so that there is nothing to decide."""
+        """Returns True if every call is left to the person, so that there is nothing to decide."""
         return self.default == "escalate" and not self.allow and not self.deny
 
     @property
     def refusing(self) -> frozenset[str]:
-        """Names of the lists or the default that may refuse a call."""
+        """Returns the names of the lists or the default that may refuse a call."""
         may = {"deny": bool(self.deny), "default": self.default == "deny"}
         return frozenset(name for name, so in may.items() if so)
 
@@ -176,7 +176,7 @@ class Policy:
 
 
 def _places(call: ToolCall, subject: str) -> list[str]:
-    """The subject in every way in which a rule may name it: as it is, and the path that it is."""
+    """Returns the subject in every way in which a rule may name it: unchanged, and as a path."""
     if call.folder is None:
         return [subject]
     below = subject.removeprefix("~/")
@@ -189,15 +189,15 @@ def _places(call: ToolCall, subject: str) -> list[str]:
 
 
 def _commands(text: str) -> list[str]:
-    """A shell command whole, and each of its parts as it would be written alone (with what blanks end it, too), and in
-    plain words."""
+    """Returns a shell command whole, each of its parts as it would be written alone (also with the blanks at its end),
+    and each in plain words."""
     parts = [_ASSIGNMENTS.sub("", part.lstrip()) for part in _PARTS.split(text)]
     plain = map(_plain, _PARTS.split(_REDIRECTION.sub(" ", _CONTINUED.sub("", text))))
     return [text.strip(), *(form for part in parts for form in (part, part.rstrip()) if form), *filter(None, plain)]
 
 
 def _plain(part: str) -> str:
-    """The words of a command, without what stands before it and without its program's folder."""
+    """Returns the words of a command, without the words before it and without its program's folder."""
     words = [_QUOTES.sub(r"\1", word) for word in _WORD.findall(part)]
     while words and (words[0] in _BEFORE or words[0].isdecimal() or _ASSIGNMENTS.match(f"{words[0]} ")):
         del words[0]
@@ -210,7 +210,8 @@ def _matches(pattern: str, text: str, wild: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str, wild: str) -> re.Pattern[str]:
-    """Matches with the first place that fits between two stars, and never gives it back: linear in the text."""
+    """Compiles a pattern that matches with the first place that fits between two stars, and never gives it back: linear
+    in the text."""
     first, *rest = (
         "".join(wild if piece == "?" else re.escape(piece) for piece in re.split(r"(\?)", segment))
         for segment in re.split(r"\*+", pattern)

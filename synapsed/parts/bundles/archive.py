@@ -1,7 +1,7 @@
 """The files of a bundle as one archive, tar in gzip, and back. Pure.
 
-What is unpacked is never unpacked to a path that the archive names: a name is one of a few forms, or the archive is
-refused; so is anything that is no plain file. Sizes are bounded before anything is allocated.
+Files are never unpacked to a path that the archive names: a name has one of a few forms, or the archive is refused; so
+is anything that is not a plain file. Sizes are bounded before anything is allocated.
 """
 
 import io
@@ -30,7 +30,7 @@ SIZES: Final = ((".toml", 256 << 10), (".raw", 8 << 20), (".json", 4 << 20))
 
 
 def check_name(name: str, size: int) -> None:
-    """Raises InvalidRequest where there can be no such file in a bundle."""
+    """Raises InvalidRequest if a bundle cannot have such a file."""
     if _NAME.fullmatch(name) is None:
         raise InvalidRequest(f"no file of a bundle is called {name[:100]!r}")
     limit = next(limit for end, limit in SIZES if name.endswith(end))
@@ -39,7 +39,7 @@ def check_name(name: str, size: int) -> None:
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
-    """Returns the archive: of the same files always the same bytes. Raises InvalidRequest."""
+    """Returns the archive: the same files always give the same bytes. Raises InvalidRequest."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(files.items()):
@@ -54,7 +54,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(packed: bytes) -> dict[str, bytes]:
-    """Raises InvalidRequest."""
+    """Returns the files in the archive. Raises InvalidRequest."""
     try:
         plain = io.BytesIO(_inflated(packed))
         with tarfile.open(fileobj=plain, mode="r:") as archive:

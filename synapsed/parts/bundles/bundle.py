@@ -37,7 +37,7 @@ Release = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){1,3}([-.][0-9A-Za-z
 
 
 class HeldProfile(BaseModel):
-    """The versions of the program that a profile of the bundle holds for: it was measured on `verified`, and works from
+    """The versions of the program that a profile of the bundle is good for: it was tested on `verified`, and works from
     `since` on."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -48,8 +48,8 @@ class HeldProfile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The words of a bundle about itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`:
-    the oldest that it is for."""
+    """The bundle's description of itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`:
+    the oldest version that it is for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -61,7 +61,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """One that was verified."""
+    """A verified bundle."""
 
     digest: str
     signer: PublicKey
@@ -78,7 +78,8 @@ def seal(manifest: Manifest, files: Mapping[str, bytes], key: "Ed25519PrivateKey
 
 
 def open_bundle(content: bytes, trusted: Iterable[str]) -> Bundle:
-    """Raises Forbidden where it is not signed by one of the `trusted` keys, InvalidRequest where it is no bundle."""
+    """Verifies and opens a bundle. Raises Forbidden if it is not signed by one of the `trusted` keys, InvalidRequest if
+    it is no bundle."""
     from synapsed.parts.bundles.keys import is_signed
 
     head, newline, archive = content[:_HEAD_MAX].partition(b"\n")
@@ -102,7 +103,7 @@ def _signed(archive: bytes) -> bytes:
 
 
 def _signature(text: str) -> bytes:
-    """Empty for what is not spelled as it is written."""
+    """Returns the signature's bytes; empty for a text in another spelling than ours."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:
@@ -124,7 +125,7 @@ def _checked(digest: str, signer: PublicKey, files: dict[str, bytes]) -> Bundle:
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """Returns what orders releases of synapsed."""
+    """Returns the sort key of a release of synapsed."""
     found = re.match(r"[\d.]*", release)
     assert found is not None
     return tuple(int(number) for number in found[0].split(".") if number)

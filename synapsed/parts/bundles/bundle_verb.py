@@ -1,4 +1,4 @@
-"""`synapsed bundles WHAT`: reads a JSON request from stdin, has it done, writes the JSON answer to stdout."""
+"""`synapsed bundles WHAT`: reads a JSON request from stdin, performs it, writes the JSON answer to stdout."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, paths: _Places, configuration: Callable[[], Any], _: object) -> None:
-    """Raises SynapsedError."""
+    """Performs one request. Raises SynapsedError."""
     doing: Mapping[str, _Done] = {
         "key": _key,
         "make": _make,

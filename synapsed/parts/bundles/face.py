@@ -1,9 +1,9 @@
-"""Bundles of profiles: a release of profiles apart from synapsed's, signed by somebody whom the person trusts.
+"""Bundles of profiles: a release of profiles apart from synapsed's, signed with a key that the person trusts.
 
-`keys` and `public_keys` sign and verify; `archive` *(pure)* packs and unpacks; `bundle` *(pure)* is what is signed.
-`shelf` keeps those that were taken, and says which counts; `stand_ins` gives its profiles to the daemon. `fetching`
-gets one from where it is; `making` and `taking` are what the verbs do (`bundle_verb` for the tool; `proving` has the
-profiles looked at). `trial` *(pure)* decides when one is rolled back, and `watching` does it.
+`keys` and `public_keys` sign and verify; `archive` *(pure)* packs and unpacks; `bundle` *(pure)* is the signed format.
+`shelf` keeps the bundles that were taken, and knows which one counts; `stand_ins` gives its profiles to the daemon.
+`fetching` gets one from its place; `making` and `taking` perform the verbs (`bundle_verb` for the tool; `proving` has
+the profiles checked). `trial` *(pure)* decides when one is rolled back, and `watching` does it.
 """
 
 from typing import Annotated
@@ -24,7 +24,7 @@ class ProfilesConfig(Section):
     """`[profiles]`."""
 
     keys: list[Annotated[str, AfterValidator(_is_key)]] = Field(default=[], max_length=50)
-    """Whose bundles of profiles may be taken: public keys, each with a name behind it."""
+    """Public keys whose bundles of profiles may be taken, each with a name behind it."""
 
 
 FACE = Face(

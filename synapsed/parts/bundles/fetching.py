@@ -1,4 +1,4 @@
-"""Gets a bundle from where the person says that it is: a file, or one request to one URL. Blocks."""
+"""Gets a bundle from the place that the person names: a file, or one request to one URL. Blocks."""
 
 import ssl
 import time
@@ -15,13 +15,13 @@ from synapsed.shared.files import open_regular
 
 SIZE_MAX: Final = PACKED_MAX + 256
 FETCH_S: Final = 120.0
-"""Seconds for the whole of it."""
+"""Seconds for the whole request."""
 SILENCE_S: Final = 20.0
-"""Seconds without a byte."""
+"""Longest time in seconds without a byte."""
 
 
 def get(source: str, outgoing: OutgoingConfig) -> bytes:
-    """Returns what is at a path or a URL. Raises InvalidRequest, TooLarge, Unreachable."""
+    """Returns the content at a path or a URL. Raises InvalidRequest, TooLarge, Unreachable."""
     found = _fetched(source, outgoing) if "://" in source else _read(Path(source))
     if len(found) > SIZE_MAX:
         raise TooLarge(f"{shown(source)} is larger than a bundle may be ({SIZE_MAX >> 20} MiB)")
@@ -29,7 +29,7 @@ def get(source: str, outgoing: OutgoingConfig) -> bytes:
 
 
 def shown(source: str) -> str:
-    """Returns the source without what may be a secret in it."""
+    """Returns the source without parts that may be secret."""
     if "://" not in source:
         return source
     try:

@@ -1,4 +1,4 @@
-"""The findings of `doctor` about the bundle of profiles that counts: its age, its signer, what is wrong. Blocks."""
+"""The findings of `doctor` about the bundle of profiles that counts: its age, its signer, its faults. Blocks."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ BACK = "synapsectl profiles update --rollback"
 
 
 def findings(config: Any, state: Path) -> Iterator[Finding]:
-    """Yields nothing where none was ever taken."""
+    """Yields the findings; none if no bundle was ever taken."""
     shelf = Shelf(state)
     counts = shelf.counts()
     for digest, why in counts.set_aside.items():

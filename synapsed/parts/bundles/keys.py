@@ -33,7 +33,7 @@ def make_key(file: Path) -> str:
 
 
 def read_key(file: Path) -> Ed25519PrivateKey:
-    """Raises ConfigError."""
+    """Reads a private key. Raises ConfigError."""
     try:
         pem = read_private(file, limit=FILE_MAX)
     except FileNotFoundError:

@@ -26,9 +26,9 @@ def make(
     scratch: Path,
     now: float,
 ) -> dict[str, Any]:
-    """Writes the bundle `out`, if its profiles read their recordings as these say. `recordings` are folders called
-    PROFILE-VERSION, `expected` folders of these names with what is expected, where that is not beside them. Raises
-    SynapsedError."""
+    """Writes the bundle `out`, if its profiles read their recordings as expected. `recordings` are folders called
+    PROFILE-VERSION, `expected` folders of these names with the expectations, if those are not beside the recordings.
+    Raises SynapsedError."""
     private = read_key(key)
     if not files:
         raise InvalidRequest("say which profiles: their names, or files")

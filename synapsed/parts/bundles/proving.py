@@ -1,4 +1,4 @@
-"""Has the daemon's own reading of profiles look at those of a bundle, in a process of its own. Blocks."""
+"""Has the daemon's own reader of profiles check those of a bundle, in a process of its own. Blocks."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ PROVE_S = 600.0
 
 
 def proved(files: Mapping[str, bytes], scratch: Path, *, since: str) -> dict[str, Any]:
-    """Returns what `synapsed profile prove` says of files that are nowhere yet. Raises InvalidRequest."""
+    """Returns the findings of `synapsed profile prove` about files that are not on disk yet. Raises InvalidRequest."""
     try:
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=".prove-", dir=scratch))
@@ -31,7 +31,7 @@ def proved(files: Mapping[str, bytes], scratch: Path, *, since: str) -> dict[str
 
 
 def proved_at(place: Path, *, since: str, recorded: bool = True) -> dict[str, Any]:
-    """Returns what it says of a folder with profiles and recordings. Raises InvalidRequest."""
+    """Returns its findings about a folder with profiles and recordings. Raises InvalidRequest."""
     command = own_python.command("synapsed.cli", "profile", "prove", str(place), "--since", since)
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The public keys of those who sign bundles, as text. Pure; it is loaded with the configuration."""
+"""The public keys of the signers of bundles, as text. Pure; it is loaded with the configuration."""
 
 import base64
 import re
@@ -11,14 +11,14 @@ _NAME = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,62}[\x21-\x7e])?")
 
 
 class PublicKey(NamedTuple):
-    """`ed25519:BASE64 NAME`; the name, for people, may be missing."""
+    """A key in the form `ed25519:BASE64 NAME`; the name, for people, may be missing."""
 
     text: str
     name: str
 
     @classmethod
     def parse(cls, value: str) -> "PublicKey":
-        """Raises ValueError. A key has one spelling only."""
+        """Parses a key. Raises ValueError. A key has one spelling only."""
         text, _, name = value.strip().partition(" ")
         name = name.strip()
         try:
@@ -37,7 +37,7 @@ class PublicKey(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Returns what people are told of it: its name, and the beginning of the key."""
+        """Returns the text for people: its name, and the beginning of the key."""
         short = f"{self.text[: len(KIND) + 12]}…"
         return f"{self.name} ({short})" if self.name else short
 

@@ -30,15 +30,15 @@ FOLDER: Final = "profiles"
 SHIPPED: Final = ""
 """In place of a digest: the profiles that came with synapsed."""
 KEPT: Final = 4
-"""So many bundles before the one that counts are kept."""
+"""Number of bundles before the present one that are kept."""
 LOCK_S: Final = 5.0
 STALE_S: Final = 86_400.0
-"""A bundle that was looked at, and not taken, is removed after so long."""
+"""Seconds after which a bundle that was looked at, and not taken, is removed."""
 COUNTS_MAX: Final = 1 << 20
 
 
 class Trial(BaseModel):
-    """The bundle `digest` is set aside, to see whether the agent comes up without it."""
+    """The test of an agent without the bundle `digest`, which is set aside meanwhile."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -49,8 +49,9 @@ class Trial(BaseModel):
 
 
 class Counts(BaseModel):
-    """`current` counts, after those in `before`, the last one first. `unproved`: profiles that it changes, and that no
-    agent has come up with since. `set_aside`: by digest, why it was rolled back by itself."""
+    """The bundles that count: `current`, after those in `before`, the last one first. `unproved`: profiles that it
+    changes, and with which no agent has come up since. `set_aside`: by digest, the reason why it was rolled back by
+    itself."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -66,7 +67,7 @@ class Counts(BaseModel):
 
 
 class BundleAbout(BaseModel):
-    """The facts that are kept of a bundle besides what came. Times are seconds since 1970."""
+    """The facts that are kept about a bundle besides its content. Times are seconds since 1970."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -85,7 +86,7 @@ class Shelf:
         self._counts = self.folder / "counts.json"
 
     def counts(self) -> Counts:
-        """Returns what counts now; without a file, or with one that cannot be read, the shipped profiles."""
+        """Returns the present counts; without a file, or with one that cannot be read, the shipped profiles."""
         try:
             with self._counts.open("rb") as file:
                 return Counts.model_validate_json(file.read(COUNTS_MAX))
@@ -96,14 +97,14 @@ class Shelf:
         return self.folder / "bundles" / digest
 
     def about(self, digest: str) -> BundleAbout | None:
-        """Returns None for one that is not there, or was damaged."""
+        """Returns the facts about a bundle; None if it is missing, or damaged."""
         try:
             return BundleAbout.model_validate_json((self.place(digest) / "about.json").read_bytes())
         except (OSError, ValidationError):
             return None
 
     def put(self, bundle: Bundle, content: bytes, *, source: str, now: float) -> Path:
-        """Puts a bundle there, which does not count yet, and returns its folder. Raises StoreError."""
+        """Stores a bundle, which does not count yet, and returns its folder. Raises StoreError."""
         place = self.place(bundle.digest)
         about = BundleAbout(
             signer=bundle.signer.name,
@@ -135,8 +136,8 @@ class Shelf:
         return place
 
     def change(self, decide: Callable[[Counts], Counts | None]) -> Counts:
-        """Makes durable what `decide` makes of what counts, and returns that; None changes nothing. It may raise.
-        Raises Busy, StoreError."""
+        """Makes the result of `decide` durable, and returns it; None changes nothing. It may raise. Raises Busy,
+        StoreError."""
         with self._locked():
             old = self.counts()
             new = decide(old)
@@ -184,14 +185,14 @@ class Shelf:
 
 
 def after_taking(counts: Counts, digest: str, unproved: list[str]) -> Counts:
-    """Returns what counts once that bundle is taken."""
+    """Returns the counts after that bundle is taken."""
     others = [old for old in (counts.current, *counts.before) if old != digest]
     set_aside = {old: why for old, why in counts.set_aside.items() if old != digest}
     return Counts(current=digest, before=others[:KEPT], unproved=sorted(unproved), set_aside=set_aside)
 
 
 def after_rollback(counts: Counts, why: str | None = None) -> Counts:
-    """Returns what counts once the one before does again; `why` it was rolled back by itself."""
+    """Returns the counts after a return to the bundle before; `why` is the reason of a rollback without a person."""
     older, *others = counts.before or [SHIPPED]
     set_aside = counts.set_aside | ({counts.current: why} if why is not None else {})
     return Counts(current=older, before=others, set_aside=dict(list(set_aside.items())[-KEPT:]))

@@ -1,4 +1,4 @@
-"""The profiles of the bundle that counts, for whoever reads profiles. Blocks; it never raises."""
+"""The profiles of the bundle that counts, for the readers of profiles. Blocks; it never raises."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Does the work of `synapsectl profiles update`: looks at a bundle, takes it, goes back to the one before. Blocks.
 
-Taking has two steps, between which a person is asked: `look` says what would change, and `take` takes exactly that, if
-what counts is still what it was compared with.
+Taking has two steps, between which a person is asked: `look` returns the changes, and `take` makes exactly these, if
+the profiles that count are still those of the comparison.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,8 @@ from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf, after_rollback,
 def look(
     source: str, shelf: Shelf, *, keys: Sequence[str], outgoing: OutgoingConfig, older: bool, again: bool, now: float
 ) -> dict[str, Any]:
-    """Returns what the bundle at `source` would change; it is kept, and does not count. Raises SynapsedError."""
+    """Returns the changes that the bundle at `source` would make; it is kept, and does not count. Raises
+    SynapsedError."""
     if not keys:
         raise Forbidden(NO_KEYS)  # before anything is fetched
     content = get(source, outgoing)
@@ -55,7 +56,7 @@ def _proved(place: Path, bundle: Bundle) -> dict[str, Any]:
 
 
 def _check(bundle: Bundle, shelf: Shelf, counts: Counts, *, older: bool, again: bool) -> None:
-    """Raises Forbidden for one that is not for here and now."""
+    """Raises Forbidden for a bundle that is not for this installation at this time."""
     needs = bundle.manifest.needs
     if numbers(needs) > numbers(__version__):
         raise Forbidden(f"it is for synapsed {needs} or newer, and this is {__version__}: upgrade synapsed first")
@@ -67,7 +68,7 @@ def _check(bundle: Bundle, shelf: Shelf, counts: Counts, *, older: bool, again: 
 
 
 def take(digest: str, shelf: Shelf, *, instead_of: str, keys: Sequence[str], unproved: Sequence[str]) -> dict[str, Any]:
-    """The bundle that was looked at counts from now on. Raises SynapsedError."""
+    """Makes the bundle that was looked at count from now on. Raises SynapsedError."""
     try:
         content = (shelf.place(digest) / "bundle").read_bytes()
     except OSError:
@@ -84,7 +85,7 @@ def take(digest: str, shelf: Shelf, *, instead_of: str, keys: Sequence[str], unp
 
 
 def roll_back(shelf: Shelf) -> dict[str, Any]:
-    """The bundle before counts again, or the shipped profiles. Raises SynapsedError."""
+    """Makes the bundle before count again, or the shipped profiles. Raises SynapsedError."""
 
     def decide(counts: Counts) -> Counts:
         if counts.trial is not None:  # it is set aside already

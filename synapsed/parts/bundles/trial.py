@@ -1,12 +1,12 @@
-"""When a bundle of profiles is rolled back by itself, decided purely.
+"""The decision to roll back a bundle of profiles without a person. Pure.
 
-An agent whose profile the bundle has changed does not come up: its program ends before anything of it is read, or
-nothing is read for UP_S. Then the bundle is set aside for TRIAL_S, and the agent tried without it. If it comes up, the
-bundle stays aside: it was the bundle. If it does not, the bundle counts again, and the profile is under suspicion no
-more: it was not.
+An agent whose profile the bundle has changed does not come up if its program ends before its screen is read, or no
+screen is read for UP_S. Then the bundle is set aside for TRIAL_S, and the agent is tried without it. If it comes up,
+the bundle was the cause, and stays aside. If it does not, the bundle was not the cause: it counts again, and the
+profile is no longer under suspicion.
 
-A profile with which one agent came up is proved, and what happens to its agents later has other reasons. Only a launch
-proves anything: what runs already was launched by the profile before.
+A profile with which one agent came up is proved; later events of its agents have other causes. Only a launch proves
+anything: a program that runs already was launched with the profile before.
 """
 
 from dataclasses import dataclass, field
@@ -20,13 +20,14 @@ TRIAL_S: Final = 60.0
 UP: Final = frozenset({"ready", "busy", "waiting", "limited"})
 """Activities of an agent whose screen is read."""
 GONE: Final = frozenset({"exited", "backoff", "failed"})
-"""States of an agent whose program has ended by itself, or was not to be launched."""
+"""States of an agent whose program has ended by itself, or could not be launched."""
 AT_REST: Final = frozenset({"stopping", "stopped", "parked", "removed"})
 
 
 @dataclass(slots=True)
 class Suspicion:
-    """The launches of agents of profiles that no agent has come up with. `launched`: since when, by the agent's id."""
+    """The launches of agents of profiles with which no agent has come up. `launched`: the time of the launch, by the
+    agent's id."""
 
     unproved: frozenset[str] = frozenset()
     launched: dict[str, float] = field(default_factory=dict)
@@ -44,19 +45,19 @@ class Suspicion:
         return False
 
     def activity(self, agent: str, profile: str, activity: str) -> bool:
-        """Notes what an agent does. Returns True if that proves its profile."""
+        """Notes an agent's activity. Returns True if that proves its profile."""
         if activity not in UP or self.launched.pop(agent, None) is None:
             return False
         self.unproved -= {profile}
         return True
 
     def silent(self, agent: str, since: float) -> bool:
-        """Returns True if nothing was read of an agent since that launch; it is not asked for again."""
+        """Returns True if no screen was read of an agent since that launch; each launch is reported once."""
         return self.launched.get(agent) == since and self.launched.pop(agent, None) is not None
 
 
 def begun(counts: Counts, trial: Trial) -> Counts | None:
-    """Returns what counts during a trial; None if there is no reason for one any more."""
+    """Returns the counts during a trial; None if there is no reason for one any more."""
     if counts.trial is not None or counts.current != trial.digest or trial.profile not in counts.unproved:
         return None
     older, *others = counts.before or [SHIPPED]
@@ -64,7 +65,7 @@ def begun(counts: Counts, trial: Trial) -> Counts | None:
 
 
 def ended(counts: Counts, trial: Trial, *, came_up: bool) -> Counts | None:
-    """Returns what counts after it; None if a person has gone back meanwhile."""
+    """Returns the counts after it; None if a person has gone back meanwhile."""
     if counts.trial != trial:
         return None
     restored = counts.model_copy(
@@ -79,7 +80,7 @@ def ended(counts: Counts, trial: Trial, *, came_up: bool) -> Counts | None:
 
 
 def proved(counts: Counts, digest: str, profile: str) -> Counts | None:
-    """Returns what counts once an agent has come up with the profile of that bundle."""
+    """Returns the counts once an agent has come up with the profile of that bundle."""
     if counts.current != digest or profile not in counts.unproved:
         return None
     return counts.model_copy(update={"unproved": [name for name in counts.unproved if name != profile]})

@@ -39,7 +39,7 @@ class BundleWatch(Follower):
         self._doubts: dict[str, int] = {}
         """Launches that failed, by their profiles, of the bundle that counts."""
         self._alerted = ""
-        """The alert that stands until a person has other profiles count."""
+        """The alert that stands until a person makes other profiles count."""
 
     async def look(self) -> None:
         """Reads which bundle counts."""

@@ -1,6 +1,6 @@
-"""Persons' own settings of agents' programs, as far as what is added to a launch depends on them: theirs win.
+"""Persons' own settings of agents' programs, as far as additions to a launch depend on them: the person's settings win.
 
-`reading` looks at them and says what follows, by what the profile says of the program (`[settings]`).
+`reading` reads them and returns the consequences, by the profile's description of the program (`[settings]`).
 """
 
 from synapsed.kernel import Face

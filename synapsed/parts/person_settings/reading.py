@@ -349,7 +349,7 @@ class ReadingSettings(Running):
     def read(
         self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
     ) -> tuple[tuple[str, ...], PersonSettings]:
-        """See `SettingsReading`."""
+        """Implements `SettingsReading`."""
         found = read(spec, env=env, cwd=cwd, args=args)
         return found.args, judge(spec, found, replaced)
 

@@ -1,7 +1,7 @@
-"""A program's own HTTP server: sessions of messages, and a stream of server-sent events that says what happens to them.
+"""A program's own HTTP server: sessions of messages, and a stream of server-sent events about them.
 
-The stream tells when to look, the messages say what is: a turn is a message of the user's, its answer is the last
-assistant message whose `parentID` it is. When the connection was lost the messages say what was missed.
+The stream says when to look, the messages have the state: a turn is a user's message, its answer is the last assistant
+message that has it as `parentID`. After a lost connection the messages show what was missed.
 """
 
 import asyncio
@@ -64,19 +64,19 @@ from synapsed.shared.files import write_whole
 from synapsed.shared.sse_parser import SseParser
 
 HELLO_SECONDS = 1.0
-"""A connection made while the program starts may never be answered: try another after so long."""
+"""Seconds until another try: a connection made while the program starts may never be answered."""
 SILENCE_SECONDS = 30.0
-"""The server sends a heartbeat every 10 s."""
+"""Seconds without an event after which the connection is dropped. The server sends a heartbeat every 10 s."""
 REQUEST_SECONDS = 10.0
 RETRY_SECONDS = 0.5
 PLUGIN_SECONDS = 0.5
-"""A plugin may go on with a turn once that is over; the program shows nothing of it before."""
+"""Seconds in which a plugin may continue a turn that is over; the program gives no sign of it before."""
 BEGIN_SECONDS = 10.0
-"""By then the program has begun with a prompt that it has."""
+"""Seconds in which the program begins with a prompt that it has."""
 EVENT_MAX_BYTES = 32 << 20
 ANSWER_MAX_BYTES = 64 << 20
 MESSAGES_FIRST = 20
-"""How many messages are asked for first; all, where the turn is longer."""
+"""Number of messages that are requested first; all are, if the turn is longer."""
 TURNS_OPEN_MAX = 50
 TEXTS_MAX = 1000
 MESSAGE_MAX = 2000
@@ -84,14 +84,14 @@ MESSAGE_MAX = 2000
 DATE_MAX_MS = 1 << 53
 """The latest date that a program may give, in Unix milliseconds; a later one is cut to it."""
 COMPACTION = "compaction"
-"""Type of the part by which the program begins to make a conversation shorter that the model finds too long."""
+"""Type of the part with which the program begins to shorten a conversation that is too long for the model."""
 SILENT = "the program ended the turn without a word"
 BEHIND = (
     ": the clock was set back, and its conversation has messages that are dated later than now; "
     "'synapsectl send --new-conversation' begins another one"
 )
 AHEAD_MS = 1000
-"""By so much a message may be dated later than now without such a reason."""
+"""Milliseconds by which a message may be dated later than now without such a reason."""
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
@@ -101,7 +101,7 @@ _log = structlog.get_logger(__name__)
 
 
 class SessionServerChannel:
-    """One agent's server, found on `context.port`. Looks nothing up in the past but the conversation it knows."""
+    """Follows one agent's server, found on `context.port`. Looks up nothing in the past but the known conversation."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -114,64 +114,64 @@ class SessionServerChannel:
         self._retry = asyncio.Event()
         self._looks = TaskSet()
         self._session: str | None = None
-        """The program's conversation, which has its id from the program. Kept in a file, for the next daemon."""
+        """The program's conversation, whose id comes from the program. Kept in a file, for the next daemon."""
         self._given: tuple[str, str] | None = None
-        """The message that was given last, ours where that can be told, and the session that it was given to; in the
-        same file."""
+        """The message that was given last, synapsed's own if that can be known, and the session that it was given to;
+        in the same file."""
         self._remembered = ""
         self._writing = threading.Lock()  # two threads may write at once: what stands last is what was known last
         self._children: set[str] = set()
         """Sessions of subagents: not this agent's turns."""
         self._open: dict[str, str] = {}
-        """Turns accepted and not known to be over: id of the user's message → session."""
+        """Turns accepted and not known to be over: maps the id of the user's message to its session."""
         self._waiting: dict[str, str] = {}
         """User's messages whose text has not come yet."""
         self._compacting: str | None = None
         """The turn in which the conversation is being made shorter."""
         self._plugged = True
-        """It may have plugins, which prompt it, too."""
+        """True if it may have plugins, which prompt it too."""
         self._rested: tuple[str, str] | None = None
-        """The session that is idle, and its last turn, while a plugin may go on with that."""
+        """The session that is idle, and its last turn, while a plugin may continue that."""
         self._continued: dict[str, list[str]] = {}
-        """User's messages that the program made by itself to go on with a turn."""
+        """User's messages that the program made by itself to continue a turn."""
         self._known: dict[str, None] = {}
-        """User's messages that were told: their records are sent again later."""
+        """User's messages that were reported: their records are sent again later."""
         self._texts: dict[str, dict[str, str]] = {}
         """Text parts by assistant message."""
         self._growing: tuple[str, str] | None = None
         """The text part that is being written, by message and part."""
         self._grown: str | None = None
-        """The part of which a piece was told last."""
+        """The part of which a piece was reported last."""
         self._said: set[str] = set()
         self._error: dict[str, Any] = {}
-        """The turn's error, which is told before its message has it."""
+        """The turn's error, which is reported before its message has it."""
 
     @property
     def _base(self) -> str:
         return f"http://127.0.0.1:{self._context.port}"
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        """Begin; returns before the program's server is up."""
+        """Begins; returns before the program's server is up."""
         self._emit = emit
         self._session = await asyncio.to_thread(self._recall)
         self._client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
         self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
 
     async def poll(self) -> None:
-        """Connect now, if that was waiting."""
+        """Connects now, if that was waiting."""
         self._dates.note()
         self._retry.set()
 
     def _ns_at(self, wall_ms: int) -> int:
-        """A time of the program's (Unix milliseconds, cut off: counted to their end) on the monotonic clock; now for
-        0."""
+        """Converts a time from the program (Unix milliseconds, cut off: counted to their end) to the monotonic clock; 0
+        becomes now."""
         return (
             round(self._dates.instant((min(wall_ms, DATE_MAX_MS) + 1) / 1000) * 1e9) if wall_ms else time.monotonic_ns()
         )
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        """The answer to the last prompt given since `since_ns`, ours if it can be told apart. What is dated later than
-        now is from before the clock was set back."""
+        """Returns the answer to the last prompt given since `since_ns`, synapsed's own if it can be told apart. A date
+        later than now is from before the clock was set back."""
         session = self._session
         if session is None:
             return None
@@ -200,10 +200,10 @@ class SessionServerChannel:
             return False
 
     async def rests(self) -> None:
-        """Nothing is told before the program rests."""
+        """Does nothing: nothing is reported before the program rests."""
 
     async def settled(self, at_ns: int) -> None:
-        """Nothing is kept here: the program keeps its messages itself."""
+        """Does nothing: the program keeps its messages itself."""
 
     async def close(self) -> None:
         self._emit = None
@@ -276,14 +276,14 @@ class SessionServerChannel:
             return json.loads(body)
 
     async def _messages(self, session: str, user: str | None) -> list[Message]:
-        """The session's messages, oldest first: at least from the message `user` on, where that is given."""
+        """Returns the session's messages, oldest first: at least from the message `user` on, if that is given."""
         answer = await self._get(f"/session/{session}/message", limit=str(MESSAGES_FIRST))
         if user is None or not any(id_of(message) == user for message in objects(answer)):
             answer = await self._get(f"/session/{session}/message")
         return objects(answer)
 
     def _chosen(self, found: dict[str, dict[str, Any]]) -> str | None:
-        """The session that the person's own arguments choose: the one that they name, else the last one, as the
+        """Returns the session that the person's own arguments choose: the one that they name, else the last one, as the
         terminal chooses; None if they choose none, or there are no sessions."""
         args = self._context.chosen_by
         own = {id_: session for id_, session in found.items() if id_ not in self._children}
@@ -291,7 +291,7 @@ class SessionServerChannel:
         return named or (max(own, key=lambda id_: _updated(own[id_])) if args and own else None)
 
     async def _catch_up(self) -> None:
-        """What happened while nobody listened, in the conversation that is known."""
+        """Reports what happened in the known conversation while there was no connection."""
         self._rested = None
         self._plugged = await self._has_plugins()
         found = {str(s.get("id")): s for s in objects(await self._get("/session"))}
@@ -316,13 +316,13 @@ class SessionServerChannel:
                 self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
 
     def _newest(self, messages: list[Message], users: list[Message]) -> list[Message]:
-        """The last prompt, and the one that was given last, if it has no reply: a clock that was set back puts it
-        before older ones."""
+        """Returns the last prompt, and the one that was given last, if it has no reply: a clock that was set back sorts
+        it before older ones."""
         given = [user for user in users[:-1] if self._given is not None and id_of(user) == self._given[0]]
         return [*(user for user in given if not replies_to(messages, id_of(user))), *users[-1:]]
 
     async def _has_plugins(self) -> bool:
-        """Also where the program does not say so."""
+        """Returns whether it has plugins, also if the program does not say so."""
         try:
             return bool(at_path(await self._get("/config"), "plugin"))
         except _TROUBLE:
@@ -382,7 +382,7 @@ class SessionServerChannel:
             await asyncio.to_thread(self._remember)
 
     def _hear_tool(self, event: str, given: Mapping[str, Any], session: str) -> None:
-        """A subagent's tools, too, are the agent's."""
+        """Handles a tool report: a subagent's tools, too, are the agent's."""
         if (line := tool_line(self._channel.tools, event, given)) is None:
             return
         at_ns = self._ns_at(number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
@@ -461,13 +461,13 @@ class SessionServerChannel:
             self._texts.setdefault(message, {})[str(part.get("id"))] = clean(part["text"])
 
     def _goes_on(self, message: str) -> str | None:
-        """The turn that a plugin goes on with by `message`, if it does."""
+        """Returns the turn that a plugin continues with `message`, if it does."""
         if self._rested is None or self._waiting.get(message) != self._rested[0] or self._is_own(message):
             return None
         return self._rested[1]
 
     def _hear_piece(self, given: Mapping[str, Any], session: str) -> None:
-        """A piece of a part of which the beginning was heard too; other parts (reasoning) grow in the same way."""
+        """Handles a piece of a part whose beginning was received too; other parts (reasoning) grow in the same way."""
         message, part = str(given.get("messageID")), str(given.get("partID"))
         piece = given.get("delta")
         if (message, part) != self._growing or given.get("field") != "text" or not isinstance(piece, str):
@@ -511,12 +511,12 @@ class SessionServerChannel:
         )
 
     def _is_own(self, message: str) -> bool | None:
-        """Whether synapsed gave the program that message; None where it is not known."""
+        """Returns whether synapsed gave the program that message; None if it is not known."""
         return None
 
     async def _end_turns(self, session: str, *, told: bool = True) -> None:
-        """The session does nothing more: what became of its open turns. Where that was not `told` but found, one that
-        has no reply may be about to begin: it is left open, and looked at again."""
+        """Ends the session's open turns, because it does nothing more. If its rest was not reported (`told`) but found,
+        a turn without a reply may be about to begin: it is left open, and looked at again."""
         for user in [user for user, of in self._open.items() if of == session]:
             messages = await self._messages(session, user)
             if not told and not replies_to(messages, user):
@@ -547,8 +547,8 @@ class SessionServerChannel:
             self._say(TurnInterrupted(channel=self.name, at_ns=at_ns, session=session, turn=user, refused=refused))
 
     def _failure(self, error: Any) -> tuple[ErrorCode, str] | None:
-        """Code and words of the program's `error`; None without one, and for one that says that somebody stopped the
-        turn."""
+        """Returns code and words of the program's `error`; None without one, and for one that says that the turn was
+        stopped on request."""
         if not error or word(error, "name") == ABORTED:
             return None
         name, message = word(error, "name") or "", word(error, "data.message") or ""
@@ -556,7 +556,7 @@ class SessionServerChannel:
         return code, (message or name)[:MESSAGE_MAX]
 
     def _was_refused(self, message: Message) -> bool:
-        """Whether a call of the message was refused by a decision from here."""
+        """Returns whether a call of the message was refused by a decision of synapsed."""
         patterns = [spec.deny_error for spec in self._channel.decisions.values() if spec.deny_error is not None]
         errors = [word(part, "state.error") or "" for part in objects(message.get("parts"))]
         return any(pattern.search(error) for pattern in patterns for error in errors)
@@ -579,6 +579,6 @@ class SessionServerChannel:
 
 
 def _updated(session: dict[str, Any]) -> float:
-    """When something was last said in it, milliseconds since 1970; 0 if that is not told."""
+    """Returns the time of its last message, milliseconds since 1970; 0 if that is unknown."""
     at = at_path(session, "time.updated")
     return at if isinstance(at, int | float) else 0

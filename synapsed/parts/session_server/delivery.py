@@ -1,7 +1,7 @@
 """Messages over a program's own HTTP server (`session_server`): given to the session that its terminal shows.
 
-A message has an id of ours, and so has its one part: the server takes a second one of the same ids for the same
-message. Ids are in order of time, as the program's own are: it takes the order of messages from them.
+Synapsed chooses the id of a message, and that of its one part: the server takes a second one with the same ids for the
+same message. Ids are in order of time, as the program's own are: it orders messages by them.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from synapsed.parts.session_server.channel import SessionServerChannel
 from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
 
 OWN = "Syn"
-"""Stands in the ids of our messages, where the program's own have letters at random: one in 238,328 of these would be
-taken for ours, too."""
+"""Marks the ids of synapsed's messages, where the program's own have random letters: one in 238,328 of these would be
+mistaken for synapsed's."""
 
 REFUSED_MAX = 500
-"""Characters of what a server says to a message that it does not take."""
+"""Characters of the server's reason for refusing a message."""
 
 WRITES_S = 3.0
-"""Time that a session that went wrong may take, from its first `session.idle` on, to write that down."""
+"""Seconds that a session that went wrong may take, from its first `session.idle` on, to record that."""
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _OWN_ID = re.compile(rf"msg_[0-9a-f]{{12}}{OWN}[0-9A-Za-z]{{11}}")
@@ -40,11 +40,11 @@ _log = structlog.get_logger(__name__)
 
 
 class SessionDelivery(SessionServerChannel):
-    """`interfaces.Delivering`."""
+    """Implements `interfaces.Delivering`."""
 
     coming = False
     settles_s = 0.0
-    """A message that is given again under its id is the same one."""
+    """Zero, because a message that is given again under its id is the same one."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         super().__init__(name=name, channel=channel, context=context)
@@ -52,8 +52,9 @@ class SessionDelivery(SessionServerChannel):
         self._busy: set[str] = set()
         """Sessions in which something runs."""
         self._wrong: dict[str, asyncio.Task[None] | None] = {}
-        """Sessions whose turn went wrong. Such a one is told as idle before its end is written, and once more behind
-        that; a prompt between the two does not run, and is ended by the second. With what waits for the second."""
+        """Sessions whose turn went wrong. Such a session is reported as idle before its end is written, and once more
+        afterwards; a prompt between the two does not run, and is ended by the second. Each has the task that waits for
+        the second."""
         self._asked: dict[str, dict[str, Any]] = {}
         """Open questions, as they came, by id."""
         self._changed: Callable[[], None] = lambda: None
@@ -63,7 +64,7 @@ class SessionDelivery(SessionServerChannel):
 
     @property
     def gone(self) -> str | None:
-        """It lives and ends with the terminal's program."""
+        """Returns None: the server lives and ends with the terminal's program."""
         return None
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -132,8 +133,8 @@ class SessionDelivery(SessionServerChannel):
     # --- the connection ---
 
     async def _session_for(self, key: str, *, new: bool) -> str:
-        """The session that the message goes to: always the same for the same key, also for the daemon after this
-        one, which looks for it there."""
+        """Returns the session that the message goes to: always the same for the same key, also for the next daemon,
+        which looks for it there."""
         if self._given is not None and self._given[0] == key:
             return self._given[1]
         session = self._session
@@ -145,7 +146,7 @@ class SessionDelivery(SessionServerChannel):
         return session
 
     def _of(self, turn: str) -> str | None:
-        """The session of a message, the present one where that is not known."""
+        """Returns the session of a message, the present one if that is not known."""
         if self._given is not None and self._given[0] == turn:
             return self._given[1]
         return self._open.get(turn, self._session)
@@ -158,7 +159,7 @@ class SessionDelivery(SessionServerChannel):
         return session
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
-        """What the server answers. Raises ChannelAway, MessageRefused."""
+        """Returns the server's answer. Raises ChannelAway, MessageRefused."""
         if self._client is None:
             raise ChannelAway("its server is not connected", sent=False)
         try:
@@ -221,7 +222,7 @@ class SessionDelivery(SessionServerChannel):
         self._tell()
 
     def _write_down(self, session: str) -> None:
-        """A session is idle: for the second time, if its turn went wrong, or it will be once more."""
+        """Handles an idle session: for the second time, if its turn went wrong, or it will be reported once more."""
         if session not in self._wrong:
             return
         if (waits := self._wrong[session]) is not None:
@@ -231,7 +232,7 @@ class SessionDelivery(SessionServerChannel):
             self._wrong[session] = self._looks.spawn(self._written(session), name=f"{self._context.agent_id} writes")
 
     async def _written(self, session: str) -> None:
-        """It may be told as idle once only."""
+        """Waits for the second report, which may never come."""
         await asyncio.sleep(WRITES_S)
         self._wrong.pop(session, None)
         self._tell()
@@ -255,12 +256,12 @@ class SessionDelivery(SessionServerChannel):
 
 
 def _stamp(wall_ms: int) -> str:
-    """A time as the program has it in its ids."""
+    """Returns a time in the format that the program uses in its ids."""
     return f"{(wall_ms << 12) & ((1 << 48) - 1):012x}"
 
 
 def _letters(text: str, count: int) -> str:
-    """So many letters and digits that are always the same for the same text."""
+    """Returns `count` letters and digits that are always the same for the same text."""
     number, letters = int.from_bytes(hashlib.sha256(text.encode()).digest()), ""
     for _ in range(count):
         number, rest = divmod(number, len(_DIGITS))
@@ -271,4 +272,4 @@ def _letters(text: str, count: int) -> str:
 ADAPTERS = {
     "session-server": Adapter(SessionServerChannel, SessionDelivery, is_there=lambda context: context.port is not None)
 }
-"""By their names in profiles."""
+"""The adapters by their names in profiles."""

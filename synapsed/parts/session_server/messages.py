@@ -1,6 +1,5 @@
-"""Messages of a program's session, as its server tells them: `{"info": {id, role, parentID, finish, error, time:
-{created, completed}}, "parts": [{type, text}]}`. Pure, but for the clock.
-"""
+"""Messages of a program's session, as its server sends them: `{"info": {id, role, parentID, finish, error, time:
+{created, completed}}, "parts": [{type, text}]}`. Pure, but for the clock."""
 
 import json
 import math
@@ -34,7 +33,8 @@ def completed_ms(message: Message) -> int:
 
 
 def how_it_ended(message: Message) -> str:
-    """`answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or never came to an end."""
+    """Returns `answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or never came to an
+    end."""
     reason = word(message, "info.finish")
     if reason is None or at_path(message, "info.error") is not None:
         return "stopped"
@@ -52,7 +52,7 @@ def replies_to(messages: list[Message], *users: str) -> list[Message]:
 
 
 def object_in(event: SseEvent) -> dict[str, Any] | None:
-    """The JSON object that an event carries, None if its data is no such thing."""
+    """Returns the JSON object in an event's data; None if it is not an object."""
     with suppress(ValueError, RecursionError):
         if isinstance(found := json.loads(event.data), dict):
             return found

@@ -1,6 +1,7 @@
-"""Events of agents' work: tool calls, plans, changed files, limits, what turns used, and turns that a person typed.
+"""Events of agents' work: tool calls, plans, changed files, limits, usage of turns, and turns that a person typed.
 
-`tool_calls` says what began and ended, `shown_calls` which of those on a screen are new; `telling` follows one agent.
+`tool_calls` tracks the begin and the end of calls, `shown_calls` finds the new ones on a screen; `telling` follows one
+agent.
 """
 
 from synapsed.kernel import Face

@@ -1,11 +1,11 @@
-"""Tells of one agent's work, each thing once: its tool calls (`toolExecution`), by what its channels report and what
-policy and dialogs deny; turns that a person typed at its terminal (`turnSeen`); what turns used (`usage`); plans,
+"""Reports one agent's work, each thing once: its tool calls (`toolExecution`), by the reports of its channels and the
+denials of policy and dialogs; turns that a person typed at its terminal (`turnSeen`); usage of turns (`usage`); plans,
 changed files and limits.
 
-Everything here runs in the agent's actor. An event is committed before what is reported next is looked at, so that a
-report is settled only when what it told is durable.
+Everything here runs in the agent's actor. An event is committed before the next report is looked at, so a report is
+settled only when its events are durable.
 
-Whose a typed turn is, is known when its prompt is accepted: it is a person's where no task is worked on, and the last
+The author of a typed turn is known when its prompt is accepted: it is the person if no task is worked on, and the last
 tasks had another text (a report may be late, or repeated to a new daemon).
 """
 
@@ -54,7 +54,7 @@ from synapsed.parts.work_events.tool_calls import ToolCalls
 log = structlog.stdlib.get_logger("synapsed.work")
 
 TEXT_MAX = 1 << 20
-"""Characters of a text, and of an answer, that are told."""
+"""Largest number of characters of a text, and of an answer, in an event."""
 KNOWN_MAX = 200
 """Turns that are remembered."""
 
@@ -65,26 +65,26 @@ class _ToldTurns:
         self._told: dict[str, None] = {}
 
     def restore(self, events: Iterable[Event]) -> None:
-        """What the log has of this agent, oldest first."""
+        """Takes this agent's events from the log, oldest first."""
         for event in events:
             if isinstance(event.data, self._kind) and event.data.turn_id is not None:
                 _keep(self._told, event.data.turn_id, None)
 
 
 class OwnTurns(_ToldTurns):
-    """Those that a person typed."""
+    """Turns that a person typed."""
 
     def __init__(self) -> None:
         super().__init__(TurnSeen)
         self._open: dict[str, PromptAccepted] = {}
 
     def accepted(self, fact: PromptAccepted) -> None:
-        """A person's prompt."""
+        """Notes a person's prompt."""
         if fact.turn is not None and fact.prompt and fact.turn not in self._told:
             _keep(self._open, fact.turn, fact)
 
     def over(self, fact: ChannelFact) -> TurnSeen | None:
-        """A turn is over; what is to be told of it, if it was a person's."""
+        """Ends a turn; returns the event about it if it was a person's."""
         begun = self._open.pop(fact.turn, None) if fact.turn is not None else None
         if begun is None or begun.turn is None:
             return None
@@ -99,7 +99,7 @@ class OwnTurns(_ToldTurns):
 
 
 class UsedTurns(_ToldTurns):
-    """What turns have used, which is known after their end."""
+    """Usage of turns, which is known after their end."""
 
     def __init__(self) -> None:
         super().__init__(TokensUsed)
@@ -107,12 +107,12 @@ class UsedTurns(_ToldTurns):
         """Task and context by turn."""
 
     def belongs(self, fact: PromptAccepted, task: Task) -> None:
-        """A turn of the task began."""
+        """Notes that a turn of the task began."""
         if fact.turn is not None:
             _keep(self._of, fact.turn, (task.id, task.context_id))
 
     def told(self, fact: TurnUsed) -> TokensUsed | None:
-        """What is to be told, None where it was told before."""
+        """Returns the usage to report; None if it was reported before."""
         if fact.turn is None or fact.turn in self._told:
             return None
         _keep(self._told, fact.turn, None)
@@ -128,13 +128,13 @@ class UsedTurns(_ToldTurns):
         )
 
     def event(self, agent_id: str, usage: TokensUsed) -> NewEvent:
-        """The event, with the task of its turn."""
+        """Returns the event, with the task of its turn."""
         task_id, context_id = self._of.get(usage.turn_id or "", (None, None))
         return NewEvent(agent_id, usage, task_id, context_id)
 
 
 def is_of(prompt: str, task: Task) -> bool:
-    """Whether the prompt is what was typed for the task: its message, perhaps behind a mark of who sent it."""
+    """Returns whether the prompt is the text typed for the task: its message, perhaps behind a mark of the sender."""
     text = _dense(task.message.text)
     return bool(text) and _dense(prompt).endswith(text)
 
@@ -144,7 +144,7 @@ def _dense(text: str) -> str:
 
 
 def _keep[T](kept: dict[str, T], turn: str, value: T) -> None:
-    """Keep it, and of more than `KNOWN_MAX` the newest."""
+    """Keeps the value, and at most the newest `KNOWN_MAX` of them."""
     kept[turn] = value
     while len(kept) > KNOWN_MAX:
         del kept[next(iter(kept))]
@@ -152,21 +152,22 @@ def _keep[T](kept: dict[str, T], turn: str, value: T) -> None:
 
 STEPS_MAX = 200
 STEP_MAX = 2000
-"""Steps of a plan, and characters of each, that are told."""
+"""Largest number of steps of a plan, and of characters of each, in an event."""
 DIFF_MAX = 1 << 20
-"""Characters of a diff that are told."""
+"""Largest number of characters of a diff in an event."""
 WINDOWS_MAX = 20
 
 
 class WorkTold:
-    """Of one agent. What is the same as before is not told again: channels repeat their reports."""
+    """Reported plans, diffs and limits of one agent. A repetition is not reported again: channels repeat their
+    reports."""
 
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
         self._last: dict[str, EventData] = {}
 
     def told(self, fact: PlanTold | DiffTold | LimitsTold, task: Task | None) -> list[NewEvent]:
-        """The events of one report; `task` is the one that is worked on, whose turn it is of."""
+        """Returns the events of one report; `task` is the present one, to whose turn it belongs."""
         event: PlanUpdated | DiffUpdated | RateLimitsSeen
         match fact:
             case PlanTold():
@@ -202,29 +203,29 @@ def _limits(fact: LimitsTold) -> RateLimitsSeen:
 
 
 RECALLED = 20_000
-"""Events at the end of the log in which a new daemon looks for calls that were told already."""
+"""Events at the end of the log in which a new daemon looks for calls that were reported already."""
 
 OVER: Final[dict[type[ChannelFact], str]] = {
     TurnEnded: "the turn ended, and its program told of no end",
     TurnFailed: "the turn failed",
     TurnInterrupted: "the turn was interrupted",
 }
-"""Why a call that is open at its turn's end has failed."""
+"""Reasons for the failure of a call that is open at its turn's end."""
 
 UNSEEN: Final[dict[type[LinkEvent], str]] = {
     LinkTurnEnded: "the turn ended, and its screen showed no end",
     LinkTurnFailed: OVER[TurnFailed],
 }
-"""The same of a call that was read off the screen."""
+"""The same for a call that was read off the screen."""
 
 LAST_TASKS = 2
-"""How many of its last tasks an accepted prompt may be of: channels repeat the reports of two turns."""
+"""Number of its last tasks to which an accepted prompt may belong: channels repeat the reports of two turns."""
 
 _TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 
 
 class ToolEvents:
-    """Of one agent."""
+    """Reports the work of one agent."""
 
     def __init__(self, owner: WorkOwner, *, store: Store, clock: Clock) -> None:
         self._owner = owner
@@ -238,7 +239,7 @@ class ToolEvents:
         self._clock = clock
 
     async def restore(self) -> None:
-        """Take up what an earlier daemon told. Raises StoreError."""
+        """Restores the reports of an earlier daemon. Raises StoreError."""
         after = max(0, self._store.events.last_id - RECALLED)
         while batch := await self._store.events.read(after, agent_id=self._agent_id, types=_TYPES):
             self._calls.restore(batch)
@@ -248,7 +249,7 @@ class ToolEvents:
             after = batch[-1].id
 
     async def told(self, fact: ChannelFact) -> None:
-        """A channel reported something."""
+        """Handles a channel's report."""
         match fact:
             case PromptAccepted():
                 await self._accepted(fact)
@@ -269,7 +270,7 @@ class ToolEvents:
                 await self._turn_over(fact)
 
     async def turn(self, event: LinkEvent) -> None:
-        """The link says what became of a task's turn; the screen may tell of an interrupt before any channel does."""
+        """Handles the end of a task's turn; the screen may report an interrupt before any channel does."""
         if isinstance(event, LinkTurnInterrupted):
             await self._tell(self._calls.turn_over(None, OVER[TurnInterrupted], stopped=True))
         elif (reason := UNSEEN.get(type(event))) is not None:
@@ -314,29 +315,29 @@ class ToolEvents:
             self._typed.accepted(fact)
 
     def _worked_on(self, fact: PromptAccepted, over: Sequence[Task]) -> Task | None:
-        """The task, of those that are over (the last first), in whose turn a prompt was accepted that is reported again
-        to a new daemon. Its text may be a note of ours."""
+        """Returns the task, among those that are over (the last first), in whose turn a prompt was accepted that is
+        reported again to a new daemon. Its text may be a note from synapsed."""
         at = iso(self._clock.wall() - self._clock.monotonic() + fact.at_ns / 1e9)
         return next((task for task in reversed(over) if task.created_at <= at <= task.updated_at), None)
 
     def about(self, prompt: Prompt | None) -> Prompt | None:
-        """See `ToolCalls.about`."""
+        """Implements `ToolCalls.about`."""
         return self._calls.about(prompt) if prompt is not None else None
 
     async def works(self) -> None:
-        """The program was seen at work: what it asked about was allowed."""
+        """Notes that the program was seen at work: the call that it asked about was allowed."""
         self._calls.allowed()
 
     async def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
-        """A rule denied the call of `tool` that has `texts` in its input."""
+        """Notes that a rule denied the call of `tool` that has `texts` in its input."""
         await self._tell(self._calls.denied(tool, tuple(texts), reason))
 
     async def refused(self, shown: str) -> None:
-        """The dialog that has `shown` was answered with a refusal."""
+        """Notes that the dialog with `shown` was answered with a refusal."""
         await self._tell(self._calls.refused(shown, "denied in the program's dialog"))
 
     async def program_over(self, how: str) -> None:
-        """The program is gone, and its calls with it."""
+        """Ends the calls of a program that is gone."""
         await self._tell(self._calls.turn_over(None, f"the program ended ({how})"))
 
     async def _tell(self, events: list[NewEvent]) -> None:
@@ -351,7 +352,7 @@ class WorkEvents(Running):
         self.provides = {WorkTelling: self}
 
     def teller(self, owner: WorkOwner) -> WorkTeller:
-        """See `WorkTelling`."""
+        """Implements `WorkTelling`."""
         return ToolEvents(owner, store=self._store, clock=self._clock)
 
 

@@ -1,9 +1,9 @@
-"""The tool calls of one agent's program: which are open, how each ended, and what is told of that. Pure.
+"""The tool calls of one agent's program: the open ones, how each ended, and the events about them. Pure.
 
 A call begins when the program reports it and ends once: by the program's report, by a denial, or with its turn or its
-program, when nothing more is to come. The program's own id says which call a report is of; where it has none, the
-oldest open call of that tool with the same input counts, else the oldest of that tool. What was told before is not
-told again: channels repeat their reports to a new daemon.
+program, when nothing more can come. The program's own id identifies the call of a report; without an id, the oldest
+open call of that tool with the same input counts, else the oldest of that tool. Calls that were reported before are not
+reported again: channels repeat their reports to a new daemon.
 """
 
 import json
@@ -22,12 +22,12 @@ KEPT_BYTES = 1 << 20
 ERROR_MAX = 10_000
 """Characters of the words for a failure."""
 KNOWN_MAX = 2000
-"""Ended calls that are remembered, so that they are not told twice."""
+"""Ended calls that are remembered, so that they are not reported twice."""
 OPEN_MAX = 500
 """Open calls; beyond that the oldest ends."""
 AT_THE_TERMINAL = "denied at its terminal, which stopped the turn"
 UNHEARD_MAX = 50
-"""Calls whose end was told and whose report may still come."""
+"""Calls whose end was published and whose report may still come."""
 DENIALS_MAX = 50
 """Denials that wait for the report of their call's start."""
 
@@ -39,18 +39,18 @@ class _Open:
     input: dict[str, Any]
     source: str
     at_ns: int | None
-    """None where an earlier daemon saw it start, and nobody has told of it again."""
+    """None if an earlier daemon saw it start, and it was not reported again."""
     turn: str | None
     task_id: str | None = None
     context_id: str | None = None
     own_id: bool = False
-    """The program itself calls it so."""
+    """True if the id is the program's own."""
     ended: bool = False
-    """Its end was told before: this is a repeated report of its start."""
+    """True if its end was published before: this is a repeated report of its start."""
     asked: bool = False
-    """A person is being asked, or was, whether it may run."""
+    """True if a person is being asked for permission, or was."""
     exact: bool = True
-    """False: read off the screen."""
+    """False if it was read off the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ class ToolCalls:
     _ended: dict[str, None] = field(default_factory=dict)
     _denials: list[_Denial] = field(default_factory=list)
     _unheard: list[_Open] = field(default_factory=list)
-    """Calls without ids of the program's that ended without its report, which may come late."""
+    """Calls without ids from the program that ended without its report, which may come late."""
 
     @property
     def open(self) -> int:
-        """How many calls have begun and not ended."""
+        """Returns the number of calls that have begun and not ended."""
         return sum(not call.ended for call in self._open.values())
 
     def restore(self, events: Iterable[Event]) -> None:
-        """What the log has of this agent's calls, oldest first."""
+        """Takes this agent's calls from the log, oldest first."""
         for event in events:
             told = event.data
             if not isinstance(told, ToolExecution) or told.call_id is None or told.reported_by is not None:
@@ -98,7 +98,7 @@ class ToolCalls:
                 self._remember(told.call_id)
 
     def began(self, fact: ToolBegan, task: Task | None) -> list[NewEvent]:
-        """A call began."""
+        """Handles the beginning of a call."""
         call = _Open(
             fact.call or f"{fact.channel}.{fact.at_ns}",
             fact.tool,
@@ -128,7 +128,7 @@ class ToolCalls:
         return told
 
     def over(self, fact: ToolOver, task: Task | None) -> list[NewEvent]:
-        """The program says that a call has ended."""
+        """Handles the program's report that a call has ended."""
         if fact.call is not None and fact.call in self._ended:
             return []
         call = self._called(fact)
@@ -155,7 +155,7 @@ class ToolCalls:
         )
 
     def asked(self, given: Mapping[str, Any]) -> None:
-        """The program asks a person about the call that has a text of `given` in its input."""
+        """Notes that the program asks a person about the call that has a text of `given` in its input."""
         if not (texts := set(_texts(given))):
             return
         shared = {call.id: len(texts & set(_texts(call.input))) for call in self._open.values() if not call.ended}
@@ -165,8 +165,8 @@ class ToolCalls:
             self._open[likest] = replace(self._open[likest], asked=True)
 
     def about(self, prompt: Prompt) -> Prompt:
-        """The prompt of a dialog, with the command or the edit of the call that it shows, as the program told that;
-        without, where none is known, or several that are not the same."""
+        """Returns the prompt of a dialog, with the command or the edit of the call that it shows, as the program
+        reported it; without, if none is known, or several that differ."""
         if prompt.type != "permission" or prompt.command is not None or prompt.diff is not None:
             return prompt
         calls = [
@@ -182,19 +182,20 @@ class ToolCalls:
         return prompt.model_copy(update={"command": told.command, "diff": told.diff})
 
     def allowed(self) -> None:
-        """The program was not stopped by what it asked."""
+        """Notes that the program was allowed to make the call that it asked about."""
         self._open = {name: replace(call, asked=False) for name, call in self._open.items()}
 
     def denied(self, tool: str, texts: tuple[str, ...], reason: str) -> list[NewEvent]:
-        """A call of the tool, with these texts in its input, was denied; its start may not have been reported yet."""
+        """Handles a denied call of the tool, with these texts in its input; its start may not have been reported
+        yet."""
         if (call := self._like(tool, texts)) is not None:
             return self._end(call, error=reason, denied=True)
         self._denials = [*self._denials, _Denial(tool, texts, reason)][-DENIALS_MAX:]
         return []
 
     def refused(self, shown: str, reason: str) -> list[NewEvent]:
-        """A person refused in the dialog that has `shown`: the open call of which it shows a text of the input, else
-        the one that the program has asked about, else the only one that is open."""
+        """Handles a person's refusal in the dialog that has `shown`: it ends the open call whose input it shows, else
+        the one that the program has asked about, else the only open one."""
         dense = _dense(shown)
         calls = [call for call in self._open.values() if not call.ended]
         fits = [call for call in calls if any(_dense(text) in dense for text in _texts(call.input) if text.strip())]
@@ -203,8 +204,8 @@ class ToolCalls:
         return self._end(chosen[0], error=reason, denied=True) if chosen else []
 
     def turn_over(self, turn: str | None, reason: str, *, stopped: bool = False) -> list[NewEvent]:
-        """A turn ended: nothing more is to come of its calls. Those of another turn go on. Where the program was asking
-        a person about one when it `stopped`, that one was denied."""
+        """Ends the calls of a turn that is over, because nothing more can come of them. Those of another turn go on. If
+        the program was asking a person about a call when it `stopped`, that call was denied."""
         self._denials.clear()
         told: list[NewEvent] = []
         for call in list(self._open.values()):
@@ -216,7 +217,7 @@ class ToolCalls:
         return told
 
     def screen_over(self, reason: str) -> list[NewEvent]:
-        """The turn ended whose calls are read off the screen: nothing more is to come of those."""
+        """Ends the calls that are read off the screen, because their turn is over."""
         shown = [call for call in self._open.values() if not call.exact]
         return [event for call in shown for event in self._end(call, error=reason)]
 
@@ -268,7 +269,7 @@ class ToolCalls:
 
 
 def cut(value: dict[str, Any]) -> dict[str, Any]:
-    """`value`, or its beginning as `text` where its JSON is larger than KEPT_BYTES."""
+    """Returns `value`, or its beginning as `text` if its JSON is larger than KEPT_BYTES."""
     text = json.dumps(value, ensure_ascii=False)
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= KEPT_BYTES:

@@ -1,7 +1,7 @@
 """`synapsectl profiles key|bundle|update`: bundles of profiles, made and taken.
 
-What is done with keys and bundles is done by the daemon's package, in a process of its own. `update` needs no daemon:
-one that runs reads its profiles again afterwards.
+The daemon's package does the work with keys and bundles, in a process of its own. `update` needs no daemon: a running
+one reads its profiles again afterwards.
 """
 
 import argparse
@@ -20,12 +20,12 @@ from synapsectl.output import one_line
 from synapsectl.parsing import SubVerb
 
 TIMEOUT_S = 900.0
-"""Fetching and reading all recordings have bounds of their own below it."""
+"""Seconds for the process; fetching and reading all recordings have lower limits of their own."""
 BACK = "synapsectl profiles update --rollback"
 
 
 class CommandsRefused(CtlError):
-    """A bundle changes what is run or typed, and nobody has said yes to it."""
+    """Error for a bundle that changes commands or keys without a person's consent."""
 
     exit_code = REFUSED
     code = "NOT_CONFIRMED"
@@ -203,7 +203,7 @@ def _line(change: dict[str, Any]) -> str:
 
 
 def _commands(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Returns by profile the changes that decide what is run or typed."""
+    """Returns, by profile, the changes that decide what is run or typed."""
     of_each = {
         name: [change for change in profile["changes"] if change["runs"] and not profile["left_out"]]
         for name, profile in found["profiles"].items()
@@ -212,7 +212,7 @@ def _commands(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _confirm(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContext) -> None:
-    """Raises CommandsRefused."""
+    """Asks for consent. Raises CommandsRefused."""
     names = sorted({*_commands(found), *found["gone"]})
     if not names or args.accept_commands:
         return
@@ -227,7 +227,7 @@ def _confirm(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContex
 
 
 def _reload(ctx: CommandContext) -> str:
-    """Has a daemon that runs read the profiles again; returns, in words, why it has not."""
+    """Has a running daemon read the profiles again; returns, in words, why it has not."""
     try:
         ctx.client.post("/control/reload", {"dry_run": False}, timeout=SLOW_TIMEOUT)
     except NoDaemon:
@@ -258,7 +258,7 @@ def _ask(ctx: CommandContext, what: str, **body: Any) -> dict[str, Any]:
 
 
 def _daemon(ctx: CommandContext, words: list[str], body: str = "") -> dict[str, Any]:
-    """Raises ApiError with its words, CtlError where it did not come to that."""
+    """Runs the daemon's verb and returns its answer. Raises ApiError with its words, CtlError if there is no answer."""
     try:
         done = subprocess.run(
             daemon_command(*words),

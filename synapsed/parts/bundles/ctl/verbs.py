@@ -1,11 +1,11 @@
-"""The sub-verbs that `profiles` has more, and the daemon's verb that does them."""
+"""Additional sub-verbs of `profiles`, and the daemon's verb that performs them."""
 
 from synapsectl.verbs import DaemonVerb, Verb
 
 VERBS: dict[str, Verb] = {}
 
 SUBVERBS = {"profiles": "profiles"}
-"""By a verb of the tool, the module with sub-verbs that it has more."""
+"""Maps a verb of the tool to the module with its additional sub-verbs."""
 
 DAEMON_VERBS = {
     "bundles": DaemonVerb(
