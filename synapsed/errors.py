@@ -70,6 +70,8 @@ class SynapsedError(Exception):
     """Status of the HTTP answer."""
     exit_code: ClassVar[int] = 6
     """Exit code of `synapsectl` (docs/synapsectl.md)."""
+    undone: ClassVar[bool] = False
+    """True if nothing was done, unless `details["sent"]`: the request may be repeated under the same key."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -79,6 +81,8 @@ class SynapsedError(Exception):
 
 class RequestError(SynapsedError):
     """The caller asked for something that cannot be done."""
+
+    undone = True
 
 
 class InvalidRequest(RequestError):
@@ -159,6 +163,7 @@ class PromptChanged(RequestError):
 
 class NotTaken(RequestError):
     code, http = "NOT_TAKEN", 409
+    undone = False
 
 
 class OutcomeUnknown(RequestError):
@@ -221,6 +226,7 @@ class AgentError(SynapsedError):
 
 class NotReady(AgentError):
     code, http = "NOT_READY", 503
+    undone = True
 
 
 class ProgramEnded(AgentError):
@@ -271,6 +277,7 @@ class ExternalError(SynapsedError):
     """An agent elsewhere, or the way to it, failed."""
 
     code, http = "REMOTE_REFUSED", 502
+    undone = True
 
 
 class Unreachable(ExternalError):
@@ -293,6 +300,7 @@ class RemoteRefused(ExternalError):
     """The agent elsewhere has answered with a refusal."""
 
     code, http = "REMOTE_REFUSED", 502
+    undone = True
 
 
 class AlreadyRunning(SynapsedError):

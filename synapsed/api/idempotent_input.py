@@ -14,15 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from synapsed.errors import (
-    ExternalError,
-    InvalidRequest,
-    NotReady,
-    NotTaken,
-    OutcomeUnknown,
-    RequestError,
-    Unreachable,
-)
+from synapsed.errors import InvalidRequest, OutcomeUnknown, SynapsedError
 from synapsed.store.acts import ActLog
 
 REMEMBERED: Final = 1000
@@ -76,12 +68,10 @@ class Acts:
             )
         try:
             answer = await act()
-        except (RequestError, NotReady) as error:
-            if not isinstance(error, NotTaken):
-                await self._free(name)
-            raise
-        except ExternalError as error:
-            if isinstance(error, Unreachable) and error.details.get("sent"):
+        except SynapsedError as error:
+            if not error.undone:
+                raise
+            if error.details.get("sent"):
                 raise OutcomeUnknown(
                     f"it may have arrived, and is not sent again ({error.message}): look at the task before you try it "
                     "again"
