@@ -29,7 +29,9 @@ def take(daemon: Daemon, signer: Signer, text: str) -> str:
     out = signer.file.with_name("pi.bundle")
     made = daemon.ctl("profiles", "bundle", str(file), "--key", str(signer.file), "-o", str(out))
     assert made.code == 0, made.err
-    taken = daemon.ctl("profiles", "update", "--from", str(out), "--accept-commands")
+    update = ("profiles", "update", "--from", str(out))
+    digest = daemon.ctl(*update, "--dry-run").out.split()[1].rstrip(",")
+    taken = daemon.ctl(*update, "--accept-commands", digest)
     assert taken.code == 0, taken.err
     return taken.out
 

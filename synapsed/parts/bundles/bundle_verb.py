@@ -71,7 +71,6 @@ def _look(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]
         keys=config.profiles.keys,
         outgoing=config.outgoing,
         older=body["older"],
-        again=body["again"],
         now=SystemClock().wall(),
     )
 

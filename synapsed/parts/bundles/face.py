@@ -3,7 +3,8 @@
 `keys` and `public_keys` sign and verify; `archive` *(pure)* packs and unpacks; `bundle` *(pure)* is the signed format.
 `shelf` keeps the bundles that were taken, and knows which one counts; `stand_ins` gives its profiles to the daemon.
 `fetching` gets one from its place; `making` and `taking` perform the verbs (`bundle_verb` for the tool; `proving` has
-the profiles checked). `trial` *(pure)* decides when one is rolled back, and `watching` does it.
+the profiles checked). `suspicion` *(pure)* decides when an agent does not come up with one, and `watching` tells a
+person.
 """
 
 from typing import Annotated

@@ -19,10 +19,6 @@ def findings(config: Any, state: Path) -> Iterator[Finding]:
     """Yields the findings; none if no bundle was ever taken."""
     shelf = Shelf(state)
     counts = shelf.counts()
-    for digest, why in counts.set_aside.items():
-        yield WHAT, NOTE, f"{digest[:12]} was rolled back by itself: {why}", "tell its signer"
-    if counts.trial is not None:
-        yield WHAT, NOTE, f"{counts.trial.digest[:12]} is set aside to see whether {counts.trial.agent} comes up", ""
     if counts.current == SHIPPED:
         return
     about = shelf.about(counts.current)

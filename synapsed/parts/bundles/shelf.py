@@ -37,33 +37,19 @@ STALE_S: Final = 86_400.0
 COUNTS_MAX: Final = 1 << 20
 
 
-class Trial(BaseModel):
-    """The test of an agent without the bundle `digest`, which is set aside meanwhile."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    digest: str
-    agent: str
-    profile: str
-    why: str
-
-
 class Counts(BaseModel):
     """The bundles that count: `current`, after those in `before`, the last one first. `unproved`: profiles that it
-    changes, and with which no agent has come up since. `set_aside`: by digest, the reason why it was rolled back by
-    itself."""
+    changes, and with which no agent has come up since."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     current: str = SHIPPED
     before: list[str] = []
     unproved: list[str] = []
-    trial: Trial | None = None
-    set_aside: dict[str, str] = {}
 
     @property
     def kept(self) -> set[str]:
-        return {self.current, *self.before, *([self.trial.digest] if self.trial is not None else [])} - {SHIPPED}
+        return {self.current, *self.before} - {SHIPPED}
 
 
 class BundleAbout(BaseModel):
@@ -187,12 +173,10 @@ class Shelf:
 def after_taking(counts: Counts, digest: str, unproved: list[str]) -> Counts:
     """Returns the counts after that bundle is taken."""
     others = [old for old in (counts.current, *counts.before) if old != digest]
-    set_aside = {old: why for old, why in counts.set_aside.items() if old != digest}
-    return Counts(current=digest, before=others[:KEPT], unproved=sorted(unproved), set_aside=set_aside)
+    return Counts(current=digest, before=others[:KEPT], unproved=sorted(unproved))
 
 
-def after_rollback(counts: Counts, why: str | None = None) -> Counts:
-    """Returns the counts after a return to the bundle before; `why` is the reason of a rollback without a person."""
+def after_rollback(counts: Counts) -> Counts:
+    """Returns the counts after a return to the bundle before."""
     older, *others = counts.before or [SHIPPED]
-    set_aside = counts.set_aside | ({counts.current: why} if why is not None else {})
-    return Counts(current=older, before=others, set_aside=dict(list(set_aside.items())[-KEPT:]))
+    return Counts(current=older, before=others)

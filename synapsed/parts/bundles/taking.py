@@ -18,7 +18,7 @@ from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf, after_rollback,
 
 
 def look(
-    source: str, shelf: Shelf, *, keys: Sequence[str], outgoing: OutgoingConfig, older: bool, again: bool, now: float
+    source: str, shelf: Shelf, *, keys: Sequence[str], outgoing: OutgoingConfig, older: bool, now: float
 ) -> dict[str, Any]:
     """Returns the changes that the bundle at `source` would make; it is kept, and does not count. Raises
     SynapsedError."""
@@ -27,7 +27,7 @@ def look(
     content = get(source, outgoing)
     bundle = open_bundle(content, keys)
     counts = shelf.counts()
-    _check(bundle, shelf, counts, older=older, again=again)
+    _check(bundle, shelf, counts, older=older)
     place = shelf.put(bundle, content, source=shown(source), now=now)
     try:
         told = _proved(place, bundle)
@@ -55,7 +55,7 @@ def _proved(place: Path, bundle: Bundle) -> dict[str, Any]:
     return told
 
 
-def _check(bundle: Bundle, shelf: Shelf, counts: Counts, *, older: bool, again: bool) -> None:
+def _check(bundle: Bundle, shelf: Shelf, counts: Counts, *, older: bool) -> None:
     """Raises Forbidden for a bundle that is not for this installation at this time."""
     needs = bundle.manifest.needs
     if numbers(needs) > numbers(__version__):
@@ -63,8 +63,6 @@ def _check(bundle: Bundle, shelf: Shelf, counts: Counts, *, older: bool, again: 
     current = shelf.about(counts.current) if counts.current != SHIPPED else None
     if current is not None and bundle.manifest.made < current.made and not older:
         raise Forbidden("it is older than the bundle that counts: --older takes it all the same")
-    if (why := counts.set_aside.get(bundle.digest)) is not None and not again:
-        raise Forbidden(f"it was rolled back: {why}; --again takes it all the same")
 
 
 def take(digest: str, shelf: Shelf, *, instead_of: str, keys: Sequence[str], unproved: Sequence[str]) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def take(digest: str, shelf: Shelf, *, instead_of: str, keys: Sequence[str], unp
         raise Forbidden("the bundle is another than the one that was looked at: begin again")
 
     def decide(counts: Counts) -> Counts:
-        if counts.current != instead_of or counts.trial is not None:
+        if counts.current != instead_of:
             raise Busy("other profiles count than when this was looked at: begin again")
         return after_taking(counts, digest, list(unproved))
 
@@ -88,8 +86,6 @@ def roll_back(shelf: Shelf) -> dict[str, Any]:
     """Makes the bundle before count again, or the shipped profiles. Raises SynapsedError."""
 
     def decide(counts: Counts) -> Counts:
-        if counts.trial is not None:  # it is set aside already
-            return counts.model_copy(update={"trial": None, "unproved": []})
         if counts.current == SHIPPED:
             raise InvalidRequest("no bundle counts: there is nothing to go back from")
         return after_rollback(counts)

@@ -1,4 +1,4 @@
-"""Tells a person that an agent does not come up with the bundle that counts: does the I/O around `trial`.
+"""Tells a person that an agent does not come up with the bundle that counts: does the I/O around `suspicion`.
 
 It changes nothing of what counts, and restarts nothing: going back is for the person.
 """
@@ -13,7 +13,7 @@ from synapsed.errors import SynapsedError
 from synapsed.interfaces import EventFilter, NewEvent
 from synapsed.kernel import Kernel, Running
 from synapsed.model.events import ActivityChanged, AgentAlert, AttentionChanged, Event, StateChanged
-from synapsed.parts.bundles import trial
+from synapsed.parts.bundles import suspicion
 from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf
 from synapsed.store.follower import Changes, Follower
 
@@ -34,7 +34,7 @@ class BundleWatch(Follower):
         self._kernel = kernel
         self._shelf = Shelf(kernel.paths.state)
         self._counts = Counts()
-        self._suspicion = trial.Suspicion()
+        self._suspicion = suspicion.Suspicion()
         self._work = TaskSet()
         self._doubts: dict[str, int] = {}
         """Launches that failed, by their profiles, of the bundle that counts."""
@@ -79,7 +79,7 @@ class BundleWatch(Follower):
                     self._doubt(event.agent_id, profile, reason or f"it is {state}")
                 elif self._suspicion.launched.get(event.agent_id) == now:
                     silent = partial(self._silent, event.agent_id, profile, now)
-                    self._kernel.timers.call_later(trial.UP_S, silent)
+                    self._kernel.timers.call_later(suspicion.UP_S, silent)
             case ActivityChanged(activity=activity):
                 if self._suspicion.activity(event.agent_id, profile, activity):
                     self._work.spawn(self._proved(self._counts.current, profile), name="bundles: proved")
@@ -87,10 +87,10 @@ class BundleWatch(Follower):
 
     def _silent(self, agent: str, profile: str, since: float) -> None:
         if self.running and self._suspicion.silent(agent, since):
-            self._doubt(agent, profile, f"nothing of it was read for {trial.UP_S:g} s")
+            self._doubt(agent, profile, f"nothing of it was read for {suspicion.UP_S:g} s")
 
     async def _proved(self, digest: str, profile: str) -> None:
-        self._become(await self._change(partial(trial.proved, digest=digest, profile=profile)))
+        self._become(await self._change(partial(suspicion.proved, digest=digest, profile=profile)))
 
     async def _change(self, decide: "partial[Counts | None]") -> Counts:
         return await asyncio.to_thread(self._shelf.change, decide)

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,13 +104,23 @@ def test_what_is_run_is_shown_apart_and_asked_for(daemon: Daemon, signer: Signer
     assert refused.code == 6
     assert "dummy changes WHAT IS RUN OR TYPED as you:" in refused.out
     assert 'args: ["-S", "-E", "-I", "{examples}/dummy_agent.py"] → ["-c", "raise SystemExit(3)"]' in refused.out
-    assert "--accept-commands" in refused.err
+    digest = shown_digest(refused.out)
+    assert f"--accept-commands {digest}" in refused.err
     assert counting(daemon) == SHIPPED
+    other = daemon.ctl("profiles", "update", "--from", str(bundle), "--accept-commands", "0" * 12)
+    assert (other.code, counting(daemon)) == (6, SHIPPED), "another bundle than the one that was shown"
+    assert daemon.ctl("profiles", "update", "--from", str(bundle), "--accept-commands", "yes").code == 2
     for answer, counts in (("n", False), ("y", True)):
         assert at_a_terminal(daemon, answer, "profiles", "update", "--from", str(bundle)) == (0 if counts else 6)
         assert (counting(daemon) != SHIPPED) == counts
     assert daemon.ctl("profiles", "update", "--rollback").code == 0
-    assert daemon.ctl("profiles", "update", "--from", str(bundle), "--accept-commands").code == 0
+    assert daemon.ctl("profiles", "update", "--from", str(bundle), "--accept-commands", digest).code == 0
+
+
+def shown_digest(told: str) -> str:
+    found = re.search(r"^bundle ([0-9a-f]{12}),", told, re.MULTILINE)
+    assert found is not None, told
+    return found[1]
 
 
 def at_a_terminal(daemon: Daemon, answer: str, *words: str) -> int:
@@ -147,7 +158,9 @@ def test_a_bundle_whose_program_fails_is_told_and_gone_back_from(daemon: Daemon,
     assert daemon.ctl("start", "dummy").code == 0
     daemon.ready()
     bundle = bundled(daemon, signer, ENDS)
-    assert daemon.ctl("profiles", "update", "--from", str(bundle), "--accept-commands").code == 0
+    update = ("profiles", "update", "--from", str(bundle))
+    digest = shown_digest(daemon.ctl(*update, "--dry-run").out)
+    assert daemon.ctl(*update, "--accept-commands", digest).code == 0
     taken = counting(daemon)
     told = eventually(lambda: daemon.get("/control/status").json["alerts"] or None, "it is told")
     assert "--rollback" in json.dumps(told)

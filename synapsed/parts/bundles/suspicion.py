@@ -1,9 +1,7 @@
-"""The decision to roll back a bundle of profiles without a person. Pure.
+"""The suspicion that a bundle of profiles keeps agents from coming up. Pure.
 
 An agent whose profile the bundle has changed does not come up if its program ends before its screen is read, or no
-screen is read for UP_S. Then the bundle is set aside for TRIAL_S, and the agent is tried without it. If it comes up,
-the bundle was the cause, and stays aside. If it does not, the bundle was not the cause: it counts again, and the
-profile is no longer under suspicion.
+screen is read for UP_S.
 
 A profile with which one agent came up is proved; later events of its agents have other causes. Only a launch proves
 anything: a program that runs already was launched with the profile before.
@@ -12,10 +10,9 @@ anything: a program that runs already was launched with the profile before.
 from dataclasses import dataclass, field
 from typing import Final
 
-from synapsed.parts.bundles.shelf import SHIPPED, Counts, Trial, after_rollback
+from synapsed.parts.bundles.shelf import Counts
 
 UP_S: Final = 60.0
-TRIAL_S: Final = 60.0
 
 UP: Final = frozenset({"ready", "busy", "waiting", "limited"})
 """Activities of an agent whose screen is read."""
@@ -54,29 +51,6 @@ class Suspicion:
     def silent(self, agent: str, since: float) -> bool:
         """Returns True if no screen was read of an agent since that launch; each launch is reported once."""
         return self.launched.get(agent) == since and self.launched.pop(agent, None) is not None
-
-
-def begun(counts: Counts, trial: Trial) -> Counts | None:
-    """Returns the counts during a trial; None if there is no reason for one any more."""
-    if counts.trial is not None or counts.current != trial.digest or trial.profile not in counts.unproved:
-        return None
-    older, *others = counts.before or [SHIPPED]
-    return counts.model_copy(update={"current": older, "before": others, "trial": trial})
-
-
-def ended(counts: Counts, trial: Trial, *, came_up: bool) -> Counts | None:
-    """Returns the counts after it; None if a person has gone back meanwhile."""
-    if counts.trial != trial:
-        return None
-    restored = counts.model_copy(
-        update={
-            "current": trial.digest,
-            "before": [counts.current, *counts.before],
-            "unproved": [name for name in counts.unproved if name != trial.profile],
-            "trial": None,
-        }
-    )
-    return after_rollback(restored, trial.why) if came_up else restored
 
 
 def proved(counts: Counts, digest: str, profile: str) -> Counts | None:
