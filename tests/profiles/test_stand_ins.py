@@ -130,6 +130,6 @@ def test_they_are_read_again_with_the_rest(places: Places) -> None:
 def test_one_by_itself_is_the_same(tmp_path: Path) -> None:
     (tmp_path / "dummy.toml").write_text('command = "env"\nverified = "9"')
     found = {"dummy": StandIn(tmp_path / "dummy.toml", __version__)}
-    one = ProfileLibrary.one(tmp_path / "nobody's", "dummy", lambda: found)
+    one = ProfileLibrary.one(tmp_path / "no folder", "dummy", lambda: found)
     assert one.command == "env"
-    assert one == ProfileLibrary.standard(tmp_path / "nobody's", lambda: found).get("dummy")
+    assert one == ProfileLibrary.standard(tmp_path / "no folder", lambda: found).get("dummy")

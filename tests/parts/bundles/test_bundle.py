@@ -78,7 +78,7 @@ def test_only_who_is_trusted_is_believed(signer: Signer, tmp_path: Path) -> None
 
 
 def test_what_is_signed_is_a_bundle_and_nothing_else(signer: Signer) -> None:
-    """A signature under anything else that somebody had the key sign is none of a bundle."""
+    """A signature of the same key under anything else does not count for a bundle."""
     packed = pack({"profiles/fake.toml": PROFILE.encode(), MANIFEST: b"{}"})
     bundle = f"{MAGIC} {signer.text} {sign(signer.key, packed)}\n".encode() + packed
     with pytest.raises(Forbidden, match="does not fit"):

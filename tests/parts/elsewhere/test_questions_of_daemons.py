@@ -1,31 +1,12 @@
 """What an agent elsewhere asks: in the inbox of whoever sent to it, with verbs that work, until it is answered."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.parts.elsewhere.test_externals_of_daemons import here, there
+from tests.support.daemon import Daemon, eventually
 from tests.support.threaded import real_one
 
-
-@pytest.fixture
-def there(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
-    (tmp_path / "there").mkdir()
-    daemon = kind(tmp_path / "there", config=NO_PORTS).start()
-    daemon.start_agent()
-    yield daemon
-    assert daemon.end() == 0
-
-
-@pytest.fixture
-def here(tmp_path: Path, kind: type[Daemon], there: Daemon) -> Iterator[Daemon]:
-    (tmp_path / "here").mkdir()
-    daemon = kind(tmp_path / "here", config=NO_PORTS).start()
-    added = daemon.ctl("external", "add", f"http://127.0.0.1:{there.port}/agents/dummy", "--alias", "far")
-    assert added.code == 0, added.err
-    yield daemon
-    assert daemon.end() == 0
+__all__ = ["here", "there"]
 
 
 def waiting(daemon: Daemon) -> dict:

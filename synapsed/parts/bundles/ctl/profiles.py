@@ -7,7 +7,6 @@ one reads its profiles again afterwards.
 import argparse
 import json
 import re
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from typing import Any
 from synapsectl.ages import length
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
-from synapsectl.daemon_program import PACKAGES, daemon_command
-from synapsectl.errors import DONE, REFUSED, ApiError, CtlError, NoDaemon, UsageError
+from synapsectl.daemon_program import ask_daemon_program
+from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon, UsageError
 from synapsectl.output import one_line
 from synapsectl.parsing import SubVerb
 
@@ -256,7 +255,7 @@ def _reload(ctx: CommandContext) -> str:
 def _file(name: str, ctx: CommandContext) -> str:
     if name.endswith(".toml") or "/" in name:
         return _absolute(name)
-    return str(_daemon(ctx, ["profile", "file", name])["file"])
+    return str(ask_daemon_program(ctx, "profile", "file", name, timeout_s=TIMEOUT_S)["file"])
 
 
 def _inside(folders: list[str]) -> list[str]:
@@ -270,33 +269,7 @@ def _absolute(path: str) -> str:
 
 
 def _ask(ctx: CommandContext, what: str, **body: Any) -> dict[str, Any]:
-    return _daemon(ctx, ["bundles", what], json.dumps(body))
-
-
-def _daemon(ctx: CommandContext, words: list[str], body: str = "") -> dict[str, Any]:
-    """Runs the daemon's verb and returns its answer. Raises ApiError with its words, CtlError if there is no answer."""
-    try:
-        done = subprocess.run(
-            daemon_command(*words),
-            input=body,
-            env=ctx.own_environment,
-            cwd=PACKAGES,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise CtlError(f"'synapsed {' '.join(words)}' did not end: {error}") from None
-    try:
-        told = json.loads(done.stdout)
-    except ValueError:
-        last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-        raise CtlError(f"'synapsed {' '.join(words)}' failed: {last}") from None
-    if isinstance(failed := told.get("error"), dict):
-        raise ApiError(failed["code"], failed["message"], details=failed.get("details"))
-    found: dict[str, Any] = told
-    return found
+    return ask_daemon_program(ctx, "bundles", what, body=json.dumps(body), timeout_s=TIMEOUT_S)
 
 
 SUBVERBS = {
