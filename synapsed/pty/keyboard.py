@@ -445,7 +445,9 @@ class Keyboard:
 
     def erase(self) -> Steps[bool]:
         """Takes back a person's text, a row at a time; returns True if the composer is empty."""
+        waits = UNSETTLED_TRIES
         for _ in range(CLEAR_TRIES):
+            waits = yield from self._settle(waits)
             before = yield from look_now()
             if before.composer.state != "draft":
                 return True

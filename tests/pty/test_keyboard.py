@@ -200,9 +200,10 @@ def test_keys_that_change_nothing_are_not_pressed_for_ever() -> None:
 
 def test_a_composer_that_is_erased_to_be_drawn_anew_is_not_empty() -> None:
     """cn's first line stayed in it, and held back all messages after a cancel."""
-    program = Program(["one|two"], then=[[WARNING, "one|"], ""])
-    assert program.play(program.keyboard.clear())
-    assert program.keys == [b"\x15", b"\x15"]
+    for empties in (Keyboard.clear, Keyboard.erase):
+        program = Program(["one|two"], then=[[WARNING, "one|"], ""])
+        assert program.play(empties(program.keyboard))
+        assert program.keys == [b"\x15", b"\x15"]
 
 
 def test_a_composer_is_read_when_the_program_rests() -> None:
