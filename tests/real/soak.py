@@ -329,10 +329,11 @@ class Soak:
             time.sleep(0.3)
 
     def _take_back(self, agent: RealAgent, terminal: Terminal, characters: int) -> None:
-        """A program that is starved takes many keys for one: a person sees that, and goes on until all is gone."""
-        for _ in range(TYPED_MAX):
-            for _ in range(characters):
-                terminal.send("\x7f")
+        """A program that is starved takes many keys for one, or for text (cn): a person sees that, and goes on until
+        all is gone."""
+        for attempt in range(TYPED_MAX):
+            for key in "\x15" if attempt % 2 else "\x7f" * characters:
+                terminal.send(key)
                 time.sleep(0.03)
             time.sleep(0.5)
             if not self._stands_there(agent):
@@ -343,7 +344,7 @@ class Soak:
         deadline = time.monotonic() + READ_S
         while (state := self.daemon.agent(agent.name))["activity"] == "busy" and time.monotonic() < deadline:
             time.sleep(0.2)
-        return bool(state["held"] == "typing")
+        return state["held"] in ("typing", "unknown screen")
 
     def _answer_dialogs(self) -> None:
         while not self.drained.is_set():
