@@ -58,7 +58,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /events": _LOOK,
         "GET /events/{event}": _LOOK,
         "GET /events/schema": _ANY,
-        "GET /openapi.json": _ANY,
         "GET /control/status": _LOOK,
         "GET /control/automation": _LOOK,
         "GET /control/profiles": _LOOK,
@@ -74,7 +73,7 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         f"GET /control{AGENT}/recording": _LOOK,
     }
 )
-_OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema", "/openapi.json"})
+_OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema"})
 """Routes that reveal nothing about agents."""
 
 

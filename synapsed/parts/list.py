@@ -21,4 +21,5 @@ NAMES = (
     "editors",
     "worktrees",
     "bundles",
+    "openapi",
 )

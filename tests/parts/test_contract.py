@@ -43,6 +43,7 @@ WORDS = {
     "editors": r"editor that speaks|synapsectl acp",
     "worktrees": r"worktree",
     "bundles": r"\bbundles?\b|ed25519",
+    "openapi": r"openapi\.json|openapi_document",
     "web": r"\bdevices?\b|\bpairing\b|tls_listen|access\.json",
 }
 
@@ -97,6 +98,7 @@ WORD_LINES = {
     "mentions": {},
     # Names of adapters in profiles.
     "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},
+    "openapi": {},
     "session_server": {"profiles/channel_spec.py": 3},
     "editors": {},
     "history": {},

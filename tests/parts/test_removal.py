@@ -60,6 +60,7 @@ GONE = {
         "synapsectl.txt",
         "synapsed.txt",
     },
+    "openapi": {"openapi.txt", "routes.txt"},
     "mentions": {"config-errors.txt", "config-keys.txt"},
     "app_server": set(),
     "session_server": set(),
@@ -86,6 +87,7 @@ WORDS = {
     "pictures": "pictures",
     "bundles": "profiles|PROFILES_ROLLED_BACK|bundles|NOT_CONFIRMED",
     "mentions": "mentions",
+    "openapi": "",  # the whole of openapi.txt
     "app_server": "app.server",
     "session_server": "session.server",
     "editors": "acp",
