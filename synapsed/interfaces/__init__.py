@@ -78,6 +78,7 @@ from synapsed.model.agent import (
     AgentView,
     ProcessState,
     ProfileAnswer,
+    RegistryEntry,
     validate_name,
 )
 from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
@@ -150,6 +151,7 @@ __all__ = [
     "PutAway",
     "Reach",
     "RefusingRules",
+    "RegistryEntry",
     "ReplyRecord",
     "Rgb",
     "Right",

@@ -22,4 +22,5 @@ NAMES = (
     "worktrees",
     "bundles",
     "openapi",
+    "registry",
 )

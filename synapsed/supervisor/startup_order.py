@@ -11,6 +11,9 @@ from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.config.config import Config
 from synapsed.errors import SynapsedError
+from synapsed.interfaces import EventFilter, EventLog
+from synapsed.model.events import Event
+from synapsed.store.follower import Follower
 from synapsed.supervisor.reload import in_layers
 
 PARALLEL = 16
@@ -85,3 +88,22 @@ class StartOrder:
             if self._news.is_set():  # by the end of an earlier wait: it tells of nothing new
                 self._news = asyncio.Event()
             await pause(self._timers, left, woken=self._news)
+
+
+class AgentNews(Follower):
+    """Tells the start order of changes, once the agent believes them."""
+
+    name = "start order"
+    wants = EventFilter(types=frozenset({"agentState", "activity"}))
+
+    def __init__(self, events: EventLog, timers: Timers, *, agents: Mapping[str, Agent], order: StartOrder) -> None:
+        super().__init__(events, timers)
+        self._agents = agents
+        self._order = order
+
+    async def handle(self, event: Event) -> None:
+        if (agent := self._agents.get(event.agent_id)) is not None:
+            await agent.believed()
+
+    async def handled(self) -> None:
+        self._order.changed()

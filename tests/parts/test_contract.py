@@ -43,6 +43,7 @@ WORDS = {
     "editors": r"editor that speaks|synapsectl acp",
     "worktrees": r"worktree",
     "bundles": r"\bbundles?\b|ed25519",
+    "registry": r"RegistryFiles|RegistryFollower|\.registry\b",
     "openapi": r"openapi\.json|openapi_document",
     "web": r"\bdevices?\b|\bpairing\b|tls_listen|access\.json",
 }
@@ -70,7 +71,6 @@ WORD_LINES = {
         "model/events/kinds.py": 2,
         "model/sender.py": 3,
         "profiles/profile.py": 1,
-        "supervisor/registry.py": 1,
         "supervisor/reload.py": 2,
         "tasks/prompt_text.py": 9,
         # A migration's comment.
@@ -99,6 +99,7 @@ WORD_LINES = {
     # Names of adapters in profiles.
     "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},
     "openapi": {},
+    "registry": {},
     "session_server": {"profiles/channel_spec.py": 3},
     "editors": {},
     "history": {},

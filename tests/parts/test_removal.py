@@ -61,6 +61,7 @@ GONE = {
         "synapsed.txt",
     },
     "openapi": {"openapi.txt", "routes.txt"},
+    "registry": set(),
     "mentions": {"config-errors.txt", "config-keys.txt"},
     "app_server": set(),
     "session_server": set(),
@@ -87,6 +88,7 @@ WORDS = {
     "pictures": "pictures",
     "bundles": "profiles|PROFILES_ROLLED_BACK|bundles|NOT_CONFIRMED",
     "mentions": "mentions",
+    "registry": "registry",
     "openapi": "",  # the whole of openapi.txt
     "app_server": "app.server",
     "session_server": "session.server",

@@ -39,7 +39,6 @@ from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import _Pokes
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
-from synapsed.supervisor.registry import Registry, RegistryFiles
 from tests.fakes.loop import _waits_in
 from tests.fakes.screens import FakeScreenProcess
 from tests.simulation.clients import Clients, Gone, fails
@@ -294,7 +293,6 @@ class World(Clients):
             store=store,
             profiles=self.library,
             factory=factory,
-            registry=Registry(RegistryFiles(self.paths.registry)),
             clock=clock,
             timers=self.loop,
             rng=Random(f"daemon {self.plan.seed}").random,
