@@ -43,7 +43,6 @@ _OF_AGENTS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "POST /message": _SEND,
         "GET /status": _LOOK,
         "GET /screen": _LOOK,
-        "GET /screen/live": _LOOK,
         "GET /terminal": _LOOK | _TYPE,  # keys need `type`, which the route asks for
         "GET /events": _LOOK,
     }

@@ -23,4 +23,5 @@ NAMES = (
     "bundles",
     "openapi",
     "registry",
+    "live_screens",
 )
