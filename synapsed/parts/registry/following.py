@@ -5,7 +5,7 @@ daemon's start: changes that a killed daemon did not write are written at the fi
 link that is open, and sees an unchanged screen) are found by the look at every agent about once a second.
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from synapsed.aio import TaskSet, Timer
@@ -63,11 +63,16 @@ class RegistryFollower(Follower):
         if changed := self._changed:
             self._changed = set()
             await self._directory.believed(changed)
-            self._show(changed)
+            entries = self._directory.entries(changed)
+            for agent_id in changed:
+                if (entry := entries.get(agent_id)) is not None:
+                    self._registry.publish(entry)
+                else:
+                    self._registry.withdraw(agent_id)
 
     def look(self) -> None:
         """Reads every agent and the files; every few looks, stale entries are removed."""
-        self._show(self._directory.entries().keys())
+        self._show_live()
         self._registry.look()
         if self._looks is not None:
             self._looks += 1
@@ -76,10 +81,8 @@ class RegistryFollower(Follower):
 
     async def sweep(self) -> None:
         """Returns when every agent is shown as it is, and stale entries are removed."""
-        entries = self._directory.entries()
-        self._show(entries.keys())
-        live = frozenset(agent_id for agent_id, entry in entries.items() if entry is not None)
-        await self._registry.sweep(live, frozenset(entries))
+        live, known = self._show_live()
+        await self._registry.sweep(live, known)
 
     async def flush(self) -> None:
         """Returns when all events of the log so far are in the files, and the present sweep is over."""
@@ -98,13 +101,13 @@ class RegistryFollower(Follower):
         self._look_later = self._kernel.timers.call_later(LOOK_S, self._look_again)  # first: one fails, others come
         self.look()
 
-    def _show(self, agent_ids: Collection[str]) -> None:
-        entries = self._directory.entries(agent_ids)
-        for agent_id in agent_ids:
-            if (entry := entries.get(agent_id)) is not None:
-                self._registry.publish(entry)
-            else:
-                self._registry.withdraw(agent_id)
+    def _show_live(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Shows every agent that has an address for messages. Returns their ids, and those of all agents."""
+        entries = self._directory.entries()
+        live = {agent_id: entry for agent_id, entry in entries.items() if entry is not None}
+        for entry in live.values():
+            self._registry.publish(entry)
+        return frozenset(live), frozenset(entries)
 
 
 class Registering(Running):
