@@ -16,6 +16,7 @@ NAMES = (
     "a2a",
     "elsewhere",
     "mentions",
+    "hooks",
     "app_server",
     "session_server",
     "editors",

@@ -44,6 +44,7 @@ WORDS = {
     "worktrees": r"worktree",
     "bundles": r"\bbundles?\b|ed25519",
     "live_screens": r"LiveScreens|screen/live",
+    "hooks": r"HookChannel|MessagePieces|TurnRead\b",
     "registry": r"RegistryFiles|RegistryFollower|\.registry\b",
     "openapi": r"openapi\.json|openapi_document",
     "web": r"\bdevices?\b|\bpairing\b|tls_listen|access\.json",
@@ -100,6 +101,7 @@ WORD_LINES = {
     # Names of adapters in profiles.
     "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},
     "openapi": {},
+    "hooks": {},
     "live_screens": {},
     "registry": {},
     "session_server": {"profiles/channel_spec.py": 3},

@@ -62,6 +62,7 @@ GONE = {
     },
     "openapi": {"openapi.txt", "routes.txt"},
     "registry": set(),
+    "hooks": set(),
     "live_screens": {"openapi.txt", "routes.txt"},
     "mentions": {"config-errors.txt", "config-keys.txt"},
     "app_server": set(),
@@ -90,6 +91,7 @@ WORDS = {
     "bundles": "profiles|PROFILES_ROLLED_BACK|bundles|NOT_CONFIRMED",
     "mentions": "mentions",
     "registry": "registry",
+    "hooks": "hooks",
     "live_screens": "screen/live",
     "openapi": "",  # the whole of openapi.txt
     "app_server": "app.server",

@@ -29,6 +29,7 @@ from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState
 from synapsed.parts.answer_blocks.reading import Reading
 from synapsed.parts.history.service import FILE, SqliteHistory
+from synapsed.parts.hooks.channel import ADAPTERS
 from synapsed.parts.work_events.telling import WorkEvents
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.link_factory import PtyLinkFactory
@@ -285,6 +286,7 @@ class World(Clients):
             versions=VersionReader(self.paths.versions),
             screens=screens,
             rounds=rounds,
+            adapters=ADAPTERS,
         )
         history = SqliteHistory(self.paths.database, self.history_file, store.events)
         await history.open()
