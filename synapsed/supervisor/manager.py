@@ -119,7 +119,6 @@ class Manager:
         carriers = carriers or Carriers(store, clock)
         self._planner = Planner(settings, self._roster, self._agents, self.doors)
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
-        self._news = AgentNews(store.events, timers, agents=self._agents, order=self._order)
         self.directory = AgentDirectory(
             self._agents,
             settings=settings,
@@ -128,6 +127,7 @@ class Manager:
             planner=self._planner,
             carriers=carriers,
         )
+        self._news = AgentNews(store.events, timers, directory=self.directory, order=self._order)
         self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, planner=self._planner)
         self.tasks = Dispatcher(
             store=store,

@@ -11,7 +11,7 @@ from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.config.config import Config
 from synapsed.errors import SynapsedError
-from synapsed.interfaces import EventFilter, EventLog
+from synapsed.interfaces import Directory, EventFilter, EventLog
 from synapsed.model.events import Event
 from synapsed.store.follower import Follower
 from synapsed.supervisor.reload import in_layers
@@ -96,14 +96,17 @@ class AgentNews(Follower):
     name = "start order"
     wants = EventFilter(types=frozenset({"agentState", "activity"}))
 
-    def __init__(self, events: EventLog, timers: Timers, *, agents: Mapping[str, Agent], order: StartOrder) -> None:
+    def __init__(self, events: EventLog, timers: Timers, *, directory: Directory, order: StartOrder) -> None:
         super().__init__(events, timers)
-        self._agents = agents
+        self._directory = directory
         self._order = order
+        self._changed: set[str] = set()
 
     async def handle(self, event: Event) -> None:
-        if (agent := self._agents.get(event.agent_id)) is not None:
-            await agent.believed()
+        self._changed.add(event.agent_id)
 
     async def handled(self) -> None:
-        self._order.changed()
+        changed, self._changed = self._changed, set()
+        if changed:
+            await self._directory.believed(changed)
+            self._order.changed()
