@@ -74,7 +74,6 @@ from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.hook_socket import HookSocket, answering, poked
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
-from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.task_expiry import Retention
 from synapsed.supervisor.upkeep import DECIDE_SOCKET, HOOKS_SOCKET, Upkeep, watch_loop
 
@@ -287,7 +286,6 @@ class Daemon:
                 pipes=AcpLinks(paths=paths, store=store, clock=self._clock, screens=screens, rounds=rounds),
                 adapters=adapters(),
             ),
-            registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,
             timers=asyncio.get_running_loop(),
             rng=random.random,

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,7 +12,6 @@ from aiohttp import hdrs, web
 from scripts.surface.schemas import compact, definition, untitled
 from synapsed.api.app import build_agent_app, build_main_app
 from synapsed.api.context import ApiContext, RequestLimits
-from synapsed.api.openapi_document import document
 from synapsed.api.route_rights import needs_of
 from synapsed.api.security import is_public
 from synapsed.model.events.json_schema import event_schema
@@ -27,8 +28,12 @@ def _app(build: Callable[[ApiContext], web.Application]) -> web.Application:
 
 def openapi() -> Iterator[str]:
     """The document of the main listener and the Unix socket. An agent's own port serves the operations below
-    `/agents/{agent}` (`routes`)."""
-    told = document(_app(build_main_app), version="VERSION", server="SERVER")
+    `/agents/{agent}` (`routes`). Nothing where that part is not there."""
+    if find_spec("synapsed.parts.openapi") is None:
+        return
+    told = import_module("synapsed.parts.openapi.document").document(
+        _app(build_main_app), version="VERSION", server="SERVER"
+    )
     for path, methods in told.pop("paths").items():
         for method, operation in methods.items():
             yield from _operation(f"{method.upper()} {path}", untitled(operation))

@@ -33,8 +33,8 @@ DISK_MIN = 1 << 30
 CONNECT_TIMEOUT_S = 5.0
 
 
-def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
-    """Checks the daemon; `stale` is the result of `stale_entries` before the first request to the daemon."""
+def look_inside(ctx: CommandContext) -> Iterator[Finding]:
+    """Checks the daemon, and its files."""
     agents: list[dict[str, Any]] | None = None
     status: dict[str, Any] = {}
     try:
@@ -60,7 +60,7 @@ def look_inside(ctx: CommandContext, stale: list[Path]) -> Iterator[Finding]:
     if agents is not None:
         yield from _automation(ctx)
         yield from _environments(ctx, agents)
-    yield _registry(ctx, stale, daemon=agents is not None)
+    yield _registry(ctx, [] if agents is not None else _stale_entries(ctx))
 
 
 def _settings(agents: list[dict[str, Any]]) -> Iterator[Finding]:
@@ -299,15 +299,15 @@ def _environments(ctx: CommandContext, agents: list[dict[str, Any]]) -> Iterator
             yield Finding("environment", NOTE, detail, brings(agent["name"]))
 
 
-def stale_entries(ctx: CommandContext) -> list[Path]:
-    """Returns stale entries of the registry. The daemon removes them when it is asked for its status, or its agents."""
+def _stale_entries(ctx: CommandContext) -> list[Path]:
+    """Returns stale entries of the registry. A daemon removes them by itself, every few seconds."""
     return [path for path in sorted(ctx.paths.registry.glob("*.json")) if _is_stale(path)]
 
 
-def _registry(ctx: CommandContext, stale: list[Path], *, daemon: bool) -> Finding:
+def _registry(ctx: CommandContext, stale: list[Path]) -> Finding:
     if stale:
         detail = f"entries of programs that are gone: {', '.join(path.stem for path in stale)}"
-        return Finding("registry", WRONG, detail, "synapsectl list" if daemon else command("rm", stale))
+        return Finding("registry", WRONG, detail, command("rm", stale))
     return Finding("registry", OK, str(ctx.paths.registry))
 
 

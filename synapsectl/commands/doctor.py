@@ -90,7 +90,7 @@ def _one_by_one(ctx: CommandContext, findings: Iterator[Finding]) -> Iterator[Fi
 
 
 def _findings(ctx: CommandContext) -> Iterator[Finding]:
-    from synapsectl.checkup.home import look_inside, stale_entries
+    from synapsectl.checkup.home import look_inside
     from synapsectl.checkup.surroundings import look_around
 
-    return chain(look_around(ctx), look_inside(ctx, stale_entries(ctx)))
+    return chain(look_around(ctx), look_inside(ctx))

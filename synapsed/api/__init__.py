@@ -23,15 +23,16 @@ from synapsed.api.context import (
     rights_of,
     to_the_end,
 )
+from synapsed.api.describe import DESCRIBED, PARAMETERS, Description, description_of
 from synapsed.api.gate import base_url
 from synapsed.api.memory_reservation import others_first, release, reserve_page, reserve_task, with_room
 from synapsed.api.problems import refusing_as
 from synapsed.api.query import Flag, Query, Resumed, Text, Time, between, flag, one_of, some_of, text_like
 from synapsed.api.request_models import WAIT_MAX, SendBody, Whole
-from synapsed.api.response_models import InputProvided, ShownTask
+from synapsed.api.response_models import ErrorAnswer, InputProvided, ShownTask
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.routes import tasks as task_routes
-from synapsed.api.security import JSON_TYPES, on_unix
+from synapsed.api.security import JSON_TYPES, is_public, on_unix
 from synapsed.api.sending import SEND_ERRORS, TaskAnswer, answered, key_of, send, sent_before
 from synapsed.api.slow_readers import respond
 from synapsed.api.sse import SseFrame, serve
@@ -40,10 +41,14 @@ from synapsed.api.websocket import is_upgrade, push
 
 __all__ = [
     "CONTEXT",
+    "DESCRIBED",
     "JSON_TYPES",
+    "PARAMETERS",
     "SEND_ERRORS",
     "WAIT_MAX",
     "ApiContext",
+    "Description",
+    "ErrorAnswer",
     "Flag",
     "InputProvided",
     "Query",
@@ -62,10 +67,12 @@ __all__ = [
     "answered",
     "base_url",
     "between",
+    "description_of",
     "document",
     "flag",
     "frames_until_end",
     "frames_until_settled",
+    "is_public",
     "is_upgrade",
     "key_of",
     "on_unix",

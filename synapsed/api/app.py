@@ -16,7 +16,6 @@ from synapsed.api.routes import (
     events,
     health,
     messages,
-    openapi,
     screen,
     status,
     tasks,
@@ -35,7 +34,6 @@ _AGENT_ROUTES = (status, messages, tasks, screen, terminal, events)
 
 _DAEMON_ROUTES = (
     health,
-    openapi,
     agents,
     control,
 )
@@ -66,7 +64,6 @@ def build_agent_app(context: ApiContext) -> web.Application:
     app[OF_AGENT_PORT] = True
     for face in context.faces:
         app.add_routes(part_routes.routes_on_ports(face))
-    app.add_routes(openapi.routes())
     return app
 
 

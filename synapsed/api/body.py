@@ -8,8 +8,7 @@ from pydantic_core import ErrorDetails
 
 from synapsed.api.context import CONTEXT
 from synapsed.api.memory_reservation import others_first, reserve_body
-from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, TooMuch
-from synapsed.documents.reading import read
+from synapsed.documents.reading import KEYS_MAX, VALUES_MAX, TooMuch, read
 from synapsed.errors import InvalidRequest
 
 ERRORS_TOLD = 10

@@ -16,7 +16,6 @@ from aiohttp import web
 from synapsed.aio import Pace, at_once, cancel_all
 from synapsed.api.caching import ChangeTimes
 from synapsed.api.idempotent_input import Acts
-from synapsed.api.live_screens import LiveScreens
 from synapsed.api.memory_reservation import BODIES, reserve_task
 from synapsed.api.rights import Rights
 from synapsed.api.security import Security, on_unix
@@ -152,7 +151,6 @@ class ApiContext:
     acts: Acts = field(init=False)
     streams: Streams = field(init=False)
     changes: ChangeTimes = field(init=False)
-    live: LiveScreens = field(init=False)
     started: float = field(init=False)
     """`clock.monotonic()` when the daemon began."""
     bodies: Budget = field(default_factory=lambda: Budget(BODIES))
@@ -172,7 +170,6 @@ class ApiContext:
         self.acts = Acts(ActLog(self.paths.acts, self.clock))
         self.streams = Streams(self.limits.streams)
         self.changes = ChangeTimes(self.clock)
-        self.live = LiveScreens(self.control, self.clock)
         self.started = self.clock.monotonic()
 
     @property

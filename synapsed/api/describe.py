@@ -1,7 +1,6 @@
 """Description of a route, for the OpenAPI document and the gate; `synapsed.api.operation` puts it at the handler.
 
-Paths, methods and their consequences (an unknown agent in the path) need no description:
-`synapsed.api.openapi_document` takes them from the route table.
+Paths, methods and their consequences (an unknown agent in the path) need no description: they are in the route table.
 """
 
 import asyncio

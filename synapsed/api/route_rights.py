@@ -43,7 +43,6 @@ _OF_AGENTS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "POST /message": _SEND,
         "GET /status": _LOOK,
         "GET /screen": _LOOK,
-        "GET /screen/live": _LOOK,
         "GET /terminal": _LOOK | _TYPE,  # keys need `type`, which the route asks for
         "GET /events": _LOOK,
     }
@@ -58,7 +57,6 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /events": _LOOK,
         "GET /events/{event}": _LOOK,
         "GET /events/schema": _ANY,
-        "GET /openapi.json": _ANY,
         "GET /control/status": _LOOK,
         "GET /control/automation": _LOOK,
         "GET /control/profiles": _LOOK,
@@ -74,7 +72,7 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         f"GET /control{AGENT}/recording": _LOOK,
     }
 )
-_OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema", "/openapi.json"})
+_OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema"})
 """Routes that reveal nothing about agents."""
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from synapsed.channels.hooks import HookChannel
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.interfaces import Delivering, SideChannel
 from synapsed.profiles.channel_spec import Channel
@@ -21,8 +20,7 @@ class Adapter(NamedTuple):
     """Returns True if the launch has everything that the channel needs."""
 
 
-OWN: Mapping[str, Adapter] = MappingProxyType({"hooks": Adapter(HookChannel)})
-"""Adapters that need no part, by their names in profiles."""
+NO_ADAPTERS: Mapping[str, Adapter] = MappingProxyType({})
 
 
 def known(profile: Profile, adapters: Mapping[str, Adapter]) -> Profile:
@@ -31,7 +29,7 @@ def known(profile: Profile, adapters: Mapping[str, Adapter]) -> Profile:
     return profile if len(channels) == len(profile.channels) else profile.model_copy(update={"channels": channels})
 
 
-def side_channels(profile: Profile, context: LaunchContext, adapters: Mapping[str, Adapter] = OWN) -> list[SideChannel]:
+def side_channels(profile: Profile, context: LaunchContext, adapters: Mapping[str, Adapter]) -> list[SideChannel]:
     """Returns the channels of one launch, unopened, the best first. A channel whose server the launch does not have is
     left out."""
 

@@ -15,8 +15,10 @@ from typing import Any, Final
 
 import pydantic_core
 
-from synapsed.documents.counting import KEYS_MAX, Tally, TooMuch, ends_in_escape, segments
-
+KEYS_MAX: Final = 10_000
+"""Keys of all objects of a document together."""
+VALUES_MAX: Final = 50_000
+"""Values of all objects and arrays of a document together."""
 SLICE: Final = 64 * 1024
 """Bytes that are scanned, or decoded, at a time. A string that long is read apart."""
 SMALL: Final = 4 * KEYS_MAX
@@ -34,6 +36,27 @@ _CONTINUES: Final = 0x80
 """Highest bits of a byte of UTF-8 that continues a character."""
 
 type Reading = Generator[None, None, Any]
+
+
+class TooMuch(ValueError):
+    """The text is JSON, but larger than the limits."""
+
+
+class Tally:
+    """Counts of one document so far."""
+
+    def __init__(self) -> None:
+        self._keys = 0
+        self._values = 0
+
+    def add(self, outside: bytes) -> None:
+        """Adds `outside`, a piece of the text outside of its strings. Raises TooMuch."""
+        self._keys += outside.count(b":")
+        self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        if self._keys > KEYS_MAX:
+            raise TooMuch(f"its objects have more than {KEYS_MAX} keys together")
+        if self._values > VALUES_MAX:
+            raise TooMuch(f"its objects and arrays have more than {VALUES_MAX} values together")
 
 
 async def read(raw: bytes) -> Any:
@@ -153,6 +176,17 @@ def _text(raw: bytes, start: int, stop: int) -> Generator[None, None, str]:
         start = end
         yield
     return "".join(pieces)
+
+
+def segments(text: bytes) -> list[bytes]:
+    """Returns the pieces between the quotes of `text`, which does not begin within an escape: each second one is a
+    string's inside."""
+    return text.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
+
+
+def ends_in_escape(text: bytes) -> bool:
+    """Returns True if its last byte begins an escape."""
+    return bool((len(text) - len(text.rstrip(b"\\"))) % 2)
 
 
 def _cut(raw: bytes, start: int, at: int) -> int:

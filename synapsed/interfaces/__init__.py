@@ -78,6 +78,7 @@ from synapsed.model.agent import (
     AgentView,
     ProcessState,
     ProfileAnswer,
+    RegistryEntry,
     validate_name,
 )
 from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
@@ -86,6 +87,7 @@ from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogra
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
+from synapsed.model.picture import Rows as PageRows
 from synapsed.model.records import FollowerState, LogProgress, ReplyRecord
 from synapsed.model.released_names import RefusingRules
 from synapsed.model.trace import Sampling, TraceContext, context_of, headers_of, parent_of, span_id
@@ -141,6 +143,7 @@ __all__ = [
     "NewEvent",
     "OutboundQuestion",
     "OutputPiece",
+    "PageRows",
     "PersonSettings",
     "Picture",
     "ProcessState",
@@ -150,6 +153,7 @@ __all__ = [
     "PutAway",
     "Reach",
     "RefusingRules",
+    "RegistryEntry",
     "ReplyRecord",
     "Rgb",
     "Right",

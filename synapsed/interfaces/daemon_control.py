@@ -4,7 +4,7 @@ terminals. Each caller gets only the parts that it needs.
 Agents are named by id; `Directory.resolve` makes ids of addresses. Errors are those of `synapsed.errors`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -12,7 +12,15 @@ from typing import Any, Literal, Protocol
 from synapsed.documents.budget import Large
 from synapsed.interfaces.agent_link import Attachment, ScreenWatch
 from synapsed.interfaces.storage import EventLog, TaskFilter
-from synapsed.model.agent import AgentDetail, AgentView, ConversationAnswer, ProfileAnswer, StartedAgent, Testimony
+from synapsed.model.agent import (
+    AgentDetail,
+    AgentView,
+    ConversationAnswer,
+    ProfileAnswer,
+    RegistryEntry,
+    StartedAgent,
+    Testimony,
+)
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.picture import ScreenForm, Shown
@@ -112,6 +120,15 @@ class Directory(Protocol):
     """The list of agents: their names, ids and descriptions."""
 
     def agents(self) -> list[AgentView]: ...
+
+    def entries(self, agent_ids: Collection[str] | None = None) -> dict[str, RegistryEntry | None]:
+        """Returns short descriptions of these agents that there are (None: of all), as other programs may have them;
+        None for one whose address is not good for messages."""
+        ...
+
+    async def believed(self, agent_ids: Iterable[str]) -> None:
+        """Returns when these agents have taken in all events of theirs in the log so far."""
+        ...
 
     def resolve(self, address: str, *, folders: bool = True) -> str:
         """Returns the id of the agent that `address` means: an agent of this host, or else one elsewhere, or else

@@ -16,9 +16,13 @@ NAMES = (
     "a2a",
     "elsewhere",
     "mentions",
+    "hooks",
     "app_server",
     "session_server",
     "editors",
     "worktrees",
     "bundles",
+    "openapi",
+    "registry",
+    "live_screens",
 )

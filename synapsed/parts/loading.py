@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from synapsed.channels.adapters import OWN, Adapter
+from synapsed.channels import Adapter
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
 from synapsed.kernel import Face
@@ -69,7 +69,7 @@ def config_model() -> type[Config]:
 
 def adapters() -> dict[str, Adapter]:
     """Returns the adapters of side channels, by their names in profiles."""
-    found = dict(OWN)
+    found: dict[str, Adapter] = {}
     for face in (face for face in faces() if face.adapters_in):
         found |= importlib.import_module(face.adapters_in).ADAPTERS
     return found

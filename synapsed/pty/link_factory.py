@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import structlog
 
-from synapsed.channels.adapters import OWN, Adapter, delivering, known, side_channels
+from synapsed.channels.adapters import NO_ADAPTERS, Adapter, delivering, known, side_channels
 from synapsed.channels.launch_additions import (
     LaunchContext,
     free_port,
@@ -98,7 +98,7 @@ class PtyLinkFactory:
     screens: ScreenPool
     rounds: Rounds
     pipes: PipesLinks | None = None
-    adapters: Mapping[str, Adapter] = OWN
+    adapters: Mapping[str, Adapter] = NO_ADAPTERS
     seen: LastSeen = field(default_factory=LastSeen)
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from synapsed.agents import views
@@ -17,6 +17,7 @@ from synapsed.model.agent import (
     AgentView,
     ConversationAnswer,
     ProfileAnswer,
+    RegistryEntry,
     Testimony,
     resolve,
     resolve_folder,
@@ -26,7 +27,6 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor import environment
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
-from synapsed.supervisor.registry import RegistryFollower
 from synapsed.supervisor.roster import Roster
 
 LINUX = sys.platform == "linux"
@@ -43,7 +43,6 @@ class AgentDirectory:
         library: ProfileLibrary,
         roster: Roster,
         planner: Planner,
-        registry: RegistryFollower,
         carriers: Carriers,
     ) -> None:
         self._agents = agents
@@ -51,7 +50,6 @@ class AgentDirectory:
         self._library = library
         self._roster = roster
         self._planner = planner
-        self._registry = registry
         self._carriers = carriers
         self._tokens: dict[str, str] = {}
 
@@ -79,8 +77,19 @@ class AgentDirectory:
     # --- Directory ---
 
     def agents(self) -> list[AgentView]:
-        self._registry.sweep_soon()
         return [views.view_of(agent, self._planner.endpoint(agent.record)) for agent in self._agents.values()]
+
+    def entries(self, agent_ids: Collection[str] | None = None) -> dict[str, RegistryEntry | None]:
+        chosen = self._agents if agent_ids is None else agent_ids
+        return {
+            agent.id: views.entry_of(agent, self._planner.endpoint(agent.record)) if views.is_reachable(agent) else None
+            for agent in (self._agents.get(agent_id) for agent_id in chosen)
+            if agent is not None
+        }
+
+    async def believed(self, agent_ids: Iterable[str]) -> None:
+        agents = [agent for agent_id in agent_ids if (agent := self._agents.get(agent_id)) is not None]
+        await asyncio.gather(*(agent.believed() for agent in agents))
 
     def resolve(self, address: str, *, folders: bool = True) -> str:
         refs = [views.ref_of(agent) for agent in self._agents.values()]

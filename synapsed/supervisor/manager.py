@@ -45,11 +45,10 @@ from synapsed.supervisor.environment import gone, renewed
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.memory_pressure import MemoryWatch
 from synapsed.supervisor.ports import announceable
-from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, save_started
-from synapsed.supervisor.startup_order import StartOrder, each
+from synapsed.supervisor.startup_order import AgentNews, StartOrder, each
 from synapsed.tasks import transitions
 
 ACTORS_AT_ONCE = 8
@@ -96,7 +95,6 @@ class Manager:
         store: Store,
         profiles: ProfileLibrary,
         factory: LinkFactory,
-        registry: Registry,
         clock: Clock,
         timers: Timers,
         rng: Callable[[], float],
@@ -121,24 +119,15 @@ class Manager:
         carriers = carriers or Carriers(store, clock)
         self._planner = Planner(settings, self._roster, self._agents, self.doors)
         self._order = StartOrder(self._agents, clock=clock, timers=timers)
-        self._registry = RegistryFollower(
-            registry,
-            events=store.events,
-            agents=self._agents,
-            planner=self._planner,
-            order=self._order,
-            clock=clock,
-            timers=timers,
-        )
         self.directory = AgentDirectory(
             self._agents,
             settings=settings,
             library=profiles,
             roster=self._roster,
             planner=self._planner,
-            registry=self._registry,
             carriers=carriers,
         )
+        self._news = AgentNews(store.events, timers, directory=self.directory, order=self._order)
         self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, planner=self._planner)
         self.tasks = Dispatcher(
             store=store,
@@ -177,7 +166,7 @@ class Manager:
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
                 self._lost.append(transitions.canceled(task, reason="removed", now=self._clock.wall()))
-        self._registry.start()
+        self._news.start()
         self._sweep_again()
 
     async def end_lost(self) -> None:
@@ -212,7 +201,6 @@ class Manager:
         await each(_begin_adoption, agents, parallel=ADOPTIONS_AT_ONCE)
         await each(Agent.adopt, agents, parallel=None)
         await self._reply_broker.reconcile()
-        await self._registry.refresh()
         self._tidy_again()
 
     async def autostart(self) -> None:
@@ -291,7 +279,6 @@ class Manager:
             if old is None:
                 await self._announce(record.port)
             await agent.adopt()
-            self._registry.look()
         return agent
 
     async def close(self, *, keep_agents: bool) -> None:
@@ -310,7 +297,7 @@ class Manager:
         await each(Agent.close, self._agents.values())
         await self._reply_broker.close()
         await self._background.finish()
-        await self._registry.close()
+        await self._news.close()
         self._roster.ports.close()
 
     # --- Control ---
@@ -468,7 +455,6 @@ class Manager:
             agent.sweep()
         self._reply_broker.sweep()
         self._memory.look()
-        self._registry.look()
 
     def _tidy_again(self) -> None:
         self._background.spawn(each(Agent.tidy, self._agents.values()))

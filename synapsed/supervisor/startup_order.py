@@ -11,6 +11,9 @@ from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.config.config import Config
 from synapsed.errors import SynapsedError
+from synapsed.interfaces import Directory, EventFilter, EventLog
+from synapsed.model.events import Event
+from synapsed.store.follower import Follower
 from synapsed.supervisor.reload import in_layers
 
 PARALLEL = 16
@@ -85,3 +88,25 @@ class StartOrder:
             if self._news.is_set():  # by the end of an earlier wait: it tells of nothing new
                 self._news = asyncio.Event()
             await pause(self._timers, left, woken=self._news)
+
+
+class AgentNews(Follower):
+    """Tells the start order of changes, once the agent believes them."""
+
+    name = "start order"
+    wants = EventFilter(types=frozenset({"agentState", "activity"}))
+
+    def __init__(self, events: EventLog, timers: Timers, *, directory: Directory, order: StartOrder) -> None:
+        super().__init__(events, timers)
+        self._directory = directory
+        self._order = order
+        self._changed: set[str] = set()
+
+    async def handle(self, event: Event) -> None:
+        self._changed.add(event.agent_id)
+
+    async def handled(self) -> None:
+        changed, self._changed = self._changed, set()
+        if changed:
+            await self._directory.believed(changed)
+            self._order.changed()

@@ -307,7 +307,7 @@ async def restarted(world: World, *, adopt: bool = True) -> None:
         for operation in agent._actor._operations:
             operation.cancel()
     old._sweeper.cancel()
-    old._registry._running.cancel()
+    old._news._running.cancel()
     world.managers.remove(old)
     await world.daemon(adopt=adopt)
 

@@ -294,20 +294,6 @@ async def test_a_message_with_priority_5_wakes_it(quiet_world: World) -> None:
     assert world.link.interrupts == 0
 
 
-async def test_its_address_stays_in_the_registry(quiet_world: World) -> None:
-    world = quiet_world
-    await begin(world)
-    await parked(world)
-    await world.manager._registry.flush()
-    entry = world.registry(A)
-    assert entry is not None
-    assert (entry["status"], entry["pid"]) == ("IDLE", None)
-    world.clock.advance(60)
-    world.manager.directory.agents()  # sweeps the registry
-    await world.manager._registry.flush()
-    assert world.registry(A) == entry
-
-
 # --- while it is being parked ---
 
 

@@ -20,7 +20,9 @@ from synapsed.parts.a2a.a2a_loading import A2aSdk
 from synapsed.parts.a2a.running import A2aPart
 from synapsed.parts.attention.face import FACE as ATTENTION
 from synapsed.parts.elsewhere.face import FACE as ELSEWHERE
+from synapsed.parts.live_screens.face import FACE as LIVE_SCREENS
 from synapsed.parts.loading import config_model, faces
+from synapsed.parts.openapi.face import FACE as OPENAPI
 from synapsed.parts.pictures.face import FACE as PICTURES
 from synapsed.parts.web.face import FACE as WEB
 from synapsed_fleet.face import FACE as FLEET
@@ -81,7 +83,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         timers=FakeClock(),
     )
-    for face in (PICTURES, WEB, ATTENTION, ELSEWHERE, FLEET):
+    for face in (PICTURES, OPENAPI, LIVE_SCREENS, WEB, ATTENTION, ELSEWHERE, FLEET):
         await parts.open(face, kernel, opened)
     control.elsewhere = parts.carriers[ELSEWHERE.name]
     parts.started()

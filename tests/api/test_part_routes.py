@@ -8,10 +8,11 @@ from aiohttp import web
 
 from synapsed.api import part_routes
 from synapsed.api.context import agent_of
-from synapsed.api.openapi_document import operations
 from synapsed.api.problems import refusing_as
 from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.kernel import Face, Route, Running
+from synapsed.parts.openapi.document import operations
+from synapsed.parts.openapi.face import FACE as OPENAPI
 from tests.api import serving as served
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
@@ -38,7 +39,7 @@ FACE = Face(
 
 
 async def test_a_route_at_the_agents(control: FakeControl, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served, "faces", lambda: (FACE,))
+    monkeypatch.setattr(served, "faces", lambda: (FACE, OPENAPI))
     running = {"greetings": Running()}
     async with serving(control, tmp_path, running=running) as api:
         for client, path in ((api.http, "/agents/claude/greeting"), (api.agent, "/greeting")):

@@ -22,12 +22,12 @@ from schemathesis.specs.openapi.checks import (
 
 from synapsed.api.app import build_main_app
 from synapsed.api.context import ApiContext
-from synapsed.api.openapi_document import document
 from synapsed.api.security import Security
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
 from synapsed.kernel import Parts
 from synapsed.parts.loading import faces
+from synapsed.parts.openapi.document import document
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from synapsed.channels.hooks import HookChannel
 from synapsed.channels.tool_reports import tool_fact, tool_line
 from synapsed.model.facts import ToolBegan, ToolOver
+from synapsed.parts.hooks.channel import HookChannel
 from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
 

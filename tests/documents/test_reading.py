@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.documents import reading
-from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, TooMuch
-from synapsed.documents.reading import SLICE, read, read_aside
+from synapsed.documents.reading import KEYS_MAX, SLICE, VALUES_MAX, TooMuch, read, read_aside
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text('\\"/ubn€😀\x00\x1f ', max_size=80)
 VALUES = st.recursive(

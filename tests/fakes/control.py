@@ -5,7 +5,7 @@ something is written to `calls` as `(verb, agent or task, …)`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -44,6 +44,7 @@ from synapsed.model.agent import (
     ConversationAnswer,
     ProcessState,
     ProfileAnswer,
+    RegistryEntry,
     StartedAgent,
     Testimony,
     agent_id,
@@ -273,6 +274,12 @@ class FakeDirectory:
         if self._fake.raises is not None:
             raise self._fake.raises
         return list(self._fake.views.values())
+
+    def entries(self, agent_ids: Collection[str] | None = None) -> dict[str, RegistryEntry | None]:
+        """Nobody looks for agents of a fake."""
+        return {}
+
+    async def believed(self, agent_ids: Iterable[str]) -> None: ...
 
     def resolve(self, address: str, *, folders: bool = True) -> str:
         refs = [

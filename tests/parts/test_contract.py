@@ -43,6 +43,10 @@ WORDS = {
     "editors": r"editor that speaks|synapsectl acp",
     "worktrees": r"worktree",
     "bundles": r"\bbundles?\b|ed25519",
+    "live_screens": r"LiveScreens|screen/live",
+    "hooks": r"HookChannel|MessagePieces|TurnRead\b",
+    "registry": r"RegistryFiles|RegistryFollower|\.registry\b",
+    "openapi": r"openapi\.json|openapi_document",
     "web": r"\bdevices?\b|\bpairing\b|tls_listen|access\.json",
 }
 
@@ -69,7 +73,6 @@ WORD_LINES = {
         "model/events/kinds.py": 2,
         "model/sender.py": 3,
         "profiles/profile.py": 1,
-        "supervisor/registry.py": 1,
         "supervisor/reload.py": 2,
         "tasks/prompt_text.py": 9,
         # A migration's comment.
@@ -97,6 +100,10 @@ WORD_LINES = {
     "mentions": {},
     # Names of adapters in profiles.
     "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},
+    "openapi": {},
+    "hooks": {},
+    "live_screens": {},
+    "registry": {},
     "session_server": {"profiles/channel_spec.py": 3},
     "editors": {},
     "history": {},

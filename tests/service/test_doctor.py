@@ -63,11 +63,10 @@ def test_what_is_wrong_comes_with_what_mends_it(house: House) -> None:
     entry = home / "a2a" / "registry" / "somebody.json"
     entry.write_text(json.dumps({"pid": dead_pid()}))
     found = {check["check"]: check for check in wrong(examine(house, 1))}
-    assert set(found) == {"agent ghost", "permissions", "service files", "registry"}
+    assert set(found) == {"agent ghost", "permissions", "service files"}
     assert found["permissions"]["mend"] == f"chmod go= {home}/state/token"
     assert found["service files"]["mend"] == "synapsectl install --start"
     assert "synapsed.service" in found["service files"]["detail"]
-    assert found["registry"]["mend"] == "synapsectl list"
     assert "no-such-one was not found" in found["agent ghost"]["detail"]
     refused = house.ctl("install", "--start")
     assert refused.code == 1, "a daemon takes no token that others can read"

@@ -19,12 +19,12 @@ from unittest import mock
 
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.turns import AgentTurns
-from synapsed.channels.hooks import HookChannel
 from synapsed.errors import StoreError
 from synapsed.interfaces import SendRequest
 from synapsed.model.link import LinkTurnRecord
 from synapsed.model.task import Task
 from synapsed.parts.history.indexing import Indexer
+from synapsed.parts.hooks.channel import HookChannel
 from synapsed.pty.message_evidence import TurnReports
 from synapsed.pty.session import Session
 from synapsed.pty.viewers import Viewer

@@ -29,6 +29,7 @@ from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState
 from synapsed.parts.answer_blocks.reading import Reading
 from synapsed.parts.history.service import FILE, SqliteHistory
+from synapsed.parts.hooks.channel import ADAPTERS
 from synapsed.parts.work_events.telling import WorkEvents
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.link_factory import PtyLinkFactory
@@ -39,7 +40,6 @@ from synapsed.store.store import SqliteStore
 from synapsed.supervisor.hook_socket import _Pokes
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
-from synapsed.supervisor.registry import Registry, RegistryFiles
 from tests.fakes.loop import _waits_in
 from tests.fakes.screens import FakeScreenProcess
 from tests.simulation.clients import Clients, Gone, fails
@@ -286,6 +286,7 @@ class World(Clients):
             versions=VersionReader(self.paths.versions),
             screens=screens,
             rounds=rounds,
+            adapters=ADAPTERS,
         )
         history = SqliteHistory(self.paths.database, self.history_file, store.events)
         await history.open()
@@ -294,7 +295,6 @@ class World(Clients):
             store=store,
             profiles=self.library,
             factory=factory,
-            registry=Registry(RegistryFiles(self.paths.registry)),
             clock=clock,
             timers=self.loop,
             rng=Random(f"daemon {self.plan.seed}").random,

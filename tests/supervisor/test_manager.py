@@ -1,4 +1,4 @@
-"""What concerns more than one agent: names, ports, addresses, environment, configuration, registry, tokens."""
+"""What concerns more than one agent: names, ports, addresses, environment, configuration, tokens."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from synapsed.model.task import TaskState
 from synapsed.pty.output_times import OutputTimes
 from synapsed.supervisor.environment import agent_token
 from synapsed.supervisor.manager import ADOPTIONS_AT_ONCE
-from tests.fakes.clock import PATIENCE_S, until
+from tests.fakes.clock import until
 from tests.fakes.store import MemoryStore
 from tests.support.world import World
 
@@ -101,8 +101,6 @@ async def test_a_range_that_is_exhausted_is_followed_by_the_common_one(world: Wo
 async def test_an_agent_without_a_port(world: World) -> None:
     agent = await world.start(port=False)
     assert (agent.id, agent.port, agent.endpoint) == ("synapse-fake-fake", None, "http://127.0.0.1:8090/agents/fake")
-    await world.manager._registry.flush()
-    assert world.registry(agent.id)["port"] is None  # type: ignore[index]  # it is there
     assert [(await world.start(port=False)).id for _ in range(2)] == ["synapse-fake-fake-2", "synapse-fake-fake-3"]
     with pytest.raises(InvalidRequest, match="no number"):
         await world.start(port=False, name="8190")
@@ -258,50 +256,6 @@ async def test_an_agent_that_cannot_be_started_does_not_keep_the_others(quiet_wo
     }
     await world.daemon()
     assert {v.name: v.state for v in world.manager.directory.agents()} == {"broken": "backoff", "fine": "running"}
-
-
-async def test_the_registry_follows(world: World) -> None:
-    view = await world.start(ready=False)
-    await world.manager._registry.flush()
-    assert world.registry(AGENT) == {
-        "agent_id": AGENT,
-        "agent_type": "fake",
-        "name": "fake",
-        "port": 8190,
-        "status": "STARTING",
-        "pid": view.pid,
-        "working_dir": "/",
-        "endpoint": view.endpoint,
-    }
-    world.link.ready()
-    await asyncio.wait_for(_status(world, "IDLE"), PATIENCE_S)
-    await world.manager.stop(AGENT)
-    await world.manager._registry.flush()
-    assert world.registry(AGENT) is None
-
-
-async def _status(world: World, wanted: str) -> None:
-    while (world.registry(AGENT) or {}).get("status") != wanted:
-        await world.manager._registry.flush()
-        await asyncio.sleep(0)
-
-
-async def test_stale_entries_are_removed_at_the_start(quiet_world: World) -> None:
-    world = quiet_world
-    world.paths.registry.mkdir(parents=True)
-
-    def put(name: str, text: str) -> Path:
-        path = world.paths.registry / f"{name}.json"
-        path.write_text(text)
-        return path
-
-    dead = put("synapse-gone-9000", json.dumps({"agent_id": "synapse-gone-9000", "pid": 2**22 + 1}))
-    alive = put("synapse-other-9001", json.dumps({"agent_id": "synapse-other-9001", "pid": os.getpid()}))
-    foreign = put("notes", "no JSON")
-    await world.daemon()
-    assert not dead.exists()
-    assert alive.exists()
-    assert foreign.exists()
 
 
 async def test_whose_process(world: World) -> None:

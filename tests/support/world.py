@@ -1,6 +1,5 @@
 """A manager with fakes below and a clock that stands still."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
-from synapsed.supervisor.registry import Registry, RegistryFiles
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.link import FakeLink, FakeLinkFactory
 from tests.fakes.store import MemoryStore
@@ -125,7 +123,6 @@ class World:
             store=self.store,
             profiles=self.library,
             factory=self.factory,
-            registry=Registry(RegistryFiles(self.paths.registry)),
             clock=self.clock,
             timers=self.clock,
             rng=lambda: 0.5,
@@ -188,7 +185,3 @@ class World:
             for event in self.store.events.all
             if event.task_id == task_id and isinstance(event.data, TaskStatusChanged)
         ]
-
-    def registry(self, agent_id: str) -> dict[str, Any] | None:
-        path = self.paths.registry / f"{agent_id}.json"
-        return json.loads(path.read_text()) if path.exists() else None

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapsed.api.live_screens import ScreenChanges
 from synapsed.model.picture import Rows
+from synapsed.parts.live_screens.frames import ScreenChanges
 from synapsed.screens import checked_replies, protocol
 from synapsed.screens.protocol import ScreenFrameError
 from synapsed.terminal.emulated_screen import Screen

@@ -1,4 +1,4 @@
-"""`GET …/screen?format=`: the present screen; `…/screen/live`: the same as rows of a page, from now on."""
+"""`GET …/screen?format=`: the present screen."""
 
 import asyncio
 from typing import Annotated, Any, Final, Literal, cast, get_args
@@ -7,11 +7,10 @@ from aiohttp import web
 from pydantic import Field
 
 from synapsed.api.context import ApiContext, agent_id_of, rights_of
-from synapsed.api.describe import Response, Streamed
+from synapsed.api.describe import Response
 from synapsed.api.operation import operation
 from synapsed.api.query import Query, one_of
-from synapsed.api.websocket import is_upgrade, push
-from synapsed.errors import InvalidRequest, NotReady, QueueFull, TooLarge
+from synapsed.errors import NotReady, TooLarge
 from synapsed.interfaces.provided import DrawnForm, ScreenDrawing
 from synapsed.model.picture import Picture, ScreenForm
 
@@ -28,7 +27,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none';
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
-    return [web.get(f"{prefix}/screen", screen), web.get(f"{prefix}/screen/live", live)]
+    return [web.get(f"{prefix}/screen", screen)]
 
 
 def _sees(request: web.Request) -> None:
@@ -67,18 +66,3 @@ async def _drawn(context: ApiContext, agent_id: str, form: DrawnForm) -> web.Res
 
 def _encoded(document: Any) -> Any:
     return document.encode("utf-8", "replace") if isinstance(document, str) else document
-
-
-@operation(
-    "What the agent shows, as it changes",
-    Streamed(
-        "rows of cells, whole at first, then those that changed; ten times a second at most", websocket=True, sse=False
-    ),
-    allowed=_sees,
-    errors=(QueueFull,),
-)
-async def live(request: web.Request, context: ApiContext) -> web.StreamResponse:
-    """Sends the screen and its changes. It attaches nothing, and the program keeps its size."""
-    if not is_upgrade(request):
-        raise InvalidRequest("this path is a WebSocket: send an upgrade")
-    return await push(request, context.live.follow(agent_id_of(request)))

@@ -15,11 +15,12 @@ import httpx
 
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
 from synapsed.a2a_types.snapshots import TEXT_SHOWN
-from synapsed.documents.counting import Meter, TooMuch
+from synapsed.documents.reading import TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.task import Message
 from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
+from synapsed.parts.elsewhere.value_meter import Meter
 
 CONNECT_S = 5.0
 CARD_S = 10.0

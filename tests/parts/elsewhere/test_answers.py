@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from synapsed.documents.counting import KEYS_MAX, VALUES_MAX
+from synapsed.documents.reading import KEYS_MAX, VALUES_MAX
 from synapsed.model.task import Task, TaskState
 from synapsed.parts.elsewhere import remote, synapse_a2a, synapse_a2a_json
 from tests.parts.elsewhere.elsewhere import card_03, card_10

@@ -1,23 +1,14 @@
-"""The registry of live agents: one small JSON file each under `~/.a2a/registry/`, for programs that look for agents
-there.
+"""The files of the registry: one JSON document for each live agent.
 
-It is only written, never read: the daemon's own truth is the store. A file is replaced atomically and only when its
+They are only written, never read: the daemon's own truth is the store. A file is replaced atomically and only when its
 content changes; writing happens in a thread, one write at a time, the latest state winning, so that a slow home
 directory delays nothing and an agent that flips between busy and idle costs no queue. A file that was removed, replaced
 or changed from outside, or that could not be written, is written again at the next look.
-
-It follows the log of events: the registry shows each agent as it is, and starts that wait for others go on.
-
-An event is durable before its agent believes it, so the agent is read only when its actor has passed it. The log is
-followed from its end at the daemon's start: changes that a killed daemon did not write are written when the agents are
-adopted (`refresh`). Changes without an event (a link that is open, and sees an unchanged screen) are found by the look
-at every agent about once a second.
 """
 
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -26,20 +17,8 @@ from typing import NamedTuple
 import psutil
 import structlog
 
-from synapsed.agents import views
-from synapsed.agents.live_agent import Agent
-from synapsed.aio import TaskSet, Timers
-from synapsed.clock import Clock
-from synapsed.interfaces import EventFilter, EventLog
-from synapsed.model.agent import RegistryEntry
-from synapsed.model.events import Event
+from synapsed.interfaces import RegistryEntry
 from synapsed.shared.files import open_regular, write_whole
-from synapsed.store.follower import Follower
-from synapsed.supervisor.launch_planner import Planner
-from synapsed.supervisor.startup_order import StartOrder
-
-REGISTRY_SWEEP_S = 5.0
-"""Least pause between two looks for stale registry entries."""
 
 _ENTRY_MAX = 64 * 1024
 """Bytes of a file that are read; other programs write here too."""
@@ -211,92 +190,3 @@ def _is_dead(path: Path) -> bool:
         return False
     pid = data.get("pid") if isinstance(data, dict) else None
     return type(pid) is int and pid > 0 and not psutil.pid_exists(pid)
-
-
-class RegistryFollower(Follower):
-    """`agents` are all there are, by id. Life: `start`, …, `close`."""
-
-    name = "registry"
-    wants = EventFilter(types=frozenset({"agentState", "activity"}))
-    """Events to follow: state, activity and pid are the only fields of an entry that ever change."""
-
-    def __init__(
-        self,
-        registry: Registry,
-        *,
-        events: EventLog,
-        agents: Mapping[str, Agent],
-        planner: Planner,
-        order: StartOrder,
-        clock: Clock,
-        timers: Timers,
-    ) -> None:
-        super().__init__(events, timers)
-        self._registry = registry
-        self._agents = agents
-        self._planner = planner
-        self._order = order
-        self._clock = clock
-        self._changed: set[str] = set()
-        self._sweep_due = clock.monotonic()
-        self._sweeps = TaskSet()
-
-    def start(self) -> None:
-        """Follows events from now on."""
-        self.cursor = self._events.last_id
-        super().start()
-
-    async def restore(self) -> None:
-        """Marks every agent to be read, because the missed events are unknown."""
-        self.cursor = self._events.last_id
-        self._changed = set(self._agents)
-
-    async def handle(self, event: Event) -> None:
-        self._changed.add(event.agent_id)
-
-    async def handled(self) -> None:
-        if changed := self._changed:
-            self._changed = set()
-            agents = [agent for agent_id in changed if (agent := self._agents.get(agent_id)) is not None]
-            await asyncio.gather(*(agent.believed() for agent in agents))
-            self._show(changed)
-            self._order.changed()
-
-    def look(self) -> None:
-        """Reads every agent and the files. Call it on a timer."""
-        self._show(self._reachable())
-        self._registry.look()
-
-    def sweep_soon(self) -> None:
-        """Removes stale entries, but once for many requests."""
-        if (now := self._clock.monotonic()) >= self._sweep_due:
-            self._sweep_due = now + REGISTRY_SWEEP_S
-            self._sweeps.spawn(self.refresh(), name="registry sweep")
-
-    async def refresh(self) -> None:
-        """Returns when every agent is shown as it is, and stale entries are removed."""
-        reachable = self._reachable()
-        self._show(reachable)
-        await self._registry.sweep(reachable, frozenset(self._agents))
-
-    async def flush(self) -> None:
-        """Returns when all events of the log so far are in the files, and the present sweep is over."""
-        await self._sweeps.finish()
-        await self.reached(self._events.last_id)
-        await self._registry.flush()
-
-    async def close(self) -> None:
-        """Ends after the agents' actors: there are no further events. Returns when the files are up to date."""
-        await self.flush()
-        await super().close()
-
-    def _reachable(self) -> frozenset[str]:
-        return frozenset(agent.id for agent in self._agents.values() if views.is_reachable(agent))
-
-    def _show(self, agent_ids: Iterable[str]) -> None:
-        for agent_id in agent_ids:
-            agent = self._agents.get(agent_id)
-            if agent is not None and views.is_reachable(agent):
-                self._registry.publish(views.entry_of(agent, self._planner.endpoint(agent.record)))
-            else:
-                self._registry.withdraw(agent_id)

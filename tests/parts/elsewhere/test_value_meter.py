@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.documents import counting
-from synapsed.documents.counting import Meter, TooMuch
+from synapsed.documents import reading
+from synapsed.documents.reading import TooMuch
+from synapsed.parts.elsewhere.value_meter import Meter
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.text('\\",:[]{}\r\n'),
@@ -48,8 +49,8 @@ def measure(value: Any) -> tuple[int, int]:
 def limits() -> Any:
     """So small that drawn documents reach them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "KEYS_MAX", 3)
-        patch.setattr(counting, "VALUES_MAX", 5)
+        patch.setattr(reading, "KEYS_MAX", 3)
+        patch.setattr(reading, "VALUES_MAX", 5)
         yield
 
 

@@ -17,13 +17,12 @@ from typing import Any, Final
 from synapsed.aio import cancel_all
 from synapsed.clock import Clock
 from synapsed.errors import NotReady, SynapsedError
-from synapsed.interfaces import Control, EventFilter, ScreenWatch
-from synapsed.model.picture import Rows
+from synapsed.interfaces import Control, EventFilter, PageRows, ScreenWatch
 
 
 class ScreenChanges:
     def __init__(self) -> None:
-        self._rows: Rows | None = None
+        self._rows: PageRows | None = None
         self._since: list[int] = []
         self._sized = 0
         """Frame in which the screen got its size."""
@@ -33,7 +32,7 @@ class ScreenChanges:
         self.frame = 0
         """Number that grows with each change."""
 
-    def take(self, rows: Rows) -> bool:
+    def take(self, rows: PageRows) -> bool:
         """Takes the present screen; returns True if it has changed."""
         before = self._rows
         if before == rows and self._still is None:
@@ -167,7 +166,7 @@ class _Live:
                 self.changes.rest(error.message)
                 return True
             return False
-        assert isinstance(shown, Rows)
+        assert isinstance(shown, PageRows)
         return self.changes.take(shown)
 
     def _tell(self) -> None:

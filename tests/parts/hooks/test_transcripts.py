@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapsed.channels import transcripts
-from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, locate, read_turn
+from synapsed.channels import at_path, clean
+from synapsed.parts.hooks import transcripts
+from synapsed.parts.hooks.transcripts import TurnKey, TurnRead, locate, read_turn
 from synapsed.profiles.channel_spec import Transcript
 from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import SAMPLES

@@ -12,9 +12,8 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from synapsed.api.describe import DESCRIBED, PARAMETERS, Description, Response, Streamed, description_of
-from synapsed.api.response_models import ErrorAnswer
-from synapsed.api.security import is_public
+from synapsed.api import DESCRIBED, PARAMETERS, Description, ErrorAnswer, description_of, is_public
+from synapsed.api.operation import Response, Streamed
 from synapsed.errors import (
     AmbiguousAddress,
     Busy,

@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.channels import message_pieces
-from synapsed.channels.message_pieces import MessagePieces
+from synapsed.parts.hooks import message_pieces
+from synapsed.parts.hooks.message_pieces import MessagePieces
 
 
 @given(st.lists(st.text(min_size=1, max_size=3), max_size=12), st.randoms(use_true_random=False))

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.channels import hooks
-from synapsed.channels.adapters import OWN, known, side_channels
-from synapsed.channels.hooks import HookChannel
+from synapsed.channels.adapters import NO_ADAPTERS, known, side_channels
 from synapsed.channels.launch_additions import needs_port
 from synapsed.clock import PastDates
 from synapsed.interfaces import SideChannel
@@ -30,6 +28,8 @@ from synapsed.model.facts import (
     TurnFailed,
     TurnInterrupted,
 )
+from synapsed.parts.hooks import channel as hooks
+from synapsed.parts.hooks.channel import HookChannel
 from synapsed.parts.loading import adapters
 from synapsed.parts.session_server.delivery import SessionDelivery
 from synapsed.profiles.library import ProfileLibrary
@@ -553,7 +553,7 @@ def test_factory_makes_what_the_profile_says(launch: Launch, kinds: list[type[Si
 
 
 def test_a_channel_without_its_part_is_left_out(library: ProfileLibrary) -> None:
-    profile = known(library.get("opencode"), OWN)
+    profile = known(library.get("opencode"), NO_ADAPTERS)
     assert (profile.channels, needs_port(profile)) == ({}, False)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from synapsed.model.agent import RegistryEntry
-from synapsed.supervisor.registry import Registry, RegistryFiles
+from synapsed.interfaces import RegistryEntry
+from synapsed.parts.registry.files import Registry, RegistryFiles
 
 
 def entry(status: str = "IDLE", name: str = "a") -> RegistryEntry:

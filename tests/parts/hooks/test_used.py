@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from synapsed.channels.hooks import HookChannel
 from synapsed.channels.transcripts import used
 from synapsed.model.facts import ChannelFact, TurnEnded, TurnUsed
+from synapsed.parts.hooks.channel import HookChannel
 from synapsed.profiles.channel_spec import UsageLine
 from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
-from tests.channels.test_hooks import Gemini, gemini
 from tests.fakes.clock import until
+from tests.parts.hooks.test_channel import Gemini, gemini
 
 __all__ = ["gemini"]
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from synapsed.api.app import build_agent_app, build_main_app
-from synapsed.api.openapi_document import operations
+from synapsed.parts.openapi.document import operations
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from synapsed.channels import maildir
 from synapsed.channels.launch_additions import LaunchContext
-from synapsed.channels.maildir import Maildir
+from synapsed.parts.hooks import maildir
+from synapsed.parts.hooks.maildir import Maildir
 from tests.channels.conftest import Launch
 
 

@@ -21,12 +21,7 @@ from typing import Any
 import structlog
 
 from synapsed.aio import TaskSet
-from synapsed.channels import transcripts
-from synapsed.channels.launch_additions import LaunchContext
-from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
-from synapsed.channels.message_pieces import MessagePieces
-from synapsed.channels.tool_reports import tool_fact, tool_line
-from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, used
+from synapsed.channels import Adapter, Channel, FactKind, LaunchContext, at_path, clean, tool_fact, tool_line, used
 from synapsed.clock import PastDates, SystemClock
 from synapsed.model.facts import (
     BACKGROUND_MAX,
@@ -44,7 +39,10 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
-from synapsed.profiles.channel_spec import Channel, FactKind
+from synapsed.parts.hooks import transcripts
+from synapsed.parts.hooks.maildir import TAKEN_MAX, Maildir, Report
+from synapsed.parts.hooks.message_pieces import MessagePieces
+from synapsed.parts.hooks.transcripts import TurnKey, TurnRead
 
 USED_STEP_SECONDS = (0.25, 4.0)
 """First and longest pause between two reads of the transcript for a turn's usage, after its end was reported: each
@@ -516,3 +514,7 @@ def _string(payload: dict[str, Any], path: str | None) -> str | None:
 def _table(payload: dict[str, Any], path: str) -> dict[str, Any]:
     value = at_path(payload, path)
     return value if isinstance(value, dict) else {}
+
+
+ADAPTERS = {"hooks": Adapter(HookChannel)}
+"""The adapter by its name in profiles."""

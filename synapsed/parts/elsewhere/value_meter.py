@@ -1,50 +1,19 @@
-"""Counts the values of a JSON text without reading it. `reading` gives the reason."""
+"""Counts the values of JSON from elsewhere while it comes: one document, or a stream of them.
+
+`synapsed.documents.reading` says why values are counted before anything is made of them.
+"""
 
 import re
 from typing import Final
 
-KEYS_MAX: Final = 10_000
-"""Keys of all objects of a document together."""
-VALUES_MAX: Final = 50_000
-"""Values of all objects and arrays of a document together."""
+from synapsed.documents.reading import Tally, ends_in_escape
+
 _NEWLINE: Final = re.compile(rb"\r\n?")
 _STRING: Final = re.compile(rb'"[^"\n]*["\n]')
 """A string, which never goes over the end of a line: an unclosed quote elsewhere in a stream, in a comment say, hides
 nothing after it."""
 _ENDS: Final = len(b"\r\n\r")
 _ITS_END: Final = re.compile(rb'["\n]')
-
-
-class TooMuch(ValueError):
-    """The text is JSON, but larger than the limits."""
-
-
-class Tally:
-    """Counts of one document so far."""
-
-    def __init__(self) -> None:
-        self._keys = 0
-        self._values = 0
-
-    def add(self, outside: bytes) -> None:
-        """Adds `outside`, a piece of the text outside of its strings. Raises TooMuch."""
-        self._keys += outside.count(b":")
-        self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-        if self._keys > KEYS_MAX:
-            raise TooMuch(f"its objects have more than {KEYS_MAX} keys together")
-        if self._values > VALUES_MAX:
-            raise TooMuch(f"its objects and arrays have more than {VALUES_MAX} values together")
-
-
-def segments(text: bytes) -> list[bytes]:
-    """Returns the pieces between the quotes of `text`, which does not begin within an escape: each second one is a
-    string's inside."""
-    return text.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
-
-
-def ends_in_escape(text: bytes) -> bool:
-    """Returns True if its last byte begins an escape."""
-    return bool((len(text) - len(text.rstrip(b"\\"))) % 2)
 
 
 class Meter:

@@ -7,6 +7,7 @@ from aiohttp import WSMsgType
 
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import StateChanged
+from synapsed.parts.live_screens.frames import LiveScreens
 from tests.api.serving import Api
 
 AGENT = "synapse-claude-8100"
@@ -99,7 +100,7 @@ async def test_nothing_is_drawn_for_nobody(api: Api):
     async with api.unix.ws_connect("/agents/claude/screen/live") as socket:
         await heard(socket)
     async with asyncio.timeout(30):
-        while api.servers._context.live.drawn:
+        while api.servers._context.parts.provided(LiveScreens).drawn:
             await asyncio.sleep(0)
     drawn = api.control.drawn
     show(api, '[[3,"new"]]')

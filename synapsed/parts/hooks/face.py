@@ -1,0 +1,5 @@
+"""Hooks of programs, with their own records of conversations: `adapter = "hooks"` in a profile."""
+
+from synapsed.kernel import Face
+
+FACE = Face(name="hooks", adapters_in="synapsed.parts.hooks.channel")

@@ -1,0 +1,10 @@
+"""Agents' screens as pages show them: rows of cells over a WebSocket, as they change."""
+
+from synapsed.kernel import Face, Route
+
+FACE = Face(
+    name="live_screens",
+    opens="synapsed.parts.live_screens.screen",
+    routes=(Route(method="GET", path="/screen/live", handler="screen.live", needs=frozenset({"look"}), at="agent"),),
+    routes_in="synapsed.parts.live_screens",
+)

@@ -1,0 +1,21 @@
+"""The OpenAPI document: this API, described for programs, on the daemon's listeners and on agents' own ports."""
+
+from synapsed.interfaces import RIGHTS
+from synapsed.kernel import Face, Route
+
+FACE = Face(
+    name="openapi",
+    opens="synapsed.parts.openapi.routes",
+    routes=(
+        Route(
+            method="GET",
+            path="/openapi.json",
+            handler="openapi",
+            needs=frozenset(RIGHTS),
+            of_caller=True,
+            public=True,
+            on_ports=True,
+        ),
+    ),
+    routes_in="synapsed.parts.openapi.routes",
+)
