@@ -122,7 +122,7 @@ def obstacle(now: Moment) -> Obstacle | None:
     """Returns the reason why no message can be typed; None if one can."""
     found = next((found for found, applies in TABLE if applies(now)), None)
     if found is BY_HOLD and now.hold is not None:
-        return Obstacle(now.hold.reason, now.hold.word)
+        return replace(found, held=now.hold.word)
     return replace(found, held=now.link.held) if found is BY_LINK and now.link is not None else found
 
 
