@@ -445,8 +445,8 @@ class Agent:
                 await self.turns.pump()
 
     async def _adopt(self) -> None:
-        self.attention.restore(await self._store.events.open_attention(self.id))
-        await self.work.restore()
+        self.attention.restore(await self._actor.persist(self._store.events.open_attention, self.id))
+        await self._actor.persist(self.work.restore)
         await (await self._actor.report(self.process.adopt))
         self.parking.sweep()
 
