@@ -322,7 +322,7 @@ class Daemon:
         carriers.become(parts.carriers)
         manager.doors.become(parts.all, parts.closed)
         manager.terminals.routing = next(iter(parts.all(LineRouting)), None)
-        await manager.end_lost()
+        await manager.parts_opened()
         security = Security(
             directory=manager.directory,
             bearers=parts.bearers,

@@ -1,4 +1,4 @@
-"""The questions of one agent, and their answers: by rules, by its usage limit, or by a person."""
+"""The questions of one agent, and their answers: by rules, by the holder of its messages, or by a person."""
 
 import asyncio
 import contextlib
@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
-from synapsed.agents.part_doors import RuleDoor
+from synapsed.agents.part_doors import HoldDoor, RuleDoor
 from synapsed.agents.part_interfaces import PromptOwner
 from synapsed.agents.pending_answers import Given
 from synapsed.agents.turns import AgentTurns
-from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, SynapsedError
 from synapsed.interfaces import AgentLink, Answer, Wait
@@ -31,14 +30,14 @@ class AgentPrompts:
         owner: PromptOwner,
         *,
         rules: RuleDoor,
-        usage: Usage,
+        hold: HoldDoor,
         clock: Clock,
         actor: Actor,
     ) -> None:
         self._process = process
         self._turns = turns
         self._rules = rules
-        self._usage = usage
+        self._hold = hold
         self._owner = owner
         self._clock = clock
         self._actor = actor
@@ -90,7 +89,7 @@ class AgentPrompts:
         if prompt is None:
             self._awaited = ""  # the same one, if it comes again, is another call's
             return False
-        return self._limit_in(prompt) or self._decided(prompt)
+        return self._held(prompt) or self._decided(prompt)
 
     def _decided(self, prompt: Prompt) -> bool:
         """Returns whether rules decide that dialog, so that no person is asked."""
@@ -106,18 +105,12 @@ class AgentPrompts:
                 return self._clock.monotonic() < self._wait_until
         return False
 
-    def _limit_in(self, prompt: Prompt) -> bool:
-        """Returns whether a task's dialog reports a usage limit, and is answered because of it. The words of other
-        dialogs may come from the model: of those that ask for a permission, and of questions after their first
-        words."""
-        told = self._turns.current is not None and prompt.type not in ("permission", "screen")
-        limit = self._usage.find(prompt.prompt) if told else None
-        if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
-            return False
-        self._turns.limit_shown(limit)
-        if self._approving is None:
-            self._approving = self._actor.spawn(self._approve(prompt, limit.answer, Origin("daemon")))
-        return True
+    def _held(self, prompt: Prompt) -> bool:
+        """Returns whether a task's dialog is answered because its messages are to wait."""
+        answer = self._hold.answer(prompt) if self._turns.current is not None else None
+        if answer is not None and self._approving is None:
+            self._approving = self._actor.spawn(self._approve(prompt, answer, Origin("daemon")))
+        return answer is not None
 
     async def _approve(self, prompt: Prompt, text: str, origin: Origin) -> None:
         """Answers a dialog in the place of the person."""

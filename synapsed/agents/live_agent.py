@@ -21,12 +21,11 @@ from synapsed.agents.attention_changes import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.last_screen import RESTS, Resting, rest_screen
 from synapsed.agents.parking import Parking
-from synapsed.agents.part_doors import PartDoors, RuleDoor, WorkDoor
+from synapsed.agents.part_doors import HoldDoor, PartDoors, RuleDoor, WorkDoor
 from synapsed.agents.part_interfaces import Settings, TaskEnds
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.stop_requests import StopRequests, Unanswered
 from synapsed.agents.turns import AgentTurns
-from synapsed.agents.usage_limit import Accounts, Usage
 from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
 from synapsed.config.config import AgentConfig
@@ -71,7 +70,6 @@ class Agent:
         inbox: Path,
         kept: Path,
         settings: Settings,
-        accounts: Accounts,
         ends: TaskEnds,
         doors: PartDoors,
     ) -> None:
@@ -95,7 +93,7 @@ class Agent:
         self.screen = AgentScreen(self.process, store=store, factory=factory, spool=spool)
         self.attention = Attention(record.id, plan=profile.prompts.plan)
         self._resting = Resting()
-        self.usage = Usage(self.process, self, accounts=accounts, clock=clock, actor=self._actor)
+        self.hold = HoldDoor(doors, self, self._actor)
         self.turns = AgentTurns(
             self.process,
             profile,
@@ -104,14 +102,14 @@ class Agent:
             actor=self._actor,
             inbox=inbox,
             kept=kept,
-            usage=self.usage,
+            hold=self.hold,
             attention=self.attention,
             ends=ends,
             doors=doors,
         )
-        self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
+        self.parking = Parking(self.process, self.turns, self.hold, self, clock=clock, actor=self._actor)
         self.stops = StopRequests(
-            self.process, self.turns, self.usage, self.parking, self, store=store, actor=self._actor
+            self.process, self.turns, self.hold, self.parking, self, store=store, actor=self._actor
         )
         self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
         self._held, self._slow_start, self._unkept = HeldMessages(), SlowStart(), UnkeptRules()
@@ -124,7 +122,7 @@ class Agent:
             self.turns,
             self,
             rules=self._rules,
-            usage=self.usage,
+            hold=self.hold,
             clock=clock,
             actor=self._actor,
         )
@@ -300,7 +298,7 @@ class Agent:
         if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
             await self._actor.call(self._restart_later)
             return
-        await self._actor.call(self.usage.forget, "restarted")
+        await self._actor.call(self.hold.lift, "restarted")
         await self._actor.ask(self.process.stop, again=True)
 
     async def amend(self, **fields: Any) -> None:
@@ -407,7 +405,7 @@ class Agent:
         self._seen = await link.observe()
         await self._tell_of(self.attention.renewed())
         await self._tell_of_conversation()
-        self.usage.watch()
+        self.hold.watch()
         await self.process.saw(self._seen.activity)
         await self.turns.resume(link)
         await self._briefing.give()
@@ -450,8 +448,6 @@ class Agent:
         self.attention.restore(await self._actor.persist(self._store.events.open_attention, self.id))
         await self._actor.persist(self.work.restore)
         await (await self._actor.report(self.process.adopt))
-        if self.usage.trouble is not None:
-            self.usage.watch()  # also of an agent that does not run: others of its account may wait
         self.parking.sweep()
 
     # --- facts ---
@@ -515,8 +511,12 @@ class Agent:
         if (link := self.process.link) is not None:
             await self._observed(await link.observe())
 
-    async def limit_over(self) -> None:
+    async def recheck(self) -> None:
         await self._pump()
+
+    async def keep_hold(self, kept: dict[str, Any] | None, *told: EventData) -> None:
+        """Implements `HoldOwner`."""
+        await self.process.amend(*told, limit=kept)
 
     async def _observed(self, seen: LinkObserved) -> None:
         if not seen.whole:

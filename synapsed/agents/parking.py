@@ -9,7 +9,7 @@ a task              one waits in the mailbox, is worked on, or is being interrup
 the program         it is starting, works, asks something, or says nothing that is understood
 the background      something that it has started goes on there
 a person            a terminal is attached (looking on is enough), or a draft stands in the composer
-the account         its usage limit is reached: what that ends with would have to be found out again
+its messages        they are held back: what that ends with would have to be found out again
 a restart           one was asked for when it is idle, which comes first
 ==================  ================================================================================================
 
@@ -27,9 +27,9 @@ import psutil
 from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
+from synapsed.agents.part_doors import HoldDoor
 from synapsed.agents.part_interfaces import ParkOwner
 from synapsed.agents.turns import AgentTurns
-from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
 from synapsed.config.config import Config, ParkPolicy
 from synapsed.config.paths import Paths
@@ -54,7 +54,8 @@ class Situation:
     """True if a task waits, is worked on, or is being interrupted."""
     attached: int
     restart_pending: bool
-    limited: bool
+    hold: str | None
+    """The reason why its messages are held back, if they are."""
 
 
 def occupied(now: Situation) -> str | None:
@@ -66,8 +67,8 @@ def occupied(now: Situation) -> str | None:
         return "it has messages to work on"
     if now.attached:
         return "a terminal is attached"
-    if now.limited:
-        return "its usage limit is reached, or its account does not work"
+    if now.hold is not None:
+        return now.hold
     if now.restart_pending:
         return "it is to be restarted"
     if seen.activity is not Activity.READY:
@@ -118,7 +119,7 @@ class Parking:
         self,
         process: AgentProcess,
         turns: AgentTurns,
-        usage: Usage,
+        hold: HoldDoor,
         owner: ParkOwner,
         *,
         clock: Clock,
@@ -126,7 +127,7 @@ class Parking:
     ) -> None:
         self._process = process
         self._turns = turns
-        self._usage = usage
+        self._hold = hold
         self._owner = owner
         self._clock = clock
         self._actor = actor
@@ -217,14 +218,14 @@ class Parking:
             self._actor.log.info("not parked", why=error.message)
 
     def _occupied(self, seen: LinkObserved | None) -> str | None:
-        link = self._process.link
+        link, hold = self._process.link, self._hold.hold()
         return occupied(
             Situation(
                 seen=seen if link is not None else None,
                 busy=not self._turns.at_rest,
                 attached=self._attaching + (link.terminal.attached if link is not None else 0),
                 restart_pending=self._process.record.restart_pending,
-                limited=self._usage.in_force is not None,
+                hold=hold.reason if hold is not None else None,
             )
         )
 

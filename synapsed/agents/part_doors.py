@@ -1,5 +1,5 @@
 """Doors at which an agent asks the parts that are there: those that read its answers, report its work, decide by rules
-what it may do, and read the person's settings of its program.
+what it may do, hold its messages back, and read the person's settings of its program.
 
 Agents are made before parts are open, so each looks for a part when it needs one. Without a part nothing is done; the
 same goes for a part with a fault: the agent goes on.
@@ -20,15 +20,21 @@ from synapsed.interfaces import (
     AnswerReading,
     Decider,
     Deciding,
+    Hold,
+    Holder,
+    Holding,
+    HoldOwner,
     NewEvent,
     PersonSettings,
     RuleOwner,
     SettingsReading,
     Store,
+    TaskHeld,
     Wait,
     WorkTeller,
     WorkTelling,
 )
+from synapsed.model.link import LinkEvent
 from synapsed.model.task import Artifact, Prompt, Task
 from synapsed.profiles.channel_spec import ACP_DECISION, ACP_REQUEST, DecisionSpec
 from synapsed.profiles.profile import Profile
@@ -243,6 +249,60 @@ class RuleDoor:
         if self._decider is None and (deciding := self._doors.first(Deciding)) is not None:
             self._decider = deciding.decider(self._owner)
         return self._decider
+
+
+class HoldDoor:
+    """The door of one agent to the part that holds its messages back. Without it nothing is held, and a task ends as
+    its turn does. Implements `Holder`; the errors of the database are the caller's."""
+
+    def __init__(self, doors: PartDoors, owner: HoldOwner, actor: Actor) -> None:
+        self._doors = doors
+        self._owner = owner
+        self._actor = actor
+        self._holder: Holder | None = None
+
+    def open(self) -> None:
+        """Lets the part know the agent: its hold may be other agents', too."""
+        self._ask(lambda _: None)
+
+    def hold(self) -> Hold | None:
+        return self._ask(lambda holder: holder.hold())
+
+    def answer(self, prompt: Prompt) -> str | None:
+        return self._ask(lambda holder: holder.answer(prompt))
+
+    def watch(self) -> None:
+        self._ask(lambda holder: holder.watch())
+
+    def leave(self) -> None:
+        self._ask(lambda holder: holder.leave())
+
+    async def turn_over(self, event: LinkEvent, *, stopped: bool) -> TaskHeld | None:
+        return await self._do(lambda holder: holder.turn_over(event, stopped=stopped))
+
+    async def lift(self, why: str) -> None:
+        await self._do(lambda holder: holder.lift(why))
+
+    def _ask[T](self, what: Callable[[Holder], T]) -> T | None:
+        try:
+            return what(holder) if (holder := self._found()) is not None else None
+        except Exception:
+            log.exception("its messages are not held back: a part has a fault", agent_id=self._owner.record.id)
+            return None
+
+    async def _do[T](self, what: Callable[[Holder], Awaitable[T]]) -> T | None:
+        try:
+            return await what(holder) if (holder := self._found()) is not None else None
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("its messages are not held back: a part has a fault", agent_id=self._owner.record.id)
+            return None
+
+    def _found(self) -> Holder | None:
+        if self._holder is None and (holding := self._doors.first(Holding)) is not None:
+            self._holder = holding.holder(self._owner, self._actor)
+        return self._holder
 
 
 def decision_spec(profile: Profile, event: str) -> DecisionSpec | None:

@@ -4,12 +4,11 @@ from typing import Protocol
 
 from synapsed.config.config import AgentConfig
 from synapsed.interfaces import PERSON, AgentLink, NewEvent
-from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.agent import ProcessState
 from synapsed.model.events import Origin
 from synapsed.model.link import LinkExited, LinkObserved
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task
-from synapsed.profiles.profile import Profile
 from synapsed.tasks.transitions import Commit
 
 
@@ -34,22 +33,6 @@ class Configured(Protocol):
 
     @property
     def config(self) -> AgentConfig: ...
-
-
-class LimitOwner(Configured, Protocol):
-    """The agent, as its usage limit uses it."""
-
-    @property
-    def profile(self) -> Profile: ...
-
-    @property
-    def activity(self) -> Activity:
-        """Returns the program's present activity, UNKNOWN if it has not been looked at."""
-        ...
-
-    async def limit_over(self) -> None:
-        """Notes that messages may be given again."""
-        ...
 
 
 class ParkOwner(Configured, Protocol):
@@ -85,8 +68,8 @@ class StopOwner(Protocol):
         """Returns when the program is adopted. Raises StoreError if that cannot be recorded now."""
         ...
 
-    async def limit_over(self) -> None:
-        """Notes that messages may be given again."""
+    async def recheck(self) -> None:
+        """Looks again whether a message can be given."""
         ...
 
 

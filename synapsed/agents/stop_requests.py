@@ -12,9 +12,9 @@ from datetime import datetime
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.parking import Parking
+from synapsed.agents.part_doors import HoldDoor
 from synapsed.agents.part_interfaces import Configured, StopOwner
 from synapsed.agents.turns import OF_NO_TURN, AgentTurns
-from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Ages, Clock
 from synapsed.config.config import seconds_of
 from synapsed.errors import NotReady, ProgramEnded, TaskNotCancelable
@@ -33,7 +33,7 @@ class StopRequests:
         self,
         process: AgentProcess,
         turns: AgentTurns,
-        usage: Usage,
+        hold: HoldDoor,
         parking: Parking,
         owner: StopOwner,
         *,
@@ -42,7 +42,7 @@ class StopRequests:
     ) -> None:
         self._process = process
         self._turns = turns
-        self._usage = usage
+        self._hold = hold
         self._parking = parking
         self._owner = owner
         self._store = store
@@ -55,12 +55,12 @@ class StopRequests:
         if self._parking.away:
             return False
         self._process.require_link()
-        limited = self._usage.in_force is not None
+        held = self._hold.hold() is not None
         before = self._owner.exit
         pending = await self._actor.call(self._begin_interrupt)
-        await self._actor.call(self._usage.forget, "a person does not wait")  # then: what goes on is not to be stopped
-        if pending is None and limited:
-            await self._actor.call(self._owner.limit_over)
+        await self._actor.call(self._hold.lift, "a person does not wait")  # then: what goes on is not to be stopped
+        if pending is None and held:
+            await self._actor.call(self._owner.recheck)
             return True
         done = pending is not None and await self._actor.wait(asyncio.shield(pending))
         if not done and (exited := self._owner.exit) is not before and exited is not None:

@@ -1,11 +1,8 @@
 """The outcome of a task, from its link's report of the turn. Pure."""
 
-from collections.abc import Callable
-
 from synapsed.agents.interruption import PendingInterrupt
 from synapsed.model.link import (
     LinkEvent,
-    LinkTurnEnded,
     LinkTurnFailed,
     LinkTurnInterrupted,
     LinkTurnProgress,
@@ -14,13 +11,9 @@ from synapsed.model.link import (
 from synapsed.model.task import Task
 from synapsed.tasks import transitions
 from synapsed.tasks.transitions import Commit
-from synapsed.terminal.limit_notices import Limit
 
 INTERRUPTED = "interrupted"
 """`reason` of a turn that was stopped through its link, and of a task that was stopped for another one."""
-
-RATE_LIMITED = "RATE_LIMITED"
-"""Code of a task that met a usage limit."""
 
 
 def outcome(
@@ -40,27 +33,5 @@ def outcome(
         case LinkUndelivered():
             reason = f"{event.reason}; {keys}" if keys else event.reason
             return transitions.undelivered(task, reason=reason, screen=event.screen, now=now)
-        case _:
-            return None
-
-
-def limit_met(
-    event: LinkEvent,
-    *,
-    shown: Limit | None,
-    find: Callable[[str], Limit | None],
-    trouble: Callable[[str, str], Limit | None],
-) -> Limit | None:
-    """Returns the usage limit, or the trouble with the account, that ended a turn which was not interrupted; None if it
-    ended otherwise. `shown` comes from a dialog in the turn, `find` reads a limit from an error's words, `trouble`
-    reads the account's trouble from its code and words."""
-    match event:
-        case LinkTurnFailed():
-            told = trouble(event.code, event.message) or find(event.message) or shown
-            return Limit(words=event.message) if told is None and event.code == RATE_LIMITED else told
-        case LinkTurnInterrupted():
-            return shown
-        case LinkTurnEnded() if not event.answer.strip():
-            return shown
         case _:
             return None

@@ -25,12 +25,11 @@ from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.attention_changes import Attention
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
-from synapsed.agents.part_doors import AnswerDoor, PartDoors
+from synapsed.agents.part_doors import AnswerDoor, HoldDoor, PartDoors
 from synapsed.agents.part_interfaces import TaskEnds
 from synapsed.agents.pending_answers import Given, GivenAnswers
-from synapsed.agents.turn_outcome import INTERRUPTED, RATE_LIMITED, limit_met, outcome
-from synapsed.agents.usage_limit import Usage
-from synapsed.clock import Clock, iso
+from synapsed.agents.turn_outcome import INTERRUPTED, outcome
+from synapsed.clock import Clock
 from synapsed.errors import NotReady, NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Delivery, NewEvent, Store
 from synapsed.model.agent import Activity
@@ -47,13 +46,12 @@ from synapsed.model.link import (
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
 from synapsed.profiles.profile import Profile
-from synapsed.pty.readiness import obstacle
+from synapsed.pty.readiness import Moment, obstacle
 from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.live_answer import Told
 from synapsed.tasks.prompt_text import Letter
 from synapsed.tasks.transitions import Commit
-from synapsed.terminal.limit_notices import Limit
 
 INTERRUPT_PRIORITY = 5
 """A task of this priority stops the turn that runs, then goes first."""
@@ -84,7 +82,7 @@ class AgentTurns:
         actor: Actor,
         inbox: Path,
         kept: Path,
-        usage: Usage,
+        hold: HoldDoor,
         attention: Attention,
         ends: TaskEnds,
         doors: PartDoors,
@@ -92,7 +90,7 @@ class AgentTurns:
         self._process = process
         self._ends = ends
         self._attention = attention
-        self._usage = usage
+        self._hold = hold
         self._limit_note = profile.prompts.limit_note
         self._renewed_for: str | None = None
         self._delivery = profile.delivery
@@ -111,8 +109,6 @@ class AgentTurns:
         self.interruption = Interruption(process, self, clock=clock, actor=actor)
         self._giving: asyncio.Task[None] | None = None
         """The task that gives the turn to the link."""
-        self._limit: Limit | None = None
-        """Limit shown by a dialog in the turn in flight."""
         self.answers = GivenAnswers()
 
     @property
@@ -193,7 +189,7 @@ class AgentTurns:
         letter = self._compose(task)
         commit = transitions.accepted(task, reply)
         if task.priority >= INTERRUPT_PRIORITY:
-            await self._usage.forget("a person does not wait")
+            await self._hold.lift("a person does not wait")
         if (
             not self._mailbox
             and not transitions.wants_new_conversation(task)
@@ -315,7 +311,7 @@ class AgentTurns:
     async def _receiver(self) -> AgentLink | None:
         """Returns the link, if it can be given a message now."""
         stops, runs = self.interruption.pending is not None, self._turn is not None
-        now = replace(self._usage.moment, interrupting=stops, in_turn=runs)
+        now = Moment(hold=self._hold.hold(), interrupting=stops, in_turn=runs)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None
         seen = await link.observe()
@@ -426,8 +422,7 @@ class AgentTurns:
         if isinstance(event, LinkTurnSaid):
             await self._say(event, turn)
             return
-        if (limit := self._limit_told(event)) is not None:
-            await self._limited(limit, turn, link)
+        if await self._held(event, turn, link):
             return
         if (commit := await self._decide(event, turn)) is not None:
             await self.persist(commit)
@@ -438,7 +433,7 @@ class AgentTurns:
                 )
                 link.settled()
             if isinstance(event, LinkTurnEnded):
-                await self._usage.forget("a turn ended")
+                await self._hold.lift("a turn ended")
             self.interruption.end()
             await self.pump()
 
@@ -450,34 +445,23 @@ class AgentTurns:
             await self._actor.persist(self._store.commit, turn=after, events=told)
             turn.record = after
 
-    def limit_shown(self, limit: Limit) -> None:
-        """Notes a limit that the program shows in a dialog, which is then answered: the turn ends by this limit."""
-        self._limit = limit
-
-    def _limit_told(self, event: LinkEvent) -> Limit | None:
-        """Returns the usage limit that ended the turn; None if it ended otherwise, or was stopped on request."""
-        shown = self._limit
-        if not isinstance(event, LinkTurnProgress):
-            self._limit = None
-        if self.interruption.pending is not None:
-            return None
-        return limit_met(event, shown=shown, find=self._usage.find, trouble=self._usage.trouble_in)
-
-    async def _limited(self, limit: Limit, turn: _Turn, link: AgentLink) -> None:
-        record = await self._usage.meet(limit)
-        if self._usage.continues(record):
-            reason = f"usage limit: it goes on at {iso(record.resume_at)}"
-            commit = transitions.put_off(turn.task, turn.record, reason=reason, now=self._clock.wall())
+    async def _held(self, event: LinkEvent, turn: _Turn, link: AgentLink) -> bool:
+        """Returns whether the turn ended for a reason that its message did not cause: the task waits, or fails by
+        that."""
+        if isinstance(event, LinkTurnProgress):
+            return False
+        held = await self._hold.turn_over(event, stopped=self.interruption.pending is not None)
+        if held is None:
+            return False
+        now = self._clock.wall()
+        if held.code:
+            commit = transitions.failed(turn.task, code=held.code, message=held.reason, details=held.details, now=now)
         else:
-            details = {"until": iso(limit.until)} if limit.until is not None else {}
-            details |= {"held": "account"} if record.account else {}
-            code = limit.code or RATE_LIMITED
-            commit = transitions.failed(
-                turn.task, code=code, message=limit.words, details=details, now=self._clock.wall()
-            )
+            commit = transitions.put_off(turn.task, turn.record, reason=held.reason, now=now)
         await self.persist(commit)
         link.settled()
         self.interruption.end()
+        return True
 
     async def _told(self, turn: _Turn) -> Told:
         if turn.told is None:

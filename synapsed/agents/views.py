@@ -3,7 +3,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.pty.readiness import obstacle
+from synapsed.pty.readiness import Moment, obstacle
 from synapsed.shared.choices import telling
 
 COMES_UP = "comes up by itself"
@@ -47,8 +46,8 @@ GIST = 200
 def activity_of(agent: Agent) -> tuple[Activity, str]:
     """Returns the activity and its evidence; for a program that does not run, the reason."""
     if (seen := agent.seen) is not None:
-        if (limit := agent.usage.limit) is not None and seen.activity not in (Activity.BUSY, Activity.WAITING):
-            return Activity.LIMITED, f"limit: {limit.words}"
+        if seen.activity not in (Activity.BUSY, Activity.WAITING) and (hold := agent.hold.hold()) and hold.evidence:
+            return Activity.LIMITED, hold.evidence
         return seen.activity, seen.evidence
     if agent.state in (ProcessState.STARTING, ProcessState.RUNNING):
         return Activity.STARTING, NOT_SEEN
@@ -219,7 +218,7 @@ def _waited_for(agent: Agent) -> str | None:
 
 def _kept_from(agent: Agent) -> str | None:
     restarts = agent.record.restart_pending and not (agent.seen is not None and agent.seen.background)
-    found = obstacle(replace(agent.usage.moment, restarting=restarts, link=agent.seen))
+    found = obstacle(Moment(hold=agent.hold.hold(), restarting=restarts, link=agent.seen))
     return found.held if found is not None else None
 
 
@@ -233,7 +232,7 @@ def is_coming_up(agent: Agent) -> bool:
 def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     record = agent.record
     activity, evidence = activity_of(agent)
-    limit, limited = agent.usage.limit, activity is Activity.LIMITED
+    hold = agent.hold.hold() if activity is Activity.LIMITED else None
     task = agent.turns.current
     version = record.launch.version if record.launch is not None else None
     withheld = record.launch.withheld if record.launch is not None else []
@@ -259,7 +258,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "drift": agent.profile.drift(version),
         "withheld": "; ".join(withheld) or None,
         "settings": record.launch.settings if record.launch is not None else [],
-        "until": iso(limit.resume_at) if limited and limit is not None else None,
+        "until": iso(hold.until) if hold is not None and hold.until is not None else None,
         "asks": _gist(telling(agent.prompt.type, agent.prompt.prompt)) if agent.prompt is not None else None,
         "doing": _gist(task.message.text) if task is not None else None,
         "background": len(background),

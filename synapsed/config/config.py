@@ -215,18 +215,6 @@ class ApiConfig(BaseModel):
         return int(self.listen.rpartition(":")[2])
 
 
-class UsageLimitPolicy(Section):
-    """`usage_limit = {...}`: behaviour when the account's limit is reached. Times are seconds."""
-
-    task: Literal["fail", "continue"] = "fail"
-    """The task that met it: fail (RATE_LIMITED), or go on when the limit is over."""
-    probe: float = Field(default=60.0, gt=0, le=86_400)
-    """Pause before the next message if the program does not say when; it doubles each time."""
-    maximum: float = Field(default=3600.0, gt=0, le=604_800)
-    attempts: int = Field(default=12, ge=1, le=1000)
-    """Number of times that one task may meet it."""
-
-
 Size = Annotated[str, _like(r"[1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%", "a size like '2G', or a share like '25%'")]
 """Bytes (`"2G"`), or a share of the machine's memory (`"25%"`)."""
 
@@ -283,7 +271,6 @@ class AgentConfig(Section):
     port: PortChoice = None
     """False: the agent has no port of its own, and is reached by the main listener alone."""
     restart: RestartPolicy = RestartPolicy()
-    usage_limit: UsageLimitPolicy = UsageLimitPolicy()
     limits: Limits = Limits()
     park: ParkPolicy = ParkPolicy()
     question_timeout: Duration | None = None

@@ -1,19 +1,21 @@
 """Protocols that parts implement for the kernel and for each other: the inbox here and those of other hosts; the agents
 of these; browsers that one part registers and another one notifies; screens as documents; blocks of answers; events of
-agents' work; rules about what agents may do; and the settings that persons made for their programs.
+agents' work; rules about what agents may do; reasons why their messages wait; and the settings that persons made for
+their programs.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synapsed.aio import Timer
 from synapsed.interfaces.agent_link import Attachment, TypedLine
-from synapsed.model.agent import AgentView
+from synapsed.model.agent import Activity, AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.events import NewEvent
+from synapsed.model.events import EventData, NewEvent
 from synapsed.model.facts import ChannelFact
 from synapsed.model.link import LinkEvent
 from synapsed.model.picture import Picture
@@ -163,6 +165,106 @@ class Deciding(Protocol):
     def refusing(self, config: Any) -> Collection[RefusingRules]:
         """Returns which of the agent's rules may refuse a call. Where its program would not keep to
         them it is not started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """The reason why an agent's messages wait. `word` stands in `held`, `reason` says the same to people. With
+    `evidence` the agent counts as `limited` while its program rests; `until` is the end of that (Unix seconds)."""
+
+    word: str
+    reason: str
+    evidence: str = ""
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskHeld:
+    """The turn ended for a reason that the task's message did not cause. With a `code` the task fails with it; without
+    one it waits, and its program is asked to go on when the hold is over."""
+
+    reason: str
+    code: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class HoldOwner(Protocol):
+    """An agent, as the holder of its messages knows it. `config` is its configuration as it is now; `profile`: for the
+    version that runs."""
+
+    @property
+    def record(self) -> AgentRecord: ...
+
+    @property
+    def profile(self) -> Any: ...
+
+    @property
+    def config(self) -> Any: ...
+
+    @property
+    def activity(self) -> Activity:
+        """Returns the program's present activity, UNKNOWN if it has not been looked at."""
+        ...
+
+    async def keep_hold(self, kept: dict[str, Any] | None, *told: EventData) -> None:
+        """Makes `kept` durable, in one commit with the events: it is `record.limit` from then on. Raises StoreError."""
+        ...
+
+    async def recheck(self) -> None:
+        """Looks again whether a message can be given."""
+        ...
+
+
+class HoldActor(Protocol):
+    """The actor of an agent; what it does is done in order."""
+
+    def post(self, work: Callable[..., Awaitable[object]], *args: Any) -> None:
+        """Has `work` done in the actor without waiting."""
+        ...
+
+    def post_later(self, delay: float, work: Callable[..., Awaitable[object]], *args: Any) -> Timer:
+        """Posts `work` in `delay` seconds, unless the timer is cancelled."""
+        ...
+
+    def spawn(self, operation: Coroutine[Any, Any, None]) -> object:
+        """Runs a long operation beside the actor."""
+        ...
+
+
+class Holder(Protocol):
+    """Holds back the messages of one agent. Everything but `hold` and `leave` is called in the agent's actor."""
+
+    def hold(self) -> Hold | None:
+        """Returns the reason why its messages wait; None if they do not. It is asked before each message, and for each
+        view of the agent: it waits for nothing."""
+        ...
+
+    def answer(self, prompt: Prompt) -> str | None:
+        """Returns the answer to a dialog in a task's turn; None leaves it to others."""
+        ...
+
+    async def turn_over(self, event: LinkEvent, *, stopped: bool) -> TaskHeld | None:
+        """Returns the consequence for the task whose turn is over; None: what the event says. `stopped`: it is being
+        stopped on request. A hold that begins by it is durable. Raises StoreError."""
+        ...
+
+    async def lift(self, why: str) -> None:
+        """Ends the hold: a turn ended well, or a person does not wait. Raises StoreError."""
+        ...
+
+    def watch(self) -> None:
+        """Notes that the program runs: the end of the hold is looked for from now on."""
+        ...
+
+    def leave(self) -> None:
+        """Notes that the agent is removed."""
+        ...
+
+
+class Holding(Protocol):
+    def holder(self, owner: HoldOwner, actor: HoldActor) -> Holder:
+        """Returns one for an agent, with the hold that an earlier daemon kept."""
         ...
 
 

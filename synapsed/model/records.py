@@ -66,27 +66,6 @@ class LaunchRecord(_Record):
     """Keys that have another meaning there, in words."""
 
 
-class LimitRecord(_Record):
-    """A usage limit that the program reported. Times are Unix seconds; `until` is None if the program did not say;
-    `attempt` counts how often it was met without a successful turn between; `lifted`: it is being tried again.
-    `attention` is the id of its item in the inbox.
-
-    `account`: it is no limit; the account does not work. This does not end by itself: `marks` are those of its files
-    when it was met; `reach` is the address that could not be reached, if that was the cause, tried from `resume_at` on;
-    without `attention` another agent of the account has notified the person."""
-
-    since: float
-    until: float | None = None
-    resume_at: float
-    attempt: int = 1
-    words: str = ""
-    lifted: bool = False
-    attention: str | None = None
-    account: bool = False
-    marks: str = ""
-    reach: str = ""
-
-
 class AgentRecord(_Record):
     """An agent as it was requested, plus its launch. `env` is the whole environment of the shell that started it, or
     None for the daemon's own; it may hold secrets, so the database is 0600 and this is never logged."""
@@ -114,7 +93,7 @@ class AgentRecord(_Record):
     without_approval: bool = False
     """It is started, too, where deny rules cannot be enforced."""
     resume_at_reset: bool = False
-    """A task that meets the account's usage limit goes on when the limit ends, unless the configuration decides it."""
+    """A task that waits for the end of a hold goes on then, unless the configuration decides it."""
     restart_pending: bool = False
     """It is to be restarted when it is idle."""
     parking: bool = False
@@ -137,7 +116,8 @@ class AgentRecord(_Record):
     told: str | None = None
     """Fingerprint of the instructions that it got last."""
     launch: LaunchRecord | None = None
-    limit: LimitRecord | None = None
+    limit: dict[str, Any] | None = None
+    """What the holder of its messages keeps (`HoldOwner.keep_hold`)."""
     failure: str | None = None
 
 

@@ -27,6 +27,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "api.tls_key": "web",
         "api.tls_listen": "web",
         "approval": "approvals",
+        "usage_limit": "usage_limits",
     }
 )
 """Sections of config.toml, keys in them, and keys in `[agents.NAME]`."""
@@ -68,6 +69,9 @@ CARRIER: Final = "elsewhere"
 
 ADDRESSES: Final[Mapping[str, str]] = MappingProxyType({"any:": "fleet"})
 """The one part that understands an address, by the beginning of the address."""
+
+RESUME_AT_RESET: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({"usage_limit": {"task": "continue"}})
+"""Keys of an agent's configuration that have the meaning of `resume_at_reset` in a request for a start."""
 
 AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
 """Kind of automation that `/control/automation` lists."""

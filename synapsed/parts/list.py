@@ -7,6 +7,7 @@ NAMES = (
     "work_events",
     "approvals",
     "person_settings",
+    "usage_limits",
     "history",
     "telemetry",
     "schedules",

@@ -19,7 +19,6 @@ from synapsed.model.released_names import Right
 from synapsed.profiles.channel_spec import Channel, ShownTools
 from synapsed.profiles.releases import drift, key, within
 from synapsed.profiles.screen_spec import (
-    AccountSpec,
     AnswerSpec,
     Background,
     BusySigns,
@@ -27,13 +26,12 @@ from synapsed.profiles.screen_spec import (
     DeliverySpec,
     ErrorPattern,
     Interrupt,
-    LimitPattern,
     Prompts,
     Ready,
     Signs,
     StreamSpec,
 )
-from synapsed.profiles.setting_spec import SettingsSpec
+from synapsed.profiles.setting_spec import AccountSpec, LimitPattern, SettingsSpec
 from synapsed.profiles.variants import Variant, VersionCheck
 
 EXAMPLES = Path(__file__).parent.parent / "_examples"

@@ -354,39 +354,3 @@ class ErrorPattern(_Section):
 
     pattern: Pattern
     code: ErrorCode = "MODEL_ERROR"
-
-
-class LimitPattern(_Section):
-    """The program's words for a usage limit that is reached: in the text of a turn's failure, or of a dialog. Line
-    breaks are taken for blanks. The group `until`, if the text has an end of the limit, may be a time, a date or a
-    duration."""
-
-    pattern: Pattern
-    answer: str | None = None
-    """The words belong to a dialog, which gets this answer: the turn then ends."""
-    code: ErrorCode | None = None
-    """The words are about the account instead, which does not work: the turn fails with this code."""
-
-
-class AccountSpec(_Section):
-    """The account that a program works with: which failures belong to it and not to a message, and how it is noticed
-    that it works again.
-
-    `$NAME` is a variable of the program's environment; an entry that names an unset one is ignored.
-
-    `$NAME` is a variable of the program's environment; what names one that is not set is passed over.
-    """
-
-    apart: list[str] = []
-    """Variables that distinguish accounts: agents of one program with equal values share an account. Without any, each
-    agent has its own."""
-    files: list[str] = []
-    """Its credentials, and settings that choose the account: when one of them changes, the account is tried again."""
-    failures: list[Pattern] = []
-    """A failed turn's words about the account (its bill, a model that it does not include), besides AUTH_REQUIRED."""
-    unreachable: list[Pattern] = []
-    """Words of a turn that failed because the service cannot be reached; a group `url` may name the address."""
-    endpoints: list[str] = []
-    """Addresses of the service; the first known one counts: the account is tried again once it is reached."""
-    remedy: str = ""
-    """Command of the program with which a person repairs the account."""

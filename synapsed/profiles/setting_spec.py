@@ -1,9 +1,8 @@
-"""Models of a profile's tables about the person's own settings of its program: their files, and the settings that
-affect what synapsed adds to a launch. The person's settings win; the cost of that is reported.
+"""Models of a profile's tables about the person's side of its program, which parts read: the settings in the person's
+files that affect what synapsed adds to a launch (the person's settings win; the cost of that is reported), and the
+account that the program works with.
 
 `$NAME` in a path is a variable of the program's environment; a path that names an unset one is ignored.
-
-`$NAME` in a path is a variable of the program's environment; a path that names one which is not set is passed over.
 """
 
 from typing import Any, Literal
@@ -11,8 +10,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.model.released_names import RefusingRules
+from synapsed.profiles.channel_spec import ErrorCode, Pattern
 
-__all__ = ["KeysSpec", "SettingsNote", "SettingsSpec", "Yields"]
+__all__ = ["AccountSpec", "KeysSpec", "LimitPattern", "SettingsNote", "SettingsSpec", "Yields"]
 
 
 class _Section(BaseModel):
@@ -98,3 +98,35 @@ class SettingsSpec(_Section):
         if (self.document is None) != (self.into is None):
             raise ValueError("'document' and 'into' belong together: the option, and the file that it is merged into")
         return self
+
+
+class LimitPattern(_Section):
+    """The program's words for a usage limit that is reached: in the text of a turn's failure, or of a dialog. Line
+    breaks are taken for blanks. The group `until`, if the text has an end of the limit, may be a time, a date or a
+    duration."""
+
+    pattern: Pattern
+    answer: str | None = None
+    """The words belong to a dialog, which gets this answer: the turn then ends."""
+    code: ErrorCode | None = None
+    """The words are about the account instead, which does not work: the turn fails with this code."""
+
+
+class AccountSpec(_Section):
+    """The account that a program works with: which failures belong to it and not to a message, and how it is noticed
+    that it works again. `$NAME` is a variable of the program's environment; an entry that names an unset one is
+    ignored."""
+
+    apart: list[str] = []
+    """Variables that distinguish accounts: agents of one program with equal values share an account. Without any, each
+    agent has its own."""
+    files: list[str] = []
+    """Its credentials, and settings that choose the account: when one of them changes, the account is tried again."""
+    failures: list[Pattern] = []
+    """A failed turn's words about the account (its bill, a model that it does not include), besides AUTH_REQUIRED."""
+    unreachable: list[Pattern] = []
+    """Words of a turn that failed because the service cannot be reached; a group `url` may name the address."""
+    endpoints: list[str] = []
+    """Addresses of the service; the first known one counts: the account is tried again once it is reached."""
+    remedy: str = ""
+    """Command of the program with which a person repairs the account."""

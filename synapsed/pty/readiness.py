@@ -13,6 +13,7 @@ work since it took the prompt; otherwise the signs may be from before.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from synapsed.interfaces import Hold
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
 from synapsed.profiles.profile import Profile
@@ -29,10 +30,8 @@ class Moment:
     # Facts that an agent knows.
     runs: bool = True
     """True if its program runs, and its link is open."""
-    limited: bool = False
-    """True if its usage limit is reached."""
-    account: bool = False
-    """True if its account does not work."""
+    hold: Hold | None = None
+    """The reason why its messages are held back, if they are."""
     restarting: bool = False
     """True if it is to be restarted before its next message."""
     interrupting: bool = False
@@ -65,8 +64,9 @@ class Obstacle:
     held: str | None = None
 
 
+BY_HOLD = Obstacle("its messages are held back")
 BY_LINK = Obstacle("its link says so")
-"""With the word that the link has for it."""
+"""These with the words of who says so."""
 
 SILENT_KEEPER = Obstacle("the process that holds its terminal does not answer", "keeper")
 UNKNOWN_SCREEN = Obstacle("its screen is not understood, which a person was told", "unknown screen")
@@ -93,8 +93,7 @@ def _not_understood(look: Look) -> bool:
 
 
 TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
-    (Obstacle("its usage limit is reached", "limit"), lambda now: now.limited),
-    (Obstacle("its account does not work", "account"), lambda now: now.account),
+    (BY_HOLD, lambda now: now.hold is not None),
     (Obstacle("it is to be restarted", "restart"), lambda now: now.restarting),
     (BY_LINK, lambda now: now.link is not None and not now.link.can_receive),
     (Obstacle("no program runs"), lambda now: not now.runs),
@@ -122,6 +121,8 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
 def obstacle(now: Moment) -> Obstacle | None:
     """Returns the reason why no message can be typed; None if one can."""
     found = next((found for found, applies in TABLE if applies(now)), None)
+    if found is BY_HOLD and now.hold is not None:
+        return replace(found, held=now.hold.word)
     return replace(found, held=now.link.held) if found is BY_LINK and now.link is not None else found
 
 

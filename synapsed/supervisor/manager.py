@@ -21,7 +21,6 @@ from synapsed.agents.live_agent import Agent, agent_of
 from synapsed.agents.parking import Memory, check_parking, machine_memory
 from synapsed.agents.part_doors import PartDoors
 from synapsed.agents.restart_policy import RestartState
-from synapsed.agents.usage_limit import Accounts
 from synapsed.aio import Pace, TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.config.config_files import load_config
@@ -47,7 +46,7 @@ from synapsed.supervisor.memory_pressure import MemoryWatch
 from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
-from synapsed.supervisor.roster import Roster, save_started
+from synapsed.supervisor.roster import Roster
 from synapsed.supervisor.startup_order import AgentNews, StartOrder, each
 from synapsed.tasks import transitions
 
@@ -111,7 +110,6 @@ class Manager:
         self._pace = Pace(ACTORS_AT_ONCE)
         self._rng = rng
         self._on_shutdown = on_shutdown
-        self._accounts = Accounts(settings.environ)
         self.doors = PartDoors()
         self._roster = Roster(settings.config, profiles, clock, settings.on_config)
         self._server: PortServer | None = None
@@ -169,8 +167,11 @@ class Manager:
         self._news.start()
         self._sweep_again()
 
-    async def end_lost(self) -> None:
-        """Ends the tasks that no agent has any more: once the parts are open, which have rows of theirs with them."""
+    async def parts_opened(self) -> None:
+        """Continues now that the parts are open: all agents are known before the first of them takes a message; tasks
+        that no agent has any more end with the rows of parts."""
+        for agent in self._agents.values():
+            agent.hold.open()
         while self._lost:
             await self._end(self._lost[0])
             del self._lost[0]
@@ -334,7 +335,7 @@ class Manager:
             await asyncio.shield(self._forget(record))
             raise
         if request.save:
-            await save_started(self._settings.paths, record, request)
+            await self._roster.save_started(self._settings.paths, record, request)
         log.info("agent started", agent=record.name, profile=profile.name, port=record.port)
         view = self.directory.view(record.id)
         return StartedAgent.model_construct(**view.__dict__, activated=environment.brought(record, plan.env))
@@ -419,7 +420,6 @@ class Manager:
             inbox=self._settings.paths.inbox(record.id),
             kept=self._settings.paths.kept_files,
             settings=self._roster,
-            accounts=self._accounts,
             ends=self.tasks,
             doors=self.doors,
         )
@@ -433,7 +433,7 @@ class Manager:
             if agent.state in LIVE_STATES:
                 with contextlib.suppress(StoreError):  # its program has ended all the same
                     await agent.stop()
-            agent.usage.leave()
+            agent.hold.leave()
             await agent.close()
         if self._server is not None and record.port is not None:
             await self._server.close_agent_port(record.port)

@@ -10,10 +10,11 @@ from graphlib import TopologicalSorter
 
 from pydantic import BaseModel
 
-from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy, agent_model
+from synapsed.config.config import AgentConfig, Config, agent_model
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
 from synapsed.profiles.profile import Profile
+from synapsed.supervisor.roster import resuming
 
 LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp", "instructions"})
 """Keys of an agent's configuration that its launch uses."""
@@ -77,8 +78,8 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None, model: type[AgentC
         accept_agents=record.accept_agents,
         without_approval=record.without_approval,
         prompt=record.prompt,
-        usage_limit=UsageLimitPolicy(task="continue" if record.resume_at_reset else "fail"),
         env=record.extra_env,
+        **(resuming(model) if record.resume_at_reset else {}),
     )
 
 

@@ -10,20 +10,18 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.config.config import AgentConfig, Config, UsageLimitPolicy, agent_model
+from synapsed.config.config import AgentConfig, Config, agent_model
 from synapsed.config.config_files import save_agent
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.model.agent import agent_id, folder_in_name, validate_name
 from synapsed.model.records import AgentRecord
+from synapsed.model.released_names import RESUME_AT_RESET
 from synapsed.model.task import new_id
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.supervisor.ports import COMMON, Ports
-
-RESUMING = UsageLimitPolicy(task="continue")
-"""Policy of an agent that goes on by itself when the account's usage limit ends."""
 
 log = structlog.stdlib.get_logger("synapsed.roster")
 
@@ -41,8 +39,8 @@ class Roster:
         """`on_config` gets each later configuration."""
         self.config = config
         """The present configuration; `become` replaces it."""
-        model = agent_model(type(config))
-        self._defaults, self._resuming = model(), model(usage_limit=RESUMING)
+        self._model = agent_model(type(config))
+        self._defaults, self._resuming = self._model(), self._model(**resuming(self._model))
         self._on_config = on_config
         self.library = profiles
         self._clock = clock
@@ -134,6 +132,29 @@ class Roster:
             **_adopted(request),
         )
 
+    async def save_started(self, paths: Paths, record: AgentRecord, request: StartRequest) -> None:
+        """Writes a started agent to `agents.d`, without the environment of the caller's shell, but with `--env`. Raises
+        StoreError."""
+        config = self._model(
+            profile=record.profile,
+            cwd=record.cwd,
+            args=list(request.args),
+            env=dict(request.extra_env),
+            port=False if record.port is None else record.port,
+            autostart=True,
+            accept_agents=record.accept_agents,
+            without_approval=record.without_approval,
+            prompt=record.prompt,
+            **(resuming(self._model) if record.resume_at_reset else {}),
+        )
+        try:
+            path = await asyncio.to_thread(save_agent, paths, record.name, config)
+        except StoreError as error:
+            raise StoreError(
+                f"agent {record.name!r} runs but is not saved: {error.message}", **error.details
+            ) from error
+        log.info("agent saved", agent=record.name, file=str(path))
+
     def leave(self, record: AgentRecord) -> None:
         """Frees the agent's name and port."""
         self._names.discard(record.name)
@@ -190,26 +211,9 @@ class Roster:
         )
 
 
-async def save_started(paths: Paths, record: AgentRecord, request: StartRequest) -> None:
-    """Writes a started agent to `agents.d`, without the environment of the caller's shell, but with `--env`. Raises
-    StoreError."""
-    config = AgentConfig(
-        profile=record.profile,
-        cwd=record.cwd,
-        args=list(request.args),
-        env=dict(request.extra_env),
-        port=False if record.port is None else record.port,
-        autostart=True,
-        accept_agents=record.accept_agents,
-        without_approval=record.without_approval,
-        prompt=record.prompt,
-        usage_limit=RESUMING if record.resume_at_reset else UsageLimitPolicy(),
-    )
-    try:
-        path = await asyncio.to_thread(save_agent, paths, record.name, config)
-    except StoreError as error:
-        raise StoreError(f"agent {record.name!r} runs but is not saved: {error.message}", **error.details) from error
-    log.info("agent saved", agent=record.name, file=str(path))
+def resuming(model: type[AgentConfig]) -> dict[str, Any]:
+    """Returns the keys of an agent that was started with `resume_at_reset`, as far as a part that is there has them."""
+    return {key: value for key, value in RESUME_AT_RESET.items() if key in model.model_fields}
 
 
 def _adopted(request: StartRequest) -> dict[str, Any]:

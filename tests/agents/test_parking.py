@@ -30,7 +30,7 @@ def states(world: World) -> list[str]:
 # --- what is idle ---
 
 READY = LinkObserved(Activity.READY, "fake", None, can_receive=True)
-IDLE = Situation(seen=READY, busy=False, attached=0, restart_pending=False, limited=False)
+IDLE = Situation(seen=READY, busy=False, attached=0, restart_pending=False, hold=None)
 
 
 def test_an_agent_at_rest_is_idle() -> None:
@@ -43,7 +43,7 @@ def test_an_agent_at_rest_is_idle() -> None:
         ({"seen": None}, "does not run"),
         ({"busy": True}, "messages"),
         ({"attached": 1}, "attached"),
-        ({"limited": True}, "limit"),
+        ({"hold": "its usage limit is reached"}, "limit"),
         ({"restart_pending": True}, "restarted"),
         ({"seen": replace(READY, activity=Activity.BUSY)}, "busy"),
         ({"seen": replace(READY, activity=Activity.WAITING, held="dialog")}, "waiting"),

@@ -32,6 +32,7 @@ WORDS = {
     "work_events": r"ToolEvents|ToolCalls\b|ShownCalls|OwnTurns|UsedTurns",
     "approvals": r"Approvals?Config|Approvals\b|Policy\.of",
     "person_settings": r"person_settings|KEYS_BOUND",
+    "usage_limits": r"usage.?limit|LimitRecord|AccountSpec|LimitPattern|account does not work",
     "pictures": r"\bPIL\b|pillow|svg\(",
     "history": r"history\.db|/control/history|/control/usage|\[history\]",
     "telemetry": r"telemetry|\bmetrics\b|otlp",
@@ -92,6 +93,14 @@ WORD_LINES = {
     "work_events": {},
     "approvals": {},
     "person_settings": {},
+    "usage_limits": {
+        # Released: words of the API; tables of profiles, as the part's models, and a text that they give.
+        "interfaces/daemon_control.py": 1,
+        "model/agent.py": 2,
+        "profiles/profile.py": 3,
+        "profiles/screen_spec.py": 2,
+        "profiles/setting_spec.py": 4,
+    },
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},

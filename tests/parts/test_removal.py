@@ -51,6 +51,7 @@ GONE = {
     "work_events": set(),
     "approvals": {"config-errors.txt", "config-keys.txt"},
     "person_settings": set(),
+    "usage_limits": {"config-errors.txt", "config-keys.txt"},
     "pictures": set(),
     "bundles": {
         "alert-codes.txt",
@@ -87,6 +88,7 @@ WORDS = {
     "work_events": "work_events",
     "approvals": "approval",
     "person_settings": "person_settings",
+    "usage_limits": "usage_limit",
     "pictures": "pictures",
     "bundles": "profiles|PROFILES_ROLLED_BACK|bundles|NOT_CONFIRMED",
     "mentions": "mentions",

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from synapsed.interfaces import Hold
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
 from synapsed.pty.readiness import TABLE, Moment, obstacle
 
 QUESTION, PAGE = "permission", "screen"
+HOLD = Hold(word="limit", reason="its usage limit is reached")
 
 
 def look(
@@ -35,8 +37,7 @@ FREE = Moment(look=look())
 WITHOUT = look(composer="absent", lacks_composer=True)
 
 ROWS: list[tuple[Moment, str | None]] = [
-    (Moment(limited=True), "limit"),
-    (Moment(account=True), "account"),
+    (Moment(hold=HOLD), "limit"),
     (Moment(restarting=True), "restart"),
     (Moment(link=said(can_receive=False)), None),
     (Moment(runs=False), None),
@@ -86,7 +87,7 @@ def test_nothing_is_in_the_way_of_a_program_at_rest(moment: Moment) -> None:
         (Moment(look=look(Activity.WAITING, asks=QUESTION), hands=True, unread=True), "dialog"),
         (Moment(look=look(settled=False), hands=True), None),
         (Moment(look=look(Activity.UNKNOWN, asks=PAGE), silent=True), "keeper"),
-        (Moment(limited=True, restarting=True, link=said(can_receive=False, held="dialog")), "limit"),
+        (Moment(hold=HOLD, restarting=True, link=said(can_receive=False, held="dialog")), "limit"),
         (Moment(link=said(can_receive=False, held="dialog"), in_turn=True), "dialog"),
     ],
 )

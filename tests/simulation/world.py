@@ -306,7 +306,7 @@ class World(Clients):
         while True:
             try:
                 await manager.restore()
-                await manager.end_lost()
+                await manager.parts_opened()
                 break
             except StoreError:  # the real one ends, and is begun again
                 await asyncio.sleep(1.0)

@@ -133,7 +133,7 @@ class World:
         self.manager.doors.become(lambda kind: [self.provides[kind]] if kind in self.provides else [])
         self.managers.append(self.manager)
         await self.manager.restore()
-        await self.manager.end_lost()
+        await self.manager.parts_opened()
         if adopt:
             await self.manager.adopt()
             await self.manager.autostart()

@@ -6,11 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
+from synapsed.parts.usage_limits.limit_notices import find_limit
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.screen_spec import Dialog, ListedOption, OwnWords, Prompts
 from synapsed.terminal import prompts
 from synapsed.terminal.emulated_screen import Screen
-from synapsed.terminal.limit_notices import find_limit
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 
 GENERIC = Prompts(generic=True)

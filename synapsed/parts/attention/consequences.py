@@ -14,8 +14,8 @@ finished    a task of a person was completed, and nobody   the same, or the agen
 
 A person's task is one without a sender: tasks of agents and parts are not. A client that waits gets the task's
 end: by a stream of the task, by the answer to a call that blocks, by a notification, or by reading the task. A task
-that met a usage limit, or an account that does not work, has an item of its own kind (`agents.usage_limit`); a task
-that was stopped needs nobody.
+that met a usage limit, or an account that does not work, has an item of its own kind; a task that was stopped needs
+nobody.
 """
 
 from collections.abc import Callable, Iterable

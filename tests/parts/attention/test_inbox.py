@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from synapsed.clock import iso
 from synapsed.config.config import AgentConfig, RestartPolicy
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import NewEvent, TaskFilter
@@ -20,7 +21,6 @@ from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.parts.attention.consequences import GRACE_S, STABLE_S
 from synapsed.parts.attention.inbox import LOOK_EVERY_S, PersonInbox
 from synapsed.parts.work_events.telling import WorkEvents
-from synapsed.terminal.limit_notices import Limit
 from tests.fakes.clock import PATIENCE_S, POLL_S, until
 from tests.support.world import PERMISSION, World
 
@@ -287,8 +287,10 @@ async def test_a_limit_with_its_end(home: Home) -> None:
     inbox = await home.up()
     await home.start()
     agent = home.manager.directory.all()[0]
-    until_then = home.clock.wall() + 3600
-    await agent._actor.call(agent.usage.meet, Limit(words="You've hit your limit", until=until_then))
+    limit = AttentionChanged(
+        id="l1", state="opened", kind="limit", question="You've hit your limit", until=iso(home.clock.wall() + 3600)
+    )
+    await agent._actor.call(agent.keep_hold, {}, limit)
     (item,) = await kinds(home, inbox, "limit")
     assert item.until is not None
     assert item.question == "You've hit your limit"
@@ -296,7 +298,7 @@ async def test_a_limit_with_its_end(home: Home) -> None:
     assert inbox.items() == []
     with pytest.raises(NotInInbox):
         await inbox.put_away(item.id, Origin("person"))
-    await agent._actor.call(agent.usage.forget, "over")
+    await agent._actor.call(agent.keep_hold, None, limit.model_copy(update={"state": "gone"}))
     await settled(home)
     assert inbox.items() == []
 
@@ -305,7 +307,8 @@ async def test_a_limit_of_an_agent_that_is_stopped(home: Home) -> None:
     inbox = await home.up()
     await home.start()
     agent = home.manager.directory.all()[0]
-    await agent._actor.call(agent.usage.meet, Limit(words="limit", until=None))
+    limit = AttentionChanged(id="l1", state="opened", kind="limit", question="limit")
+    await agent._actor.call(agent.keep_hold, {}, limit)
     await kinds(home, inbox, "limit")
     await home.manager.stop(AGENT)
     await kinds(home, inbox)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.agents.usage_limit import LOOK_AT_ACCOUNT_S, dialled, endpoint_of, is_reached, marks_of
 from synapsed.model.events import AttentionChanged
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import Task, TaskState
-from synapsed.profiles.screen_spec import AccountSpec
-from synapsed.terminal.limit_notices import find_trouble
+from synapsed.parts.usage_limits.accounts import dialled, endpoint_of, is_reached, marks_of
+from synapsed.parts.usage_limits.holding import LOOK_AT_ACCOUNT_S
+from synapsed.parts.usage_limits.limit_notices import find_trouble
+from synapsed.profiles.setting_spec import AccountSpec
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink
 from tests.support.world import World

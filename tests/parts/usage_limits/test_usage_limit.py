@@ -6,16 +6,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from synapsed.agents.usage_limit import LOOK_EVERY_S, SLACK_S, begun
 from synapsed.clock import iso
-from synapsed.config.config import AgentConfig, UsageLimitPolicy
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import ActivityChanged
 from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
-from synapsed.model.records import LimitRecord
 from synapsed.model.task import Prompt, PromptOption, Task, TaskState
-from synapsed.terminal.limit_notices import Limit
+from synapsed.parts.usage_limits.face import UsageLimitPolicy
+from synapsed.parts.usage_limits.holding import LOOK_EVERY_S
+from synapsed.parts.usage_limits.limit_notices import Limit
+from synapsed.parts.usage_limits.limit_record import SLACK_S, LimitRecord, begun
 from tests.fakes.clock import JUMPS, until
+from tests.parts.usage_limits.conftest import AGENT_MODEL
 from tests.support.world import World
 
 LIMITER = """
@@ -41,7 +42,7 @@ DIALOG = Prompt(
 
 
 async def limited(world: World, policy: UsageLimitPolicy | None = None, **config: Any) -> AgentView:
-    world.agents["limiter"] = AgentConfig(cwd="/", autostart=True, usage_limit=policy or UsageLimitPolicy(), **config)
+    world.agents["limiter"] = AGENT_MODEL(cwd="/", autostart=True, usage_limit=policy or UsageLimitPolicy(), **config)
     (world.paths.config.parent / "profiles" / "limiter.toml").write_text(LIMITER)
     world.library.reload()
     await world.daemon()

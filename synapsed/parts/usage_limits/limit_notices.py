@@ -1,5 +1,5 @@
-"""Usage limits, and accounts that do not work: the program's words about one, and its end. Pure; times are Unix
-seconds.
+"""The program's words about a usage limit or an account that does not work, and the end of the limit. Pure; times are
+Unix seconds.
 
 A profile's patterns find the words; their group `until` is read here: a time of day (`3pm`, `1:25 AM UTC`), a date with
 one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `3h22m10s`), RFC 3339, or Unix seconds. A time
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from synapsed.profiles.screen_spec import AccountSpec, LimitPattern
+from synapsed.profiles.setting_spec import AccountSpec, LimitPattern
 
 UNTIL_MAX_S = 32 * 86_400.0
 """Seconds of the longest limit that is believed; the end of a longer one counts as unknown."""

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.parts.usage_limits.limit_notices import UNTIL_MAX_S, find_limit, read_until
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.terminal.limit_notices import UNTIL_MAX_S, find_limit, read_until
 
 NOW = datetime(2026, 11, 21, 23, 24, tzinfo=UTC)
 BERLIN_WINTER = timezone(timedelta(hours=1))

@@ -4,12 +4,13 @@ import tomllib
 
 import pytest
 
-from synapsed.agents.usage_limit import SLACK_S
 from synapsed.api.request_models import StartBody
-from synapsed.config.config import AgentConfig, UsageLimitPolicy
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import TaskState
-from tests.agents.test_usage_limit import LIMITER, is_limited
+from synapsed.parts.usage_limits.face import UsageLimitPolicy
+from synapsed.parts.usage_limits.limit_record import SLACK_S
+from tests.parts.usage_limits.conftest import AGENT_MODEL
+from tests.parts.usage_limits.test_usage_limit import LIMITER, is_limited
 from tests.support.world import World
 
 
@@ -57,7 +58,7 @@ async def test_what_is_saved_says_the_same(limiting: World, asked: bool, kept: s
     await world.daemon()
     agent = await world.start("limiter", resume_at_reset=asked, save=True)
     saved = tomllib.loads((world.paths.agents_d / f"{agent.name}.toml").read_text())
-    assert AgentConfig.model_validate(saved).usage_limit == UsageLimitPolicy(task=kept)
+    assert AGENT_MODEL.model_validate(saved).usage_limit == UsageLimitPolicy(task=kept)
 
 
 def test_who_starts_an_agent_by_the_control_route_has_it_go_on_unless_said_otherwise() -> None:
