@@ -20,5 +20,5 @@ NAMES = (
     "session_server",
     "editors",
     "worktrees",
-    "bundles",
+    "profile_tools",
 )

@@ -52,7 +52,7 @@ GONE = {
     "approvals": {"config-errors.txt", "config-keys.txt"},
     "person_settings": set(),
     "pictures": set(),
-    "bundles": {
+    "profile_tools": {
         "alert-codes.txt",
         "config-errors.txt",
         "config-keys.txt",
@@ -84,7 +84,7 @@ WORDS = {
     "approvals": "approval",
     "person_settings": "person_settings",
     "pictures": "pictures",
-    "bundles": "profiles|PROFILES_ROLLED_BACK|bundles|NOT_CONFIRMED",
+    "profile_tools": "profiles|PROFILES_ROLLED_BACK|bundles|NOT_CONFIRMED",
     "mentions": "mentions",
     "app_server": "app.server",
     "session_server": "session.server",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from synapsed.parts.bundles.shelf import SHIPPED, Shelf
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Shelf
 
 type Finding = tuple[str, str, str, str]
 OK, NOTE, WRONG = "ok", "note", "wrong"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synapsed import __version__
-from synapsed.parts.bundles.bundle import HeldProfile, Manifest, seal
-from synapsed.parts.bundles.keys import make_key, read_key
+from synapsed.parts.profile_tools.bundles.bundle import HeldProfile, Manifest, seal
+from synapsed.parts.profile_tools.bundles.keys import make_key, read_key
 
 PROFILE = """
 command = "sh"

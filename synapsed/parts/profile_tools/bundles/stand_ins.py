@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from synapsed.parts.bundles.shelf import SHIPPED, Shelf
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Shelf
 
 
 def stand_ins(state: Path) -> dict[str, tuple[Path, str]]:

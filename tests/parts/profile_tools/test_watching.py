@@ -7,16 +7,16 @@ import pytest
 
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert, AttentionChanged
-from synapsed.parts.bundles import suspicion
-from synapsed.parts.bundles.bundle import open_bundle
-from synapsed.parts.bundles.shelf import Shelf
-from synapsed.parts.bundles.stand_ins import stand_ins
-from synapsed.parts.bundles.taking import take
-from synapsed.parts.bundles.watching import NOT_UP, BundleWatch
 from synapsed.parts.loading import config_model
+from synapsed.parts.profile_tools.bundles import suspicion
+from synapsed.parts.profile_tools.bundles.bundle import open_bundle
+from synapsed.parts.profile_tools.bundles.shelf import Shelf
+from synapsed.parts.profile_tools.bundles.stand_ins import stand_ins
+from synapsed.parts.profile_tools.bundles.taking import take
+from synapsed.parts.profile_tools.bundles.watching import NOT_UP, BundleWatch
 from synapsed.profiles.library import ProfileLibrary, StandIn
 from tests.fakes.clock import until
-from tests.parts.bundles.made import Signer
+from tests.parts.profile_tools.made import Signer
 from tests.support.kernels import kernel_of
 from tests.support.world import PROFILE, World
 

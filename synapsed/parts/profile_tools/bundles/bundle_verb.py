@@ -38,14 +38,14 @@ def run(args: argparse.Namespace, paths: _Places, configuration: Callable[[], An
 
 
 def _key(body: dict[str, Any], *_: object) -> dict[str, Any]:
-    from synapsed.parts.bundles.keys import make_key
+    from synapsed.parts.profile_tools.bundles.keys import make_key
 
     return {"file": body["file"], "key": make_key(Path(body["file"]))}
 
 
 def _make(body: dict[str, Any], paths: _Places, _: object) -> dict[str, Any]:
     from synapsed.clock import SystemClock
-    from synapsed.parts.bundles.making import make
+    from synapsed.parts.profile_tools.bundles.making import make
 
     return make(
         [Path(file) for file in body["files"]],
@@ -61,8 +61,8 @@ def _make(body: dict[str, Any], paths: _Places, _: object) -> dict[str, Any]:
 
 def _look(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]) -> dict[str, Any]:
     from synapsed.clock import SystemClock
-    from synapsed.parts.bundles.shelf import Shelf
-    from synapsed.parts.bundles.taking import look
+    from synapsed.parts.profile_tools.bundles.shelf import Shelf
+    from synapsed.parts.profile_tools.bundles.taking import look
 
     config = configuration()
     return look(
@@ -76,8 +76,8 @@ def _look(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]
 
 
 def _take(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]) -> dict[str, Any]:
-    from synapsed.parts.bundles.shelf import Shelf
-    from synapsed.parts.bundles.taking import take
+    from synapsed.parts.profile_tools.bundles.shelf import Shelf
+    from synapsed.parts.profile_tools.bundles.taking import take
 
     keys = configuration().profiles.keys
     shelf = Shelf(paths.state)
@@ -85,7 +85,7 @@ def _take(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]
 
 
 def _roll_back(_: dict[str, Any], paths: _Places, __: object) -> dict[str, Any]:
-    from synapsed.parts.bundles.shelf import Shelf
-    from synapsed.parts.bundles.taking import roll_back
+    from synapsed.parts.profile_tools.bundles.shelf import Shelf
+    from synapsed.parts.profile_tools.bundles.taking import roll_back
 
     return roll_back(Shelf(paths.state))

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import Busy, Forbidden, InvalidRequest, StoreError
-from synapsed.parts.bundles import shelf as shelves
-from synapsed.parts.bundles.bundle import open_bundle
-from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf, after_taking
-from synapsed.parts.bundles.stand_ins import stand_ins
-from synapsed.parts.bundles.taking import roll_back, take
-from tests.parts.bundles.made import PROFILE, Signer
+from synapsed.parts.profile_tools.bundles import shelf as shelves
+from synapsed.parts.profile_tools.bundles.bundle import open_bundle
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, Shelf, after_taking
+from synapsed.parts.profile_tools.bundles.stand_ins import stand_ins
+from synapsed.parts.profile_tools.bundles.taking import roll_back, take
+from tests.parts.profile_tools.made import PROFILE, Signer
 
 OF_FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "fcntl.flock", "os.chmod")
 """Audited events: a kill before each of them."""

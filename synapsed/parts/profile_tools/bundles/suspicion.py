@@ -10,7 +10,7 @@ anything: a program that runs already was launched with the profile before.
 from dataclasses import dataclass, field
 from typing import Final
 
-from synapsed.parts.bundles.shelf import Counts
+from synapsed.parts.profile_tools.bundles.shelf import Counts
 
 UP_S: Final = 60.0
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from synapsed.errors import ConfigError
-from synapsed.parts.bundles.public_keys import as_text
+from synapsed.parts.profile_tools.bundles.public_keys import as_text
 from synapsed.shared.files import read_private
 
 FILE_MAX = 16_384

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from synapsed.config.config import ConfigKey, Section
 from synapsed.kernel import Face
-from synapsed.parts.bundles.public_keys import PublicKey
+from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
 
 
 def _is_key(value: str) -> str:
@@ -29,9 +29,9 @@ class ProfilesConfig(Section):
 
 
 FACE = Face(
-    name="bundles",
-    opens="synapsed.parts.bundles.watching",
+    name="profile_tools",
+    opens="synapsed.parts.profile_tools.bundles.watching",
     sections={"profiles": ConfigKey(ProfilesConfig, ProfilesConfig())},
-    profiles_in="synapsed.parts.bundles.stand_ins",
-    findings_in="synapsed.parts.bundles.findings",
+    profiles_in="synapsed.parts.profile_tools.bundles.stand_ins",
+    findings_in="synapsed.parts.profile_tools.bundles.findings",
 )

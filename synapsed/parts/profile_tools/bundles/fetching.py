@@ -10,7 +10,7 @@ import httpx
 
 from synapsed.errors import InvalidRequest, TooLarge, Unreachable
 from synapsed.outgoing import OutgoingConfig, address_of
-from synapsed.parts.bundles.archive import PACKED_MAX
+from synapsed.parts.profile_tools.bundles.archive import PACKED_MAX
 from synapsed.shared.files import open_regular
 
 SIZE_MAX: Final = PACKED_MAX + 256

@@ -11,10 +11,10 @@ from typing import Any
 from synapsed import __version__
 from synapsed.errors import Busy, Forbidden, InvalidRequest
 from synapsed.outgoing import OutgoingConfig
-from synapsed.parts.bundles.bundle import NO_KEYS, Bundle, numbers, open_bundle
-from synapsed.parts.bundles.fetching import get, shown
-from synapsed.parts.bundles.proving import proved_at
-from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf, after_rollback, after_taking
+from synapsed.parts.profile_tools.bundles.bundle import NO_KEYS, Bundle, numbers, open_bundle
+from synapsed.parts.profile_tools.bundles.fetching import get, shown
+from synapsed.parts.profile_tools.bundles.proving import proved_at
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, Shelf, after_rollback, after_taking
 
 
 def look(

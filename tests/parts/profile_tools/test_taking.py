@@ -11,10 +11,10 @@ import pytest
 
 from synapsed.errors import Forbidden, InvalidRequest, SynapsedError, TooLarge, Unreachable
 from synapsed.outgoing import OutgoingConfig
-from synapsed.parts.bundles import fetching, taking
-from synapsed.parts.bundles.making import make
-from synapsed.parts.bundles.shelf import SHIPPED, Shelf
-from tests.parts.bundles.made import Signer
+from synapsed.parts.profile_tools.bundles import fetching, taking
+from synapsed.parts.profile_tools.bundles.making import make
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Shelf
+from tests.parts.profile_tools.made import Signer
 
 TESTS = Path(__file__).parents[2]
 PROFILES = TESTS.parent / "profiles"

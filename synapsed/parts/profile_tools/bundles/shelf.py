@@ -23,7 +23,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synapsed.errors import Busy, StoreError
-from synapsed.parts.bundles.bundle import Bundle
+from synapsed.parts.profile_tools.bundles.bundle import Bundle
 from synapsed.shared.files import write_whole
 
 FOLDER: Final = "profiles"

@@ -13,8 +13,8 @@ from synapsed.errors import SynapsedError
 from synapsed.interfaces import EventFilter, NewEvent
 from synapsed.kernel import Kernel, Running
 from synapsed.model.events import ActivityChanged, AgentAlert, AttentionChanged, Event, StateChanged
-from synapsed.parts.bundles import suspicion
-from synapsed.parts.bundles.shelf import SHIPPED, Counts, Shelf
+from synapsed.parts.profile_tools.bundles import suspicion
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, Shelf
 from synapsed.store.follower import Changes, Follower
 
 NOT_UP = "BUNDLE_NOT_UP"

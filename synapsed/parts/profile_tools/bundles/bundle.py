@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.errors import Forbidden, InvalidRequest
-from synapsed.parts.bundles.archive import MANIFEST, pack, unpack
-from synapsed.parts.bundles.public_keys import PublicKey
+from synapsed.parts.profile_tools.bundles.archive import MANIFEST, pack, unpack
+from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -71,7 +71,7 @@ class Bundle:
 
 def seal(manifest: Manifest, files: Mapping[str, bytes], key: "Ed25519PrivateKey") -> bytes:
     """Returns the bundle. Raises InvalidRequest."""
-    from synapsed.parts.bundles.keys import public_text, sign
+    from synapsed.parts.profile_tools.bundles.keys import public_text, sign
 
     archive = pack({**files, MANIFEST: manifest.model_dump_json(indent=1).encode()})
     return f"{MAGIC} {public_text(key)} {sign(key, _signed(archive))}\n".encode() + archive
@@ -80,7 +80,7 @@ def seal(manifest: Manifest, files: Mapping[str, bytes], key: "Ed25519PrivateKey
 def open_bundle(content: bytes, trusted: Iterable[str]) -> Bundle:
     """Verifies and opens a bundle. Raises Forbidden if it is not signed by one of the `trusted` keys, InvalidRequest if
     it is no bundle."""
-    from synapsed.parts.bundles.keys import is_signed
+    from synapsed.parts.profile_tools.bundles.keys import is_signed
 
     head, newline, archive = content[:_HEAD_MAX].partition(b"\n")
     found = _LINE.fullmatch((head + newline).decode("latin-1"))

@@ -10,12 +10,12 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import ConfigError, Forbidden, InvalidRequest, SynapsedError
-from synapsed.parts.bundles import archive
-from synapsed.parts.bundles.archive import MANIFEST, pack, unpack
-from synapsed.parts.bundles.bundle import MAGIC, numbers, open_bundle
-from synapsed.parts.bundles.face import ProfilesConfig
-from synapsed.parts.bundles.keys import make_key, public_text, read_key, sign
-from tests.parts.bundles.made import PROFILE, Signer
+from synapsed.parts.profile_tools.bundles import archive
+from synapsed.parts.profile_tools.bundles.archive import MANIFEST, pack, unpack
+from synapsed.parts.profile_tools.bundles.bundle import MAGIC, numbers, open_bundle
+from synapsed.parts.profile_tools.bundles.keys import make_key, public_text, read_key, sign
+from synapsed.parts.profile_tools.face import ProfilesConfig
+from tests.parts.profile_tools.made import PROFILE, Signer
 
 FILES = {"profiles/fake.toml": PROFILE, "recordings/fake-2.0/one.raw": b"\x00\xff"}
 

@@ -4,12 +4,12 @@ from synapsectl.verbs import DaemonVerb, Verb
 
 VERBS: dict[str, Verb] = {}
 
-SUBVERBS = {"profiles": "profiles"}
+SUBVERBS = {"profiles": "bundles"}
 """Maps a verb of the tool to the module with its additional sub-verbs."""
 
 DAEMON_VERBS = {
     "bundles": DaemonVerb(
-        "synapsed.parts.bundles.bundle_verb",
+        "synapsed.parts.profile_tools.bundles.bundle_verb",
         "what 'synapsectl profiles bundle' and 'update' have done: JSON on stdin, JSON on stdout",
         internal=True,
     ),

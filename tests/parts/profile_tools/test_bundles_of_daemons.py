@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.parts.bundles.shelf import SHIPPED, Shelf
-from tests.parts.bundles.made import Signer
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Shelf
+from tests.parts.profile_tools.made import Signer
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 
 TESTS = Path(__file__).parents[2]

@@ -6,10 +6,10 @@ from typing import Any
 
 from synapsed import __version__
 from synapsed.errors import InvalidRequest
-from synapsed.parts.bundles.archive import SIZES
-from synapsed.parts.bundles.bundle import HeldProfile, Manifest, open_bundle, seal
-from synapsed.parts.bundles.keys import public_text, read_key
-from synapsed.parts.bundles.proving import proved
+from synapsed.parts.profile_tools.bundles.archive import SIZES
+from synapsed.parts.profile_tools.bundles.bundle import HeldProfile, Manifest, open_bundle, seal
+from synapsed.parts.profile_tools.bundles.keys import public_text, read_key
+from synapsed.parts.profile_tools.bundles.proving import proved
 from synapsed.shared.files import open_regular, write_whole
 
 EXPECTED = ".expected.json"

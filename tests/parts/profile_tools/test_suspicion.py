@@ -1,7 +1,7 @@
 """When a bundle is suspected, and when its profiles are proved."""
 
-from synapsed.parts.bundles.shelf import SHIPPED, Counts, after_rollback
-from synapsed.parts.bundles.suspicion import Suspicion, proved
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, after_rollback
+from synapsed.parts.profile_tools.bundles.suspicion import Suspicion, proved
 
 TAKEN = Counts(current="new", before=["old", SHIPPED], unproved=["fake", "other"])
 
