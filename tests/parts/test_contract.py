@@ -42,7 +42,7 @@ WORDS = {
     "session_server": r"session.server",
     "editors": r"editor that speaks|synapsectl acp",
     "worktrees": r"worktree",
-    "profile_tools": r"\bbundles?\b|ed25519",
+    "profile_tools": r"\bbundles?\b|ed25519|only_drafts|RecordedRun|prove_folder",
     "web": r"\bdevices?\b|\bpairing\b|tls_listen|access\.json",
 }
 

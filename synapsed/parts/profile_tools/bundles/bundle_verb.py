@@ -5,24 +5,19 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from synapsectl.verbs import Surroundings
 from synapsed.errors import InvalidRequest
 
-
-class _Places(Protocol):
-    @property
-    def state(self) -> Path: ...
-
-
-type _Done = Callable[[dict[str, Any], _Places, Callable[[], Any]], dict[str, Any]]
+type _Done = Callable[[dict[str, Any], Surroundings], dict[str, Any]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what")
 
 
-def run(args: argparse.Namespace, paths: _Places, configuration: Callable[[], Any], _: object) -> None:
+def run(args: argparse.Namespace, around: Surroundings) -> None:
     """Performs one request. Raises SynapsedError."""
     doing: Mapping[str, _Done] = {
         "key": _key,
@@ -34,7 +29,7 @@ def run(args: argparse.Namespace, paths: _Places, configuration: Callable[[], An
     if args.what not in doing:
         raise InvalidRequest(f"{args.what!r} is nothing that is done with bundles")
     body = json.loads(sys.stdin.read() or "{}")
-    sys.stdout.write(f"{json.dumps(doing[args.what](body, paths, configuration))}\n")
+    sys.stdout.write(f"{json.dumps(doing[args.what](body, around))}\n")
 
 
 def _key(body: dict[str, Any], *_: object) -> dict[str, Any]:
@@ -43,7 +38,7 @@ def _key(body: dict[str, Any], *_: object) -> dict[str, Any]:
     return {"file": body["file"], "key": make_key(Path(body["file"]))}
 
 
-def _make(body: dict[str, Any], paths: _Places, _: object) -> dict[str, Any]:
+def _make(body: dict[str, Any], around: Surroundings) -> dict[str, Any]:
     from synapsed.clock import SystemClock
     from synapsed.parts.profile_tools.bundles.making import make
 
@@ -54,20 +49,20 @@ def _make(body: dict[str, Any], paths: _Places, _: object) -> dict[str, Any]:
         needs=body["needs"],
         recordings=[Path(folder) for folder in body["recordings"]],
         expected=[Path(folder) for folder in body["expected"]],
-        scratch=paths.state,
+        scratch=around.paths.state,
         now=SystemClock().wall(),
     )
 
 
-def _look(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]) -> dict[str, Any]:
+def _look(body: dict[str, Any], around: Surroundings) -> dict[str, Any]:
     from synapsed.clock import SystemClock
     from synapsed.parts.profile_tools.bundles.shelf import Shelf
     from synapsed.parts.profile_tools.bundles.taking import look
 
-    config = configuration()
+    config = around.configuration()
     return look(
         body["from"],
-        Shelf(paths.state),
+        Shelf(around.paths.state),
         keys=config.profiles.keys,
         outgoing=config.outgoing,
         older=body["older"],
@@ -75,17 +70,17 @@ def _look(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]
     )
 
 
-def _take(body: dict[str, Any], paths: _Places, configuration: Callable[[], Any]) -> dict[str, Any]:
+def _take(body: dict[str, Any], around: Surroundings) -> dict[str, Any]:
     from synapsed.parts.profile_tools.bundles.shelf import Shelf
     from synapsed.parts.profile_tools.bundles.taking import take
 
-    keys = configuration().profiles.keys
-    shelf = Shelf(paths.state)
+    keys = around.configuration().profiles.keys
+    shelf = Shelf(around.paths.state)
     return take(body["digest"], shelf, instead_of=body["instead_of"], keys=keys, unproved=body["unproved"])
 
 
-def _roll_back(_: dict[str, Any], paths: _Places, __: object) -> dict[str, Any]:
+def _roll_back(_: dict[str, Any], around: Surroundings) -> dict[str, Any]:
     from synapsed.parts.profile_tools.bundles.shelf import Shelf
     from synapsed.parts.profile_tools.bundles.taking import roll_back
 
-    return roll_back(Shelf(paths.state))
+    return roll_back(Shelf(around.paths.state))

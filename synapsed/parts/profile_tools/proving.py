@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.errors import ConfigError
-from synapsed.profiles.changes import changes
-from synapsed.profiles.library import NEWER, ProfileLibrary, StandIn, StandIns
-from synapsed.profiles.profile import Profile
-from synapsed.profiles.recordings import prove, read_recordings
+from synapsed.parts.profile_tools.changes import changes
+from synapsed.parts.profile_tools.recordings import prove, read_recordings
+from synapsed.profiles.library import NEWER, Profile, ProfileLibrary, StandIn, StandIns
 
 _FOLDER = re.compile(r"(?P<profile>[a-z0-9][a-z0-9_.-]*?)-(?P<version>\d[0-9A-Za-z.+-]*)")
 """The name of a folder of recordings."""

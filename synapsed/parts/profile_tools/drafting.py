@@ -12,12 +12,17 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synapsed.process.sandbox import give_up_rights
-from synapsed.profiles.screen_spec import Composer, Prompts
-from synapsed.terminal.composer import ComposerState, read_composer
-from synapsed.terminal.emulated_screen import Screen
-from synapsed.terminal.prompts import find_prompt
-from synapsed.terminal.snapshot import Color, ScreenSnapshot
+from synapsed.terminal.sandboxed import (
+    Color,
+    Composer,
+    ComposerState,
+    Prompts,
+    Screen,
+    ScreenSnapshot,
+    find_prompt,
+    give_up_rights,
+    read_composer,
+)
 
 _SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
 """Beginning of a row into which text is typed: a sign, after the side of a box at most; or that side alone."""

@@ -3,10 +3,6 @@
 A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: the times of these bytes, and the
 moments that are marked (tests/recordings/README.md). `NAME.expected.json` has the beliefs that are expected at each
 mark. A profile reads a recording in a process that has no rights: the bytes may come from anyone.
-
-A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: when it wrote them, and the moments
-that are marked (tests/recordings/README.md). What is to be believed at each mark stands in `NAME.expected.json`. A
-profile reads a recording in a process that has no rights: the bytes may be anybody's.
 """
 
 import json
@@ -20,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from synapsed import own_python
 from synapsed.errors import ConfigError
-from synapsed.profiles.profile import Profile
+from synapsed.profiles.library import Profile
 from synapsed.shared.files import open_regular
 
 RAW_MAX = 8 << 20
@@ -156,7 +152,7 @@ def prove(profile: Profile, runs: Sequence[RecordedRun]) -> list[Proof]:
     }
     try:
         done = subprocess.run(
-            own_python.command("synapsed.terminal.recorded"),
+            own_python.command("synapsed.parts.profile_tools.recorded"),
             env=own_python.bare_environment(),
             input=json.dumps(head).encode() + b"\n" + b"".join(run.raw for run in runs),
             capture_output=True,

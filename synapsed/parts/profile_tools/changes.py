@@ -1,11 +1,8 @@
 """The differences between two profiles of one name, and which of them decide what is run or typed. Pure.
 
 A profile runs programs as the person. The keys that only say how a screen is read are listed here by name; a person
-must see any other change, also that of a key from a newer version.
-
-A profile runs programs as the person. Keys that only say how a screen is read are known here by name; whatever else
-changes, a key that came with a newer version too, is for a person to see. Dialogs and limits are no such keys: they
-say what is typed, and what an approval policy gets to read. Values are compared as JSON: to Python, true is 1.
+must see any other change, also that of a key from a newer version. Dialogs and limits are no such keys: they say what
+is typed, and what an approval policy gets to read. Values are compared as JSON: to Python, true is 1.
 """
 
 import json
@@ -14,8 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from synapsed.profiles.profile import Profile
-from synapsed.profiles.releases import key as order_of
+from synapsed.profiles.library import Profile, order_of
 
 READING = frozenset(
     {

@@ -7,8 +7,8 @@ import pytest
 
 from synapsed import __version__
 from synapsed.errors import ConfigError
+from synapsed.parts.profile_tools.proving import Proved, prove_folder
 from synapsed.profiles.library import CHECKOUT, NEWER, StandIn
-from synapsed.profiles.proving import Proved, prove_folder
 
 DUMMY = (CHECKOUT / "dummy.toml").read_text()
 ACP = (CHECKOUT / "acp.toml").read_text()

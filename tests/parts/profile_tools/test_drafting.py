@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.parts.profile_tools.drafting import AsksError, draft, only_drafts
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.terminal.composer import ComposerState, read_composer
-from synapsed.terminal.drafting import AsksError, draft, only_drafts
 from synapsed.terminal.emulated_screen import Screen
 
 RULE = "─" * 60

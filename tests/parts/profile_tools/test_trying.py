@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from synapsectl import trying
 from synapsectl.client import Client
-from synapsectl.trying import _Trial
+from synapsed.parts.profile_tools.ctl import trying
+from synapsed.parts.profile_tools.ctl.trying import _Trial
 
 
 class Daemon:

@@ -10,11 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synapsed.model.facts import ChannelFact
-from synapsed.process.sandbox import give_up_rights
-from synapsed.profiles.profile import Profile
-from synapsed.terminal.look import Look
-from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.turn_signs import said_of_turn
+from synapsed.terminal.sandboxed import Look, Profile, TerminalObserver, give_up_rights, said_of_turn
 
 PAUSES_S = (0.05, 0.16, 0.26, 0.41, 1.0, 3.1)
 """Seconds after which a resting screen is looked at again, as the link does, because time alone may change the

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.profiles.changes import OTHER, READING, Change, changes
+from synapsed.parts.profile_tools.changes import OTHER, READING, Change, changes
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import ConfigError
+from synapsed.parts.profile_tools.recordings import EXPECTED, prove, read_recordings
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.profiles.recordings import EXPECTED, prove, read_recordings
 
-TESTS = Path(__file__).parent.parent
+TESTS = Path(__file__).parent.parent.parent
 PI = "pi-0.74.2"
 
 
