@@ -163,6 +163,7 @@ RELEASED = {
     "devices": "web",
     "token": "web",
     "worktree": "worktrees",
+    **{f"profiles {word}": "profile_tools" for word in ("show", "check", "new", "try", "key", "bundle", "update")},
 }
 """Verbs of parts, with the part of each: for the error if it is not installed."""
 
