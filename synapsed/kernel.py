@@ -5,8 +5,8 @@ object FACE, which is always loaded, and has only data; the code of the part is 
 libraries (`a2a_types`, `documents`, `outgoing`, `own_python`, `shared`), kernel modules that parts use: `aio`, `api`
 (what the room exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for sections),
 `errors`, `interfaces`, `model` (all of it), `profiles.library` (what it exports of the room), `store.database`,
-`store.follower`, `store.idempotency`, `store.lookup`, `tasks` (what the room exports), `terminal.sandboxed` (for
-programs without rights).
+`store.follower`, `store.idempotency`, `store.lookup`, `tasks` (what the room exports), `tasks.transitions`,
+`terminal.sandboxed` (for programs without rights).
 """
 
 import asyncio

@@ -4,16 +4,6 @@ replies."""
 from synapsed.tasks.live_answer import Told
 from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY
-from synapsed.tasks.transitions import COMMAND, has_answer
+from synapsed.tasks.transitions import COMMAND
 
-__all__ = [
-    "COMMAND",
-    "DIRECTION",
-    "HOPS",
-    "IN_REPLY_TO",
-    "REPLY",
-    "REPLY_TO",
-    "RESPONSE_EXPECTED",
-    "Told",
-    "has_answer",
-]
+__all__ = ["COMMAND", "DIRECTION", "HOPS", "IN_REPLY_TO", "REPLY", "REPLY_TO", "RESPONSE_EXPECTED", "Told"]

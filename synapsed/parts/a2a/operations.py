@@ -27,7 +27,7 @@ from synapsed.parts.a2a.card import TEXT
 from synapsed.parts.a2a.continuing import answered_by
 from synapsed.parts.a2a.push.operations import PushOperations
 from synapsed.parts.a2a.push.sender import PushSender
-from synapsed.tasks import has_answer
+from synapsed.tasks.transitions import has_answer
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
