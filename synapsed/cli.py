@@ -101,7 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.verb == "repair":
         return _repair()
     if args.verb not in OWN:
-        return _printed(partial(_of_part, _of_parts()[args.verb]), args)
+        verb = _of_parts()[args.verb]
+        return _of_part(verb, args) if verb.log else _printed(partial(_of_part, verb), args)
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
 
 

@@ -84,7 +84,7 @@ WORDS = {
     "approvals": "approval",
     "person_settings": "person_settings",
     "pictures": "pictures",
-    "profile_tools": r"profiles?\b|PROFILES_ROLLED_BACK|bundles|NOT_CONFIRMED",
+    "profile_tools": r"profiles?\b|BUNDLE_NOT_UP|bundles|NOT_CONFIRMED",
     "mentions": "mentions",
     "app_server": "app.server",
     "session_server": "session.server",
