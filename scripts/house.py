@@ -3,7 +3,8 @@
     python -m scripts.house             all of it
     python -m scripts.house --static    without the message, which is sent on a simulated machine
 
-What is in a part's folder is the part's. The rest is the kernel.
+What is in a part's folder is the part's, and libraries that parts alone import are counted for themselves. The rest is
+the kernel.
 """
 
 import itertools
@@ -32,6 +33,9 @@ LIBRARIES = (
     "synapsed.shared",
 )
 """These know neither agents nor parts, and are no modules of the kernel."""
+SHARED = "libraries of parts alone"
+OF_PARTS = ("synapsed.a2a_types", "synapsed.model.event_pattern")
+"""Those of them that no module of the kernel imports (tests/parts/test_house.py): they have a row of their own."""
 
 WORDS = {
     "fleet": r"fleet",
@@ -54,12 +58,16 @@ def part_of(module: str) -> str | None:
     return found if in_parts and (found := name.partition(".")[0]) in NAMES else None
 
 
+def _is_of_parts(module: str) -> bool:
+    return any(module == one or module.startswith(f"{one}.") for one in OF_PARTS)
+
+
 def sizes() -> Iterator[tuple[str, str]]:
     """Yields lines and files: of all, of the kernel, of each part."""
     lines: Counter[str] = Counter()
     files: Counter[str] = Counter()
     for module, path in modules():
-        owner = part_of(module) or f"the kernel's {module.partition('.')[0]}"
+        owner = part_of(module) or (SHARED if _is_of_parts(module) else f"the kernel's {module.partition('.')[0]}")
         lines[owner] += path.read_text().count("\n")
         files[owner] += 1
     yield "all lines; files", f"{lines.total():,}; {files.total()}"
@@ -103,12 +111,10 @@ def structure() -> Iterator[tuple[str, str]]:
     for what, imports in (("the kernel to a part", against.to_parts), ("part to part", against.between)):
         yield f"imports from {what}", f"{len(imports)} in {len({one.split()[0] for one in imports})} modules"
     yield "modules of the kernel that parts use", str(len(against.used))
-    lines, files, names = parts_alone()
-    yield "libraries in it that parts alone import", f"{lines:,}; {files}: {', '.join(names)}"
 
 
-def parts_alone() -> tuple[int, int, list[str]]:
-    """Returns the size, and the names, of libraries that stand beside the kernel and that no module of it imports."""
+def libraries_of_parts() -> tuple[str, ...]:
+    """Returns the names of libraries that no module of the kernel imports."""
     graph = grimp.build_graph("synapsed", cache_dir=None)
     names = []
     for library in (one for one in LIBRARIES if one in graph.modules):
@@ -116,8 +122,7 @@ def parts_alone() -> tuple[int, int, list[str]]:
         importers = {other for one in own for other in graph.find_modules_that_directly_import(one)} - own
         if all(part_of(one) for one in importers):
             names.append(library)
-    found = [path for module, path in modules() if module.startswith(tuple(names))] if names else []
-    return sum(path.read_text().count("\n") for path in found), len(found), names
+    return tuple(names)
 
 
 def words() -> Iterator[tuple[str, str]]:

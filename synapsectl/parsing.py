@@ -227,11 +227,19 @@ class VerbParser(argparse.ArgumentParser):
         return given
 
     def no_such_part(self, word: str) -> NoReturn:
+        self.refuse_uninstalled(f"{self.prog.removeprefix(f'{PROGRAM} ')} {word}")
         if word and not word.startswith("-"):
             near = nearest(word, self.parts)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(self.parts)}"
             self.error(f"no {word!r}: {hint}")
         self.error(f"name what to do first: {', '.join(self.parts)}" + (f"; {word} comes after it" if word else ""))
+
+    def refuse_uninstalled(self, verb: str) -> None:
+        """Ends with an error if it is a verb of a part that is not installed."""
+        if verb in RELEASED:
+            from synapsed.parts.outside import missing
+
+            self.error(f"{verb!r} belongs to the part {RELEASED[verb]}, which {missing(RELEASED[verb])}")
 
     def _unknown(self, unknown: list[str]) -> NoReturn:
         told, option = " ".join(unknown), unknown[0].partition("=")[0]
@@ -256,10 +264,7 @@ class _Tool(VerbParser):
         self.exit(USAGE, fold(f"{PROGRAM}: {message}\n", self._columns or UNBROKEN))
 
     def no_such_part(self, word: str) -> NoReturn:
-        if word in RELEASED:
-            from synapsed.parts.outside import missing
-
-            self.error(f"{word!r} belongs to the part {RELEASED[word]}, which {missing(RELEASED[word])}")
+        self.refuse_uninstalled(word)
         near = [SYNONYMS[word]] if word in SYNONYMS else nearest(word, self.parts)
         hint = f"did you mean {' or '.join(near)}?" if near else f"see '{PROGRAM} -h'"
         self.error(f"no verb {word!r}: {hint}")

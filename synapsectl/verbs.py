@@ -51,14 +51,26 @@ class Verb(NamedTuple):
 
 class DaemonVerb(NamedTuple):
     """A verb of `synapsed`, in a part's table `DAEMON_VERBS`. `module` has its `configure`, for its parser, and `run`,
-    which gets the parsed arguments, the daemon's paths, a function that reads the configuration, and the notifier of
-    the service manager; it may raise SynapsedError. `log`: it serves until SIGTERM or SIGINT, and its log has this
-    name. `internal`: it is for `synapsectl`, and reports errors as JSON, too."""
+    which gets the parsed arguments and `Surroundings`; it may raise SynapsedError, and returns True where something has
+    failed that it has told itself. `log`: it serves until SIGTERM or SIGINT, and its log has this name. `internal`: it
+    is for `synapsectl`, and reports errors as JSON, too; so does any with `--json`. `reads`: for these values of its
+    argument `what` it writes nothing, so that root may ask for them, too."""
 
     module: str
     help: str
     log: str = ""
     internal: bool = False
+    reads: tuple[str, ...] = ()
+
+
+class Surroundings(NamedTuple):
+    """The surroundings of a part's verb of `synapsed`: the daemon's paths, a function that reads the configuration, the
+    notifier of the service manager, and a function that returns the files in place of built-in profiles."""
+
+    paths: Any
+    configuration: Callable[[], Any]
+    notifier: Any
+    stand_ins: Callable[[], Mapping[str, Any]]
 
 
 AGENTS = "agents"
@@ -151,6 +163,7 @@ RELEASED = {
     "devices": "web",
     "token": "web",
     "worktree": "worktrees",
+    **{f"profiles {word}": "profile_tools" for word in ("show", "check", "new", "try", "key", "bundle", "update")},
 }
 """Verbs of parts, with the part of each: for the error if it is not installed."""
 

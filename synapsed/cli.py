@@ -1,4 +1,4 @@
-"""`synapsed run | check-config | profile | repair | version`, and the verbs that parts add.
+"""`synapsed run | check-config | repair | version`, and the verbs that parts add.
 
 Everything heavy is imported when its verb is used.
 """
@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from synapsed.config.config import AgentConfig
     from synapsed.errors import SynapsedError
     from synapsed.profiles.library import ProfileLibrary
-    from synapsed.profiles.profile import Profile
-    from synapsed.profiles.recordings import Proof
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -44,7 +41,7 @@ SWITCH_S = 0.0005
 """Seconds for which a thread that computes keeps the interpreter from the event loop. The default is ten times as long,
 and the loop waits for it again after each system call: twenty short ones beside a busy thread were a tenth of a
 second."""
-OWN: Final = ("run", "check-config", "profile", "repair", "version")
+OWN: Final = ("run", "check-config", "repair", "version")
 """Verbs that need no part."""
 
 
@@ -63,17 +60,6 @@ def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
         action="store_true",
         help="come up without the main port where it is taken, and take it once it is free (a service always does)",
     )
-    profile = verbs.add_parser("profile", help="show a profile as it counts, or check a file before it is used")
-    profile.add_argument("what", choices=["show", "check", "new", "file", "prove"])
-    profile.add_argument("name", help="show, new, file: a profile's name; check: a profile's file; prove: a folder")
-    profile.add_argument("--size", type=int, nargs=2, metavar=("COLS", "ROWS"), help="new: of the screen on stdin")
-    profile.add_argument("--agent", default="", help="new: whose screen that is")
-    profile.add_argument("--command", type=json.loads, default=[], help="new: what starts the program, a JSON array")
-    profile.add_argument("--json", action="store_true", help="print a JSON document")
-    profile.add_argument("--against", metavar="RECORDING", help="check: how it reads a recording, or a folder of them")
-    profile.add_argument("--since", metavar="X", help="prove: the version of synapsed that had them")
-    profile.add_argument("--no-recordings", action="store_true", help="prove: without reading the recordings")
-    profile.add_argument("--version", dest="release", metavar="X", help="as it counts for that version of the program")
     run.add_argument(
         "--service",
         choices=["systemd"],
@@ -109,17 +95,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (reason := _why_not_here(args)) is not None:
         print(f"synapsed: {reason}", file=sys.stderr)
         return EXIT_CONFIG
-    if args.verb == "profile":
-        return _printed(
-            {"new": _new_profile, "file": _profile_file, "prove": _prove_profiles}.get(args.what, _profile), args
-        )
     if args.verb == "version":
         print(json.dumps(versions()) if args.json else f"synapsed {with_commit(__version__, commit())}")
         return EXIT_OK
     if args.verb == "repair":
         return _repair()
     if args.verb not in OWN:
-        return _of_part(_of_parts()[args.verb], args)
+        verb = _of_parts()[args.verb]
+        return _of_part(verb, args) if verb.log else _printed(partial(_of_part, verb), args)
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
 
 
@@ -131,7 +114,10 @@ def _why_not_here(args: argparse.Namespace) -> str | None:
         settle_home(os.environ)
     except NoHome as error:
         return str(error)
-    if args.verb in ("version", "check-config") or (args.verb == "profile" and args.what != "new"):
+    only_reads = args.verb in ("version", "check-config") or (
+        args.verb not in OWN and getattr(args, "what", None) in _of_parts()[args.verb].reads
+    )
+    if only_reads:
         return None
     from synapsed.config.paths import Paths
     from synapsed.process.file_owners import why_not_as_root
@@ -217,10 +203,11 @@ def _of_parts() -> "Mapping[str, DaemonVerb]":
 
 
 def _of_part(verb: "DaemonVerb", args: argparse.Namespace) -> int:
+    from synapsectl.verbs import Surroundings
     from synapsed.config.config_files import load_config
     from synapsed.config.paths import Paths
     from synapsed.errors import SynapsedError
-    from synapsed.parts.loading import config_model
+    from synapsed.parts.loading import config_model, stand_ins
     from synapsed.process.service_manager import ServiceNotifier
 
     os.umask(0o077)
@@ -231,122 +218,17 @@ def _of_part(verb: "DaemonVerb", args: argparse.Namespace) -> int:
 
         raise_limit()
         configure(args.log_level, file=paths.logs / f"{verb.log}.log" if args.log_file else None)
+    around = Surroundings(
+        paths,
+        configuration=lambda: load_config(paths, config_model()),
+        notifier=ServiceNotifier(os.environ),
+        stand_ins=partial(stand_ins, paths.state),
+    )
     try:
-        configuration = partial(load_config, paths, config_model())
-        import_module(verb.module).run(args, paths, configuration, ServiceNotifier(os.environ))
+        failed = import_module(verb.module).run(args, around)
     except SynapsedError as error:
-        return _refuse(error, as_json=verb.internal)
-    return EXIT_OK
-
-
-def _profile(args: argparse.Namespace) -> int:
-    from synapsed.errors import SynapsedError
-    from synapsed.profiles.releases import key
-
-    if args.release is not None and key(args.release) is None:
-        print(f"synapsed: --version: {args.release!r} is no version: numbers with dots between them", file=sys.stderr)
-        return EXIT_CONFIG
-    try:
-        return _show_profile(args) if args.what == "show" else _check_profile(args)
-    except SynapsedError as error:
-        return _refuse(error, as_json=args.json)
-
-
-def _show_profile(args: argparse.Namespace) -> int:
-    import tomli_w
-
-    from synapsed.config.paths import Paths
-    from synapsed.parts.loading import stand_ins
-    from synapsed.profiles.library import ProfileLibrary
-
-    paths = Paths.from_environ()
-    whole = ProfileLibrary.one(paths.user_profiles, args.name, partial(stand_ins, paths.state))
-    profile = whole.at(args.release)
-    if (drift := profile.drift(args.release)) is not None:
-        print(f"{args.name}: {drift}", file=sys.stderr)
-    shown = profile.model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
-    print(json.dumps(shown) if args.json else tomli_w.dumps(shown).removesuffix("\n"))
-    return EXIT_OK
-
-
-def _check_profile(args: argparse.Namespace) -> int:
-    import shutil
-    from dataclasses import asdict
-    from pathlib import Path
-
-    from synapsed.profiles.library import ProfileLibrary, advice
-
-    checked = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
-    profile = checked.at(args.release)
-    proofs = _proofs(profile, args.against)
-    told = advice(profile)
-    if shutil.which(program := profile.argv(sys.executable)[0]) is None:
-        hint = ": arguments stand in 'args'" if " " in program.strip() else ""
-        told.append(f"its program {program!r} is not on this shell's PATH{hint}")
-    told += [f"differs {variant.range}: {', '.join(sorted(variant.overrides))}" for variant in checked.versions]
-    differences = [f"{proof.name}: {each}" for proof in proofs for each in proof.differences]
-    if args.json:
-        read = {"recordings": [asdict(proof) for proof in proofs]} if args.against is not None else {}
-        print(json.dumps({"file": args.name, "advice": told, **read}))
-        return EXIT_FAILED if differences else EXIT_OK
-    for mark in (f"{proof.name}: {json.dumps(mark)}" for proof in proofs for mark in proof.marks):
-        print(mark)
-    for line in (*told, *differences):
-        print(f"{args.name}: {line}", file=sys.stderr)
-    if not differences:
-        print(f"{args.name}: fine{', with advice' if told else ''}")
-    return EXIT_FAILED if differences else EXIT_OK
-
-
-def _proofs(profile: "Profile", against: str | None) -> "list[Proof]":
-    """Raises ConfigError."""
-    from pathlib import Path
-
-    from synapsed.profiles.recordings import prove, read_recordings
-
-    return prove(profile, read_recordings(Path(against))) if against is not None else []
-
-
-def _profile_file(args: argparse.Namespace) -> int:
-    """Prints the whole file of a profile: a JSON document of where it is."""
-    from synapsed.config.paths import Paths
-    from synapsed.errors import ConfigError, SynapsedError
-    from synapsed.profiles.library import ProfileLibrary
-
-    own = Paths.from_environ().user_profiles / f"{args.name}.toml"
-    try:
-        shipped = ProfileLibrary.builtin().find(args.name)
-        if shipped is not None and own.is_file():
-            raise ConfigError(f"{own} overrides the profile that comes with synapsed: give a file with a whole profile")
-        source = ProfileLibrary.standard(own.parent).get(args.name).source
-    except SynapsedError as error:
-        return _refuse(error, as_json=True)
-    print(json.dumps({"file": source}))
-    return EXIT_OK
-
-
-def _prove_profiles(args: argparse.Namespace) -> int:
-    """Prints one JSON document: what is to be known of profiles before they stand in for built-in ones."""
-    from pathlib import Path
-
-    from synapsed.config.paths import Paths
-    from synapsed.errors import SynapsedError
-    from synapsed.parts.loading import stand_ins
-    from synapsed.profiles.proving import prove_folder
-
-    paths = Paths.from_environ()
-    try:
-        found = prove_folder(
-            Path(args.name),
-            args.since or __version__,
-            user=paths.user_profiles,
-            now=partial(stand_ins, paths.state),
-            recorded=not args.no_recordings,
-        )
-    except SynapsedError as error:
-        return _refuse(error, as_json=True)
-    print(json.dumps(found.document()))
-    return EXIT_OK
+        return _refuse(error, as_json=verb.internal or getattr(args, "json", False))
+    return EXIT_FAILED if failed else EXIT_OK
 
 
 def _repair() -> int:
@@ -373,62 +255,6 @@ def _repair() -> int:
     except SynapsedError as error:
         return _refuse(error)
     print(json.dumps(told | saved | {"damaged": str(saved["damaged"])}))
-    return EXIT_OK
-
-
-def _draft(args: argparse.Namespace, file: str) -> str:
-    """Returns the text of a profile for the screen on stdin. Raises ConfigError."""
-    import subprocess
-
-    from synapsed import own_python
-    from synapsed.errors import ConfigError
-    from synapsed.terminal.drafting import ASKS, only_drafts
-
-    cols, rows = args.size or (120, 40)
-    head = json.dumps({"cols": cols, "rows": rows, "command": args.command, "agent": args.agent})
-    done = subprocess.run(
-        own_python.command("synapsed.terminal.drafting"),
-        env=own_python.bare_environment(),
-        input=head.encode() + b"\n" + sys.stdin.buffer.read(),
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode == ASKS:
-        words = "it asks something on that screen: answer it, and write the profile from the screen with its composer"
-        raise ConfigError(words, file=file)
-    text = done.stdout.decode("utf-8", "replace")
-    if done.returncode != 0 or not only_drafts(text, args.command):
-        raise ConfigError("the screen cannot be drawn", file=file)
-    return text
-
-
-def _new_profile(args: argparse.Namespace) -> int:
-    """Writes a profile from the screen on stdin, but replaces no file."""
-    from synapsed.config.paths import Paths
-    from synapsed.errors import ConfigError, SynapsedError
-    from synapsed.model.agent import validate_name
-    from synapsed.profiles.library import ProfileLibrary
-
-    path = Paths.from_environ().user_profiles / f"{args.name}.toml"
-    try:
-        validate_name(args.name)
-        if ProfileLibrary.builtin().find(args.name) is not None:
-            raise ConfigError(f"{args.name!r} is a built-in profile: choose another name", file=str(path))
-        text = _draft(args, str(path))
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise ConfigError(f"{path} is there already: choose another name", file=str(path)) from None
-        except OSError as error:
-            with suppress(OSError):
-                path.unlink()  # the same command is to work once there is room
-            raise ConfigError(f"{path} cannot be written: {error.strerror}", file=str(path)) from None
-        ProfileLibrary.builtin().check(path)
-    except SynapsedError as error:
-        return _refuse(error, as_json=args.json)
-    print(json.dumps({"file": str(path)}) if args.json else path)
     return EXIT_OK
 
 

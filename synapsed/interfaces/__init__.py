@@ -92,6 +92,7 @@ from synapsed.model.events import NewEvent
 from synapsed.model.figures import SLOW_S, AgentFigures, DaemonFigures, Histogram
 from synapsed.model.grants import RIGHTS, Grant, Right, Token, TokenKind
 from synapsed.model.kept_file import SCHEME, SIZE, KeptFile, given_here, is_kept
+from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 from synapsed.model.picture import Rows as PageRows
 from synapsed.model.records import FollowerState, LogProgress, ReplyRecord
@@ -149,7 +150,11 @@ __all__ = [
     "Ink",
     "KeptFile",
     "LineRouting",
+    "LinkEvent",
     "LinkTerminal",
+    "LinkTurnEnded",
+    "LinkTurnFailed",
+    "LinkTurnInterrupted",
     "LogProgress",
     "NewEvent",
     "OutboundQuestion",

@@ -17,7 +17,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "metrics": "telemetry",
         "moods": "moods",
         "notify": "attention",
-        "profiles": "bundles",
+        "profiles": "profile_tools",
         "rule": "rules",
         "schedule": "schedules",
         "traces": "telemetry",
@@ -35,7 +35,9 @@ CONFIG_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 CONFIG_FILES: Final[Mapping[str, str]] = MappingProxyType({"fleet.toml": "fleet"})
 """Files beside config.toml."""
 
-DAEMON_VERBS: Final[Mapping[str, str]] = MappingProxyType({"broker": "fleet", "bundles": "bundles", "fleet": "fleet"})
+DAEMON_VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {"broker": "fleet", "bundles": "profile_tools", "fleet": "fleet", "profile": "profile_tools"}
+)
 """Verbs of `synapsed`."""
 
 DISTRIBUTIONS: Final[Mapping[str, str]] = MappingProxyType({"fleet": "synapsed[fleet]"})

@@ -22,7 +22,7 @@ NAMES = (
     "session_server",
     "editors",
     "worktrees",
-    "bundles",
+    "profile_tools",
     "openapi",
     "registry",
     "live_screens",

@@ -3,12 +3,10 @@ name overrides the built-in key by key, and so does one that `extends` another.
 
 A stand-in replaces the built-in profile of its name as a whole: it was tested without that profile.
 
-A stand-in counts in place of the built-in profile of its name, as a whole: what it says was proved without that.
+Parts use the names listed here.
 """
 
 import difflib
-import json
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,15 +21,27 @@ from synapsed.errors import ConfigError, UnknownProfile
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.releases import key as order_of
 from synapsed.profiles.releases import within
+from synapsed.profiles.setting_spec import KeysSpec, SettingsNote, SettingsSpec, Yields
 from synapsed.profiles.variants import Variant
+
+__all__ = [
+    "NEWER",
+    "KeysSpec",
+    "Profile",
+    "ProfileLibrary",
+    "SettingsNote",
+    "SettingsSpec",
+    "StandIn",
+    "StandIns",
+    "Yields",
+    "order_of",
+]
 
 BUILTIN = Path(__file__).parent.parent / "_profiles"
 """The place of the built-in profiles in a wheel; a checkout has them beside the package."""
 CHECKOUT = Path(__file__).parent.parent.parent / "profiles"
 
 
-_BY_NAME = re.compile(r"-m\W+synapsectl\b")
-"""Begins an MCP server of ours that Python is to find by its name: it looks for that in the folder it is in."""
 _ITS_OWN = ("ports", "description")
 """Keys that a profile does not take from the one that it extends."""
 _OF_ONE_PROGRAM = ("verified", "unverified", "install", "version", "versions")
@@ -336,28 +346,3 @@ def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
         old = result.get(key)
         result[key] = _overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
-
-
-def advice(profile: Profile) -> list[str]:
-    """Returns advice about settings of `profile` that are valid but will not work well."""
-    told = []
-    if profile.composer.line is None and not profile.ready.known:
-        told.append("nothing shows that it is ready: give [composer] line, or a sign under [ready]")
-    if profile.composer.line is not None and profile.composer.at_cursor and profile.composer.line.search(""):
-        told.append("[composer] line matches an empty line too: it would be taken for ready while it works")
-    whole = profile.composer.line is not None and not profile.composer.at_cursor
-    if whole and not profile.channels and not profile.busy.known:
-        told.append("nothing shows that it is busy: a turn then ends when the composer has been empty for a while")
-    if whole and not profile.model:
-        told.append("other agents cannot write to it: say 'model = true' where a model reads what is typed")
-    if profile.interrupt.keys is None and profile.interrupt.signal is None:
-        told.append("nothing interrupts it: give [interrupt] keys or signal")
-    for table, keys in (("interrupt", [profile.interrupt.keys or ""]), ("exit", profile.exit.keys)):
-        if plain := [text for text in keys if text and text.isprintable()]:
-            told.append(f'[{table}] types the letters {plain[0]!r}; a key is written as in "\\u0003" for ctrl-c')
-    if _BY_NAME.search(json.dumps([profile.mcp.args, profile.mcp.files])):
-        told.append('[mcp] would run a synapsectl of the agent\'s folder: write "{mcp}" for "-m", "synapsectl", "mcp"')
-    resume = profile.resume
-    if resume.args and resume.needs_conversation and not profile.channels and not resume.fresh_args:
-        told.append("[resume] needs a conversation's id, and no channel or fresh_args gives one")
-    return told

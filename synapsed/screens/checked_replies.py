@@ -194,42 +194,16 @@ def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look
     )
 
 
-class _Judged(TypedDict):
-    verdict: Verdict
-    composer: ComposerState
-    record: str | None
-    worked_until: int
-    turn_open: bool
-    stopping: bool
-    lost: bool
-    background: tuple[str, ...]
-
-
-def _read_judged(told: _WireJudged | None, profile: Profile, before: Look | None) -> _Judged:
+def _read_judged(told: _WireJudged | None, profile: Profile, before: Look | None) -> dict[str, Any]:
+    """Returns the fields of a look that are judged: those of the look `before` if they have not changed."""
     if told is not None:
-        verdict, asked = told.verdict, None if told.asked is None else _read_asked(told.asked, profile)
-        return {
-            "verdict": Verdict(asked=asked, **verdict._asdict()),
-            "composer": ComposerState(*told.composer),
-            "record": told.record,
-            "worked_until": told.worked_until,
-            "turn_open": told.turn_open,
-            "stopping": told.stopping,
-            "lost": told.lost,
-            "background": told.background,
-        }
+        judged = told._asdict()
+        asked: _WireAsked | None = judged.pop("asked")
+        verdict = Verdict(asked=None if asked is None else _read_asked(asked, profile), **told.verdict._asdict())
+        return {**judged, "verdict": verdict, "composer": ComposerState(*told.composer)}
     if before is None:
         raise ScreenFrameError("a look without a verdict")
-    return {
-        "verdict": before.verdict,
-        "composer": before.composer,
-        "record": before.record,
-        "worked_until": before.worked_until,
-        "turn_open": before.turn_open,
-        "stopping": before.stopping,
-        "lost": before.lost,
-        "background": before.background,
-    }
+    return {name: getattr(before, name) for name in _WireJudged._fields if name != "asked"}
 
 
 def _read_kinds(blob: bytes, screen: ScreenSnapshot) -> str:
@@ -399,9 +373,6 @@ class _WireInk(NamedTuple):
     underline_color: _Rgb | None
     strikethrough: bool
     overline: bool
-
-
-type _WireGlyph = tuple[Annotated[str, StringConstraints(min_length=1, max_length=64)], _Cell, Literal[1, 2], _Count]
 
 
 class _WirePicture(NamedTuple):

@@ -80,8 +80,8 @@ NOTHING: Final = b"\x00"
 _C1_LEAD = b"\xc2"
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
 _REPLACEMENT = "\ufffd".encode()
-_CONTINUATION = range(0x80, 0xC0)
-_LONGEST_CHARACTER = 4
+_INCOMPLETE = re.compile(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
+"""The beginning of a character whose end is missing."""
 
 
 class ControlSequence(NamedTuple):
@@ -256,7 +256,7 @@ class Tokenizer:
         if escape == end - 1 and (before := data.rfind(b"\x1b", 0, end - 1)) >= 0 and _OPEN_STRING.match(data, before):
             cut = before
         elif unfinished is None:
-            cut = incomplete_character(data)
+            cut = _incomplete_character(data)
         self._held[:] = data[cut:]
         if cut < escape:
             if escape - cut > self._limit:
@@ -275,23 +275,7 @@ class Tokenizer:
             self._inside, self._drops = ending, True
 
 
-def incomplete_character(data: bytes) -> int:
-    """Returns the offset of the UTF-8 character that ``data`` ends inside of; ``len(data)`` if it ends in none."""
-    end = len(data)
-    for length in range(1, min(_LONGEST_CHARACTER, end + 1)):
-        byte = data[end - length]
-        if byte in _CONTINUATION:
-            continue
-        return end - length if length < _character_length(byte) else end
-    return end
-
-
-def _character_length(lead: int) -> int:
-    """Returns the bytes of the UTF-8 character that begins with ``lead``; 1 if none does."""
-    if 0xC2 <= lead <= 0xDF:
-        return 2
-    if 0xE0 <= lead <= 0xEF:
-        return 3
-    if 0xF0 <= lead <= 0xF4:
-        return 4
-    return 1
+def _incomplete_character(data: bytes) -> int:
+    """Returns the offset of the UTF-8 character that `data` ends inside of; its length if it ends in none."""
+    found = _INCOMPLETE.search(data, max(0, len(data) - 3))
+    return found.start() if found is not None else len(data)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnAnswered, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.parts.profile_tools.recorded import Cut, Player, RecordedLook, whole
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.terminal.recorded import Cut, Player, RecordedLook, whole
 
 __all__ = ["CASES", "Case", "Cut", "RecordedLook", "Replay", "at_random", "bytewise", "whole"]
 

@@ -12,8 +12,8 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.records import Checkpoint
+from synapsed.parts.profile_tools.recorded import believed
 from synapsed.terminal.observer import TerminalObserver
-from synapsed.terminal.recorded import believed
 from synapsed.terminal.turn_signs import said_of_turn
 from tests.golden.replay import CASES, Case, Cut, RecordedLook, Replay, at_random, bytewise
 from tests.support import readiness

@@ -43,7 +43,7 @@ WORDS = {
     "session_server": r"session.server",
     "editors": r"editor that speaks|synapsectl acp",
     "worktrees": r"worktree",
-    "bundles": r"\bbundles?\b|ed25519",
+    "profile_tools": r"\bbundles?\b|ed25519|only_drafts|RecordedRun|prove_folder",
     "live_screens": r"LiveScreens|screen/live",
     "hooks": r"HookChannel|MessagePieces|TurnRead\b",
     "registry": r"RegistryFiles|RegistryFollower|\.registry\b",
@@ -105,7 +105,7 @@ WORD_LINES = {
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},
     # Ruby's.
-    "bundles": {"process/inherited.py": 1},
+    "profile_tools": {"process/inherited.py": 1},
     "mentions": {},
     # Names of adapters in profiles.
     "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},

@@ -21,6 +21,7 @@ from synapsed.model.link import (
     LinkTurnSaid,
 )
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
+from synapsed.parts.profile_tools.recorded import PAUSES_S
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
@@ -28,7 +29,6 @@ from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.pty.window import LastSeen
 from synapsed.screens.remote_screen import KeptLook
 from synapsed.terminal.look import Look
-from synapsed.terminal.recorded import PAUSES_S
 from synapsed.terminal.screen_messages import Ask, Note
 from tests.fakes.clock import FakeClock
 from tests.fakes.loop import FakeLoop

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.parts.bundles.shelf import SHIPPED, Shelf
-from tests.parts.bundles.made import Signer
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Shelf
+from tests.parts.profile_tools.made import Signer
 from tests.real import shipped
 from tests.real.agents import RealAgent, nonce
 from tests.real.conftest import CliHome

@@ -23,9 +23,9 @@ PLAYS = re.compile(r"golden\.replay|recorded_links|emulator\.streams|real\.recor
 """In the source of a test that plays recordings."""
 
 IN_REAL_TIME = {
-    "parts/bundles/test_taking.py": "bundles' recordings are played by a process of their own",
-    "profiles/test_proving.py": "a process of its own plays them",
-    "profiles/test_recordings.py": "a process of its own plays them",
+    "parts/profile_tools/test_taking.py": "bundles' recordings are played by a process of their own",
+    "parts/profile_tools/test_proving.py": "a process of its own plays them",
+    "parts/profile_tools/test_recordings.py": "a process of its own plays them",
     "parts/session_server/test_channel.py": "the events are told by a server, over a socket; it waits for named facts",
     "emulator/test_tmux.py": "tmux, another process, shows what is to be seen",
     "web/test_cells.py": "a real browser measures where each cell of their screens stands",

@@ -142,7 +142,7 @@ def test_the_calls_are_numbered_for_every_architecture() -> None:
     [
         ("synapsed.terminal.probe", {"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}),
         ("synapsed.terminal.scrollback_lines", {"cols": 80, "rows": 24, "shown": 0}),
-        ("synapsed.terminal.drafting", {"cols": 80, "rows": 24, "command": [], "agent": "it"}),
+        ("synapsed.parts.profile_tools.drafting", {"cols": 80, "rows": 24, "command": [], "agent": "it"}),
     ],
 )
 def test_who_draws_output_has_no_rights(

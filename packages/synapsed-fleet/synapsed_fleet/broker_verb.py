@@ -3,21 +3,19 @@
 import argparse
 import asyncio
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from synapsed_fleet.broker import ReadyNotifier
-    from synapsed_fleet.member_files import Places
+    from synapsectl.verbs import Surroundings
 
 
 def configure(_: argparse.ArgumentParser) -> None:
     """It has the options of every verb that serves."""
 
 
-def run(_: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], notifier: "ReadyNotifier") -> None:
+def run(_: argparse.Namespace, around: "Surroundings") -> None:
     """Raises SynapsedError."""
     from synapsed_fleet.broker import serve
     from synapsed_fleet.member_files import Home
 
-    asyncio.run(serve(Home(paths), configuration().fleet, os.environ, notifier))
+    asyncio.run(serve(Home(around.paths), around.configuration().fleet, os.environ, around.notifier))

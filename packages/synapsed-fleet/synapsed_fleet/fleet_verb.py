@@ -4,21 +4,19 @@ stdout."""
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synapsed.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from synapsed_fleet.broker import ReadyNotifier
-    from synapsed_fleet.member_files import Places
+    from synapsectl.verbs import Surroundings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what")
 
 
-def run(args: argparse.Namespace, paths: "Places", configuration: Callable[[], Any], _: "ReadyNotifier") -> None:
+def run(args: argparse.Namespace, around: "Surroundings") -> None:
     """Raises SynapsedError."""
     from synapsed_fleet.member_files import Home
     from synapsed_fleet.operations import OPERATIONS, perform
@@ -26,4 +24,4 @@ def run(args: argparse.Namespace, paths: "Places", configuration: Callable[[], A
     if args.what not in OPERATIONS:
         raise InvalidRequest(f"{args.what!r} is nothing that is done for a fleet")
     body = json.loads(sys.stdin.read() or "{}")
-    sys.stdout.write(f"{json.dumps(perform(Home(paths), configuration(), args.what, body))}\n")
+    sys.stdout.write(f"{json.dumps(perform(Home(around.paths), around.configuration(), args.what, body))}\n")

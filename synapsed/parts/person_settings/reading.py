@@ -16,7 +16,7 @@ from typing import Any
 
 from synapsed.interfaces import PersonSettings, RefusingRules, SettingsReading
 from synapsed.kernel import Kernel, Running
-from synapsed.profiles.setting_spec import KeysSpec, SettingsNote, SettingsSpec, Yields
+from synapsed.profiles.library import KeysSpec, SettingsNote, SettingsSpec, Yields
 
 SIZE_MAX = 1 << 20
 """Characters of a file of settings; a larger one is skipped, and reported."""

@@ -17,7 +17,18 @@ import structlog
 
 from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
-from synapsed.interfaces import NewEvent, Store, TaskFilter, WorkOwner, WorkTeller, WorkTelling
+from synapsed.interfaces import (
+    LinkEvent,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    NewEvent,
+    Store,
+    TaskFilter,
+    WorkOwner,
+    WorkTeller,
+    WorkTelling,
+)
 from synapsed.kernel import Kernel, Running
 from synapsed.model.events import (
     DiffUpdated,
@@ -46,7 +57,6 @@ from synapsed.model.facts import (
     TurnOver,
     TurnUsed,
 )
-from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import TERMINAL_STATES, Prompt, Task
 from synapsed.parts.work_events.shown_calls import ShownCalls
 from synapsed.parts.work_events.tool_calls import ToolCalls

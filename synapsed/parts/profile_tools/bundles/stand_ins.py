@@ -1,0 +1,23 @@
+"""The profiles of the bundle that counts, for the readers of profiles. Blocks; it never raises."""
+
+from pathlib import Path
+
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Shelf
+
+
+def stand_ins(state: Path) -> dict[str, tuple[Path, str]]:
+    """Returns the files in place of built-in profiles, each with the version of synapsed that the bundle was made
+    with."""
+    try:
+        return _standing(Shelf(state))
+    except (OSError, ValueError):  # a damaged shelf: the shipped profiles count
+        return {}
+
+
+def _standing(shelf: Shelf) -> dict[str, tuple[Path, str]]:
+    counts = shelf.counts()
+    about = shelf.about(counts.current) if counts.current != SHIPPED else None
+    if about is None:
+        return {}
+    files = {name: shelf.place(counts.current) / "profiles" / f"{name}.toml" for name in about.profiles}
+    return {name: (file, about.made_with) for name, file in files.items() if file.is_file()}

@@ -1,0 +1,60 @@
+"""The suspicion that a bundle of profiles keeps agents from coming up. Pure.
+
+An agent whose profile the bundle has changed does not come up if its program ends before its screen is read, or no
+screen is read for UP_S.
+
+A profile with which one agent came up is proved; later events of its agents have other causes. Only a launch proves
+anything: a program that runs already was launched with the profile before.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from synapsed.parts.profile_tools.bundles.shelf import Counts
+
+UP_S: Final = 60.0
+
+UP: Final = frozenset({"ready", "busy", "waiting", "limited"})
+"""Activities of an agent whose screen is read."""
+GONE: Final = frozenset({"exited", "backoff", "failed"})
+"""States of an agent whose program has ended by itself, or could not be launched."""
+AT_REST: Final = frozenset({"stopping", "stopped", "parked", "removed"})
+
+
+@dataclass(slots=True)
+class Suspicion:
+    """The launches of agents of profiles with which no agent has come up. `launched`: the time of the launch, by the
+    agent's id."""
+
+    unproved: frozenset[str] = frozenset()
+    launched: dict[str, float] = field(default_factory=dict)
+
+    def state(self, agent: str, profile: str, state: str, now: float) -> bool:
+        """Notes that an agent went into `state`. Returns True if it did not come up."""
+        if profile not in self.unproved:
+            return False
+        if state == "starting":
+            self.launched.setdefault(agent, now)
+        elif state in GONE:
+            return self.launched.pop(agent, None) is not None
+        elif state in AT_REST:
+            self.launched.pop(agent, None)
+        return False
+
+    def activity(self, agent: str, profile: str, activity: str) -> bool:
+        """Notes an agent's activity. Returns True if that proves its profile."""
+        if activity not in UP or self.launched.pop(agent, None) is None:
+            return False
+        self.unproved -= {profile}
+        return True
+
+    def silent(self, agent: str, since: float) -> bool:
+        """Returns True if no screen was read of an agent since that launch; each launch is reported once."""
+        return self.launched.get(agent) == since and self.launched.pop(agent, None) is not None
+
+
+def proved(counts: Counts, digest: str, profile: str) -> Counts | None:
+    """Returns the counts once an agent has come up with the profile of that bundle."""
+    if counts.current != digest or profile not in counts.unproved:
+        return None
+    return counts.model_copy(update={"unproved": [name for name in counts.unproved if name != profile]})

@@ -1,0 +1,142 @@
+"""Tells a person that an agent does not come up with the bundle that counts: does the I/O around `suspicion`.
+
+It changes nothing of what counts, and restarts nothing: going back is for the person.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from synapsed.aio import TaskSet
+from synapsed.errors import SynapsedError
+from synapsed.interfaces import EventFilter, NewEvent
+from synapsed.kernel import Kernel, Running
+from synapsed.model.events import ActivityChanged, AgentAlert, AttentionChanged, Event, StateChanged
+from synapsed.parts.profile_tools.bundles import suspicion
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, Shelf
+from synapsed.store.follower import Changes, Follower
+
+NOT_UP = "BUNDLE_NOT_UP"
+"""Code of the alert."""
+DOUBTS = 2
+"""So many launches of one profile have to fail."""
+
+
+class BundleWatch(Follower):
+    """Watches agents of profiles that a bundle has changed, until one of each has come up."""
+
+    name = "bundles"
+    wants = EventFilter(types=frozenset({"agentState", "activity"}))
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel.store.events, kernel.timers)
+        self._kernel = kernel
+        self._shelf = Shelf(kernel.paths.state)
+        self._counts = Counts()
+        self._suspicion = suspicion.Suspicion()
+        self._work = TaskSet()
+        self._doubts: dict[str, int] = {}
+        """Launches that failed, by their profiles, of the bundle that counts."""
+        self._alerted = ""
+        """The alert that stands until a person makes other profiles count."""
+
+    async def look(self) -> None:
+        """Reads which bundle counts."""
+        self._become(await asyncio.to_thread(self._shelf.counts))
+
+    def look_soon(self) -> None:
+        self._work.spawn(self.look(), name="bundles: what counts")
+
+    async def end(self) -> None:
+        await self.close()
+        await self._work.cancel()
+
+    def _become(self, counts: Counts) -> None:
+        if counts.current != self._counts.current:
+            self._suspicion.launched.clear()
+            self._doubts.clear()
+            if self._alerted:
+                self._kernel.settle(self._alerted)
+                self._alerted = ""
+        self._counts = counts
+        self._suspicion.unproved = frozenset(counts.unproved)
+
+    # --- what happens ---
+
+    async def handle(self, event: Event) -> Changes | None:
+        if not self._suspicion.unproved:
+            return None
+        try:
+            profile = self._kernel.control.directory.view(event.agent_id).type
+        except SynapsedError:  # it is there no more
+            self._suspicion.launched.pop(event.agent_id, None)
+            return None
+        now = self._kernel.clock.monotonic()
+        match event.data:
+            case StateChanged(state=state, reason=reason):
+                if self._suspicion.state(event.agent_id, profile, state, now):
+                    self._doubt(event.agent_id, profile, reason or f"it is {state}")
+                elif self._suspicion.launched.get(event.agent_id) == now:
+                    silent = partial(self._silent, event.agent_id, profile, now)
+                    self._kernel.timers.call_later(suspicion.UP_S, silent)
+            case ActivityChanged(activity=activity):
+                if self._suspicion.activity(event.agent_id, profile, activity):
+                    self._work.spawn(self._proved(self._counts.current, profile), name="bundles: proved")
+        return None
+
+    def _silent(self, agent: str, profile: str, since: float) -> None:
+        if self.running and self._suspicion.silent(agent, since):
+            self._doubt(agent, profile, f"nothing of it was read for {suspicion.UP_S:g} s")
+
+    async def _proved(self, digest: str, profile: str) -> None:
+        self._become(await self._change(partial(suspicion.proved, digest=digest, profile=profile)))
+
+    async def _change(self, decide: "partial[Counts | None]") -> Counts:
+        return await asyncio.to_thread(self._shelf.change, decide)
+
+    # --- what is told ---
+
+    def _doubt(self, agent: str, profile: str, why: str) -> None:
+        self._doubts[profile] = self._doubts.get(profile, 0) + 1
+        if self._counts.current != SHIPPED and self._doubts[profile] == DOUBTS:
+            self._work.spawn(self._tell(self._counts.current, agent, profile, why), name="bundles: tell")
+
+    async def _tell(self, digest: str, agent: str, profile: str, why: str) -> None:
+        message = (
+            f"this agent does not come up with its profile {profile} of the bundle of profiles {digest[:12]} ({why}); "
+            "it may have other reasons. 'synapsectl profiles update --rollback' goes back"
+        )
+        details = {"state": "happened", "bundle": digest, "profile": profile}
+        item = f"{agent}:bundle-{digest[:12]}"
+        told = AttentionChanged(id=item, state="opened", kind="alert", question=message, code=NOT_UP)
+        self._kernel.alert(message)
+        self._alerted = message
+        await self._kernel.store.commit(
+            events=[
+                NewEvent(agent, AgentAlert(code=NOT_UP, message=message, details=details)),
+                NewEvent(agent, told),
+            ]
+        )
+
+
+class BundleWatching(Running):
+    def __init__(self, watch: BundleWatch) -> None:
+        self._watch = watch
+
+    def started(self) -> None:
+        self._watch.start()
+
+    def reconfigured(self) -> None:
+        self._watch.look_soon()
+
+    async def stopping(self) -> None:
+        await self._watch.end()
+
+
+@asynccontextmanager
+async def opened(kernel: Kernel) -> AsyncIterator[Running]:
+    watch = BundleWatch(kernel)
+    await watch.restore()
+    await watch.look()
+    yield BundleWatching(watch)

@@ -1,0 +1,21 @@
+"""Additional sub-verbs of `profiles`, and the daemon's verbs that perform them."""
+
+from synapsectl.verbs import DaemonVerb, Verb
+
+VERBS: dict[str, Verb] = {}
+
+SUBVERBS = {"profiles": "profiles"}
+"""Maps a verb of the tool to the module with its additional sub-verbs."""
+
+DAEMON_VERBS = {
+    "profile": DaemonVerb(
+        "synapsed.parts.profile_tools.profile_verb",
+        "show a profile as it counts, or check a file before it is used",
+        reads=("show", "check", "file", "prove"),
+    ),
+    "bundles": DaemonVerb(
+        "synapsed.parts.profile_tools.bundles.bundle_verb",
+        "what 'synapsectl profiles bundle' and 'update' have done: JSON on stdin, JSON on stdout",
+        internal=True,
+    ),
+}

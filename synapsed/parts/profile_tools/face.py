@@ -1,0 +1,41 @@
+"""Tools for profiles of programs: they are shown, checked, drafted, tried, proved, and passed on in signed bundles.
+
+`profile_verb` shows and checks them; `drafting` *(pure)* writes a first one from a screen. `recordings` has a profile
+read recordings, `recorded` *(pure)* plays them, in a process without rights; `changes` *(pure)* knows which keys decide
+what is run or typed, and `proving` puts both together for profiles that are to stand in for built-in ones.
+
+`bundles` is a release of profiles apart from synapsed's, signed with a key that the person trusts: `keys` and
+`public_keys` sign and verify; `archive` *(pure)* packs and unpacks; `bundle` *(pure)* is the signed format. `shelf`
+keeps the bundles that were taken, and knows which one counts; `stand_ins` gives its profiles to the daemon. `fetching`
+gets one from its place; `making` and `taking` perform the verbs (`bundle_verb` for the tool; `proving` there has the
+profiles checked). `suspicion` *(pure)* decides when an agent does not come up with one, and `watching` tells a person.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from synapsed.config.config import ConfigKey, Section
+from synapsed.kernel import Face
+from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
+
+
+def _is_key(value: str) -> str:
+    PublicKey.parse(value)
+    return value
+
+
+class ProfilesConfig(Section):
+    """`[profiles]`."""
+
+    keys: list[Annotated[str, AfterValidator(_is_key)]] = Field(default=[], max_length=50)
+    """Public keys whose bundles of profiles may be taken, each with a name behind it."""
+
+
+FACE = Face(
+    name="profile_tools",
+    opens="synapsed.parts.profile_tools.bundles.watching",
+    sections={"profiles": ConfigKey(ProfilesConfig, ProfilesConfig())},
+    profiles_in="synapsed.parts.profile_tools.bundles.stand_ins",
+    findings_in="synapsed.parts.profile_tools.bundles.findings",
+)

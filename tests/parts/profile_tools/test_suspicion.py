@@ -1,0 +1,67 @@
+"""When a bundle is suspected, and when its profiles are proved."""
+
+from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, after_rollback
+from synapsed.parts.profile_tools.bundles.suspicion import Suspicion, proved
+
+TAKEN = Counts(current="new", before=["old", SHIPPED], unproved=["fake", "other"])
+
+
+def watching() -> Suspicion:
+    return Suspicion(unproved=frozenset({"fake"}))
+
+
+def test_a_program_that_ends_before_it_is_read_is_suspected() -> None:
+    seen = watching()
+    assert not seen.state("a", "fake", "starting", 1.0)
+    assert not seen.state("a", "fake", "running", 2.0)
+    assert seen.state("a", "fake", "exited", 3.0)
+    assert not seen.state("a", "fake", "backoff", 3.0)  # once for each launch
+
+
+def test_one_that_was_read_is_not_suspected_and_neither_is_its_profile_from_then_on() -> None:
+    seen = watching()
+    seen.state("a", "fake", "starting", 1.0)
+    assert not seen.activity("a", "fake", "starting")
+    assert not seen.activity("a", "fake", "unknown")
+    assert seen.activity("a", "fake", "ready")
+    assert not seen.state("b", "fake", "starting", 2.0)
+    assert not seen.state("b", "fake", "exited", 3.0)
+
+
+def test_what_ran_before_proves_nothing_and_is_not_suspected() -> None:
+    seen = watching()
+    assert not seen.activity("a", "fake", "ready")
+    assert not seen.state("a", "fake", "exited", 3.0)
+
+
+def test_a_person_who_stops_it_is_no_reason() -> None:
+    seen = watching()
+    for state in ("stopping", "stopped", "removed", "parked"):
+        seen.state("a", "fake", "starting", 1.0)
+        assert not seen.state("a", "fake", state, 2.0)
+        assert not seen.state("a", "fake", "exited", 3.0)
+
+
+def test_other_profiles_agents_are_not_looked_at() -> None:
+    seen = watching()
+    assert not seen.state("a", "another", "starting", 1.0)
+    assert not seen.state("a", "another", "failed", 2.0)
+
+
+def test_silence_is_of_one_launch() -> None:
+    seen = watching()
+    seen.state("a", "fake", "starting", 1.0)
+    assert not seen.silent("a", 0.5)
+    assert seen.silent("a", 1.0)
+    assert not seen.silent("a", 1.0)
+
+
+def test_a_profile_that_is_proved_leaves_the_bundle_as_it_is() -> None:
+    done = proved(TAKEN, "new", "fake")
+    assert done is not None
+    assert (done.current, done.before, done.unproved) == ("new", ["old", SHIPPED], ["other"])
+
+
+def test_another_bundles_profile_is_not_proved() -> None:
+    assert proved(TAKEN, "another", "fake") is None
+    assert proved(after_rollback(TAKEN), "new", "fake") is None
