@@ -34,6 +34,7 @@ IN_PLACE = (
 ELSEWHERE = {
     "make demo": "tests/docs/test_demo.py",
     "pip install": "tests/release/test_installed.py",
+    "uv tool install": "tests/release/test_first_agent.py",
     "curl": "tests/docs/test_readme.py",
     "systemctl --user restart synapsed": "tests/service/test_systemd.py",
     "synapsectl install --start": "tests/service/test_systemd.py",

