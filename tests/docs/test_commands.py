@@ -101,6 +101,7 @@ STORY = (
     Typed("synapsectl restart claude --when-idle"),
     Typed("synapsectl version"),
     Typed("synapsectl version --json"),
+    Typed("synapsectl upgrade --check"),
     Typed("synapsectl install --dry-run"),
     Typed("synapsectl doctor || true"),
     Typed("synapsectl fleet leave", "", 2),  # this host is in none
