@@ -13,7 +13,7 @@ from synapsed import __version__
 from synapsed.process.installed import commit, with_commit
 
 EXAMPLES = (
-    ("synapsectl upgrade --check", "what an upgrade does to living agents, and how it is done; asks no network"),
+    ("synapsectl upgrade --check", "what an upgrade does to living agents, and how it is done; nothing is fetched"),
     ("synapsectl upgrade --check --index", "the newest version of the index that pip or uv is configured with"),
 )
 

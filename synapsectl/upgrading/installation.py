@@ -30,6 +30,10 @@ class Installer(StrEnum):
     UNKNOWN = "unknown"
 
 
+_NO_WHEELS = (Installer.CHECKOUT, Installer.DEBIAN, Installer.HOMEBREW)
+"""Installers that do not install a wheel."""
+
+
 class Installation(NamedTuple):
     """`place` is the environment, or the folder of a checkout; `source` the file or folder that it was installed from,
     empty for an index."""
@@ -93,7 +97,7 @@ def commands(installed: Installation, file: str = "", *, same_version: bool = Fa
     """Returns the command lines that bring the version in the wheel `file`, or without one the newest of the source
     that it was installed from. `same_version`: another build of the installed version, which an installer may take for
     there already."""
-    if file and installed.installer is not Installer.CHECKOUT:
+    if file and installed.installer not in _NO_WHEELS:
         return [_from(installed, file, again=same_version)]
     place = installed.place if installed.installer is Installer.CHECKOUT else Path(installed.source)
     pull = [f"git -C {shlex.quote(str(place))} pull"] if installed.under_git else []
@@ -123,6 +127,6 @@ def _from_index(installed: Installation) -> str:
         Installer.UV_TOOL: f"uv tool upgrade {NAME}",
         Installer.PIPX: f"pipx upgrade {NAME}",
         Installer.UV: f"uv pip install --python {python} --upgrade {NAME}",
-        Installer.DEBIAN: f"sudo apt-get install --only-upgrade {NAME}",
+        Installer.DEBIAN: f"sudo apt install ./{NAME}_VERSION_ARCHITECTURE.deb",
         Installer.HOMEBREW: f"brew upgrade {NAME}",
     }.get(installed.installer, f"{python} -m pip install --upgrade {NAME}")

@@ -154,8 +154,8 @@ def _by_uv(installed: Installation, run: Run) -> str:
 
 
 def _by_pip(installed: Installation, run: Run) -> str:
-    command = [installed.python, "-m", "pip", "install", "--disable-pip-version-check", "--dry-run", "--no-deps"]
-    more = ("--ignore-installed", "--only-binary", NAME, "--quiet", "--report", "-", NAME)
+    command = [installed.python, "-P", "-E", "-m", "pip", "install", "--disable-pip-version-check", "--dry-run"]
+    more = ("--no-deps", "--ignore-installed", "--only-binary", NAME, "--quiet", "--report", "-", NAME)
     code, out, err = _ran(run, [*command, *more])
     try:
         if code == 0:

@@ -52,7 +52,11 @@ def wheel(folder: Path, *, name: str = "synapsed", version: str = "9.0.0", **fil
     path = folder / f"{name}-{version.partition(' ')[0]}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         metadata = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n\nName: a line of the description\n"
-        out.writestr(f"{name}-9.dist-info/METADATA", metadata)
+        out.writestr(f"{name}-{version}.dist-info/METADATA", metadata)
+        out.writestr(
+            f"{name}-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        out.writestr(f"{name}-{version}.dist-info/RECORD", "")
         for file, text in files.items():
             out.writestr(f"synapsed/{file}", text)
     return path
@@ -118,15 +122,17 @@ class TestInstallation:
                 f"{PYTHON} -m pip install --upgrade synapsed",
                 f"{PYTHON} -m pip install --upgrade 'a b.whl'",
             ),
-            (Installer.HOMEBREW, "brew upgrade synapsed", None),
-            (Installer.DEBIAN, "sudo apt-get install --only-upgrade synapsed", None),
+            (Installer.HOMEBREW, "brew upgrade synapsed", "brew upgrade synapsed"),
+            (
+                Installer.DEBIAN,
+                "sudo apt install ./synapsed_VERSION_ARCHITECTURE.deb",
+                "sudo apt install ./synapsed_VERSION_ARCHITECTURE.deb",
+            ),
         ],
     )
-    def test_the_command_is_the_installers(self, installer: Installer, from_index: str, from_file: str | None) -> None:
+    def test_the_command_is_the_installers(self, installer: Installer, from_index: str, from_file: str) -> None:
         installed = Installation(installer, Path("/opt/synapsed"), PYTHON)
-        assert commands(installed) == [from_index]
-        if from_file is not None:
-            assert commands(installed, "a b.whl") == [from_file]
+        assert (commands(installed), commands(installed, "a b.whl")) == ([from_index], [from_file])
 
     def test_what_came_from_a_folder_is_installed_from_there_again(self) -> None:
         installed = Installation(Installer.UV_TOOL, Path("/t"), PYTHON, "/src/a b", under_git=True)
