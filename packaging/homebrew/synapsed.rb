@@ -12,7 +12,7 @@ class Synapsed < Formula
     wheel = buildpath/"synapsed-#{version}-py3-none-any.whl"
     mv Dir["*.whl"].first, wheel unless wheel.exist?
     system formula_opt_bin, "-m", "venv", libexec
-    system libexec/"bin/python", "-m", "pip", "install", "--only-binary", ":all:", wheel
+    system libexec/"bin/python", "-m", "pip", "install", "--prefer-binary", wheel
     bin.install_symlink libexec/"bin/synapsed", libexec/"bin/synapsectl"
     man1.install_symlink libexec/"share/man/man1/synapsectl.1"
     generate_completions_from_executable(bin/"synapsectl", "completion", shells: [:bash, :zsh, :fish])
