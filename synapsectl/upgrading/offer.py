@@ -1,9 +1,11 @@
 """An offered version: that of a wheel, which is read and not run, or of the index that the installer knows."""
 
 import json
+import lzma
 import re
 import subprocess
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +22,8 @@ MEMBER_MAX = 1 << 20
 VERSION_MAX = 64
 """Characters of a version."""
 _VERSION = re.compile(r"(?P<release>\d+(?:\.\d+)*)(?:\.?(?P<stage>a|b|rc|dev|post)(?P<number>\d+))?(?:\+[\w.]+)?")
+_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, EOFError)
+"""Errors of a damaged archive, besides those of its compression."""
 _STAGES = ("dev", "a", "b", "rc", None, "post")
 _OFFERED = re.compile(rf"^ *\+ {NAME}==(\S+)", re.MULTILINE)
 """Line of `uv pip install --dry-run` with the version that it would install."""
@@ -77,10 +81,10 @@ def of_wheel(file: str) -> Offer:
             headers = _headers(_member(wheel, metadata)) if metadata else {}
             commit = _member(wheel, f"{NAME}/{COMMIT_FILE}") if f"{NAME}/{COMMIT_FILE}" in names else ""
             numbers = _member(wheel, f"{NAME}/{VERSIONS_FILE}") if f"{NAME}/{VERSIONS_FILE}" in names else "{}"
-    except (OSError, ValueError, KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+    except (*_UNREADABLE, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise UsageError(f"{file} cannot be read as a wheel ({error}): build or download it again") from None
     if headers.get("name") != NAME:
-        of = f"of {headers['name']}" if "name" in headers else "no wheel"
+        of = f"of {headers['name'][:VERSION_MAX]!r}" if "name" in headers else "no wheel"
         raise UsageError(f"{file} is {of}, and not a wheel of {NAME}: name that of {NAME}")
     version = headers.get("version", "")
     _checked(version, file)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,11 +183,23 @@ class TestOffer:
             (tmp_path / "text.whl", "cannot be read as a wheel"),
             (tmp_path / "empty.whl", "is no wheel, and not a wheel of synapsed"),
             (large, "is larger than"),
-            (wheel(tmp_path, name="other"), "is of other, and not a wheel of synapsed"),
+            (wheel(tmp_path, name="other"), "is of 'other', and not a wheel of synapsed"),
             (wheel(tmp_path, version="1 or so"), "'1 or so' as its version"),
         ):
             with pytest.raises(UsageError, match=words):
                 of_wheel(str(file))
+
+    @pytest.mark.parametrize("damage", [0x00, 0xFF])
+    def test_a_damaged_wheel_is_refused_and_nothing_else(self, tmp_path: Path, damage: int) -> None:
+        whole = bytearray(wheel(tmp_path, _commit="abc").read_bytes())
+        file = tmp_path / "damaged.whl"
+        for place in range(len(whole)):
+            file.write_bytes(whole[:place] + bytes([damage]) + whole[place + 1 :])
+            with suppress(UsageError):
+                of_wheel(str(file))
+        file.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(UsageError, match="cannot be read as a wheel"):
+            of_wheel(str(file))
 
     def ask(self, installer: Installer, answers: dict[str, tuple[int, str, str]]) -> tuple[Offer, list[list[str]]]:
         asked: list[list[str]] = []
