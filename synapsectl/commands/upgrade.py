@@ -6,7 +6,7 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError, NoDaemon, UsageError
 from synapsectl.upgrading import advice
-from synapsectl.upgrading.advice import Facts
+from synapsectl.upgrading.advice import UpgradeFacts
 from synapsectl.upgrading.installation import find_installation
 from synapsectl.upgrading.offer import Offer, of_index, of_wheel, run_program
 from synapsed import __version__
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     return DONE
 
 
-def _facts(ctx: CommandContext, args: argparse.Namespace) -> Facts:
+def _facts(ctx: CommandContext, args: argparse.Namespace) -> UpgradeFacts:
     from synapsed.parts.outside import packages
 
     installed = find_installation()
@@ -53,7 +53,7 @@ def _facts(ctx: CommandContext, args: argparse.Namespace) -> Facts:
         with ctx.busy("asking the index"):
             offer = of_index(installed, run_program)
     running, agents = _daemon(ctx)
-    return Facts(
+    return UpgradeFacts(
         installed=installed,
         version=__version__,
         commit=commit(),
@@ -88,7 +88,7 @@ def _own_numbers(ctx: CommandContext) -> dict[str, Any]:
 
 
 def _service(ctx: CommandContext) -> str:
-    """Returns the name of the manager of this home's service; empty if there is none."""
+    """Returns the name of the manager of this home's service; empty without a service."""
     from synapsectl.service.available import this_machines
     from synapsectl.service.manager import NoServiceManager
 
@@ -99,7 +99,7 @@ def _service(ctx: CommandContext) -> str:
     return manager.name if manager.is_ours() else ""
 
 
-def _document(facts: Facts) -> dict[str, Any]:
+def _document(facts: UpgradeFacts) -> dict[str, Any]:
     installed, offer = facts.installed, facts.offer
     return {
         "installed": {
@@ -125,7 +125,7 @@ def _document(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _show(ctx: CommandContext, facts: Facts) -> None:
+def _show(ctx: CommandContext, facts: UpgradeFacts) -> None:
     out, offer = ctx.out, facts.offer
     out.sentence(f"installed  {with_commit(facts.version, facts.commit)}, {facts.installed.words}")
     if facts.running is None:

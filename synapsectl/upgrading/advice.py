@@ -14,7 +14,7 @@ UNITS = {
 """Command that restarts the daemon, by the service manager; the agents go on."""
 
 
-class Facts(NamedTuple):
+class UpgradeFacts(NamedTuple):
     """Everything that the advice rests on."""
 
     installed: Installation
@@ -27,13 +27,13 @@ class Facts(NamedTuple):
     agents: tuple[str, ...]
     """Names of the agents whose programs live."""
     service: str
-    """Name of the manager of this home's service; empty if there is none."""
+    """Name of the manager of this home's service; empty without a service."""
     parts: tuple[str, ...]
     """Parts of other distributions."""
     offer: Offer | None
 
 
-def newer(facts: Facts) -> bool | None:
+def newer(facts: UpgradeFacts) -> bool | None:
     """Returns True if the offer is newer than what is installed, or another build of the same version; None without an
     offer."""
     if facts.offer is None:
@@ -41,19 +41,19 @@ def newer(facts: Facts) -> bool | None:
     return compared(facts.offer.version, facts.version) > 0 or _another_build(facts)
 
 
-def _another_build(facts: Facts) -> bool:
+def _another_build(facts: UpgradeFacts) -> bool:
     offer = facts.offer
     same = offer is not None and compared(offer.version, facts.version) == 0
     return same and offer is not None and bool(offer.commit and facts.commit and offer.commit != facts.commit)
 
 
-def _is_way_back(facts: Facts) -> bool:
+def _is_way_back(facts: UpgradeFacts) -> bool:
     """Returns True for a file with an older version, which somebody has chosen; an index may just be behind."""
     offer = facts.offer
     return offer is not None and bool(offer.file) and compared(offer.version, facts.version) < 0
 
 
-def verdict(facts: Facts) -> str:
+def verdict(facts: UpgradeFacts) -> str:
     """Returns one sentence: the comparison of the offer with what is installed."""
     offer = facts.offer
     if offer is None:
@@ -68,7 +68,7 @@ def verdict(facts: Facts) -> str:
     return "not newer: it is what is installed"
 
 
-def is_behind(facts: Facts) -> bool:
+def is_behind(facts: UpgradeFacts) -> bool:
     """Returns True if the daemon that runs is not the installed one."""
     if facts.running is None:
         return False
@@ -76,7 +76,7 @@ def is_behind(facts: Facts) -> bool:
     return version != facts.version or bool(commit and facts.commit and commit != facts.commit)
 
 
-def effects(facts: Facts) -> Iterator[tuple[str, str]]:
+def effects(facts: UpgradeFacts) -> Iterator[tuple[str, str]]:
     """Yields the subjects, each with what an upgrade does to it."""
     yield "agents", _agents(facts)
     yield "hooks", _hooks(facts)
@@ -87,7 +87,7 @@ def effects(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "parts", f"{named}: pinned to this version, so install the same new version along (docs/upgrading.md)"
 
 
-def _hooks(facts: Facts) -> str:
+def _hooks(facts: UpgradeFacts) -> str:
     return (
         f"each launch has its own copy of the hook client, which {facts.installed.python} runs: agents that live keep "
         "theirs, the next launch gets the new one; a report that falls into the seconds in which the environment is "
@@ -95,7 +95,7 @@ def _hooks(facts: Facts) -> str:
     )
 
 
-def _agents(facts: Facts) -> str:
+def _agents(facts: UpgradeFacts) -> str:
     if facts.running is None:
         return "no daemon runs here, so no agent is kept now"
     if not facts.agents:
@@ -111,7 +111,7 @@ def _agents(facts: Facts) -> str:
     )
 
 
-def _not_taken_up(facts: Facts) -> str:
+def _not_taken_up(facts: UpgradeFacts) -> str:
     """Returns the reason why the offered daemon would not take up all agents that live; empty if it does."""
     offer = facts.offer
     if offer is None or not offer.numbers or not facts.numbers:
@@ -131,7 +131,7 @@ def _not_taken_up(facts: Facts) -> str:
     return ""
 
 
-def _service(facts: Facts) -> str:
+def _service(facts: UpgradeFacts) -> str:
     if not facts.service:
         return "none is installed: a daemon that runs goes on with the old files in memory until it is restarted"
     return (
@@ -140,7 +140,7 @@ def _service(facts: Facts) -> str:
     )
 
 
-def _database(facts: Facts) -> str:
+def _database(facts: UpgradeFacts) -> str:
     offer = facts.offer
     if offer is None or not offer.numbers or not facts.numbers:
         return (
@@ -157,7 +157,7 @@ def _database(facts: Facts) -> str:
     return f"upgraded from form {now['schema']} to {then['schema']} when it is first opened; {facts.version} {back}"
 
 
-def steps(facts: Facts) -> Sequence[tuple[str, str]]:
+def steps(facts: UpgradeFacts) -> Sequence[tuple[str, str]]:
     """Returns the command lines in their order, each with its purpose; none if there is nothing to do."""
     told = _bringing(facts) if newer(facts) is not False or _is_way_back(facts) else []
     if not told and not is_behind(facts):
@@ -173,7 +173,7 @@ def steps(facts: Facts) -> Sequence[tuple[str, str]]:
     return [*told, ("synapsectl doctor", "checks the installation, and says what mends it")]
 
 
-def _bringing(facts: Facts) -> list[tuple[str, str]]:
+def _bringing(facts: UpgradeFacts) -> list[tuple[str, str]]:
     offer = facts.offer
     file = offer.file if offer is not None else ""
     installed = facts.installed

@@ -1,4 +1,4 @@
-"""How this program was installed, by what the installers leave beside it, and the command that brings another version.
+"""The installer of this program, by what installers leave beside it, and the command that brings another version.
 
 The installer is told by its own marks: `uv-receipt.toml` and `pipx_metadata.json` in the environment, `INSTALLER` and
 `direct_url.json` (PEP 610) among the distribution's metadata.
@@ -77,7 +77,7 @@ def _installer(metadata: Path, prefix: Path) -> Installer:
 
 
 def _source(direct_url: Path) -> str:
-    """Returns the file, folder or URL in a `direct_url.json`; empty if there is none."""
+    """Returns the file, folder or URL in a `direct_url.json`; empty if it says no source."""
     try:
         url = json.loads(_text(direct_url) or "{}").get("url", "")
         parts = urlsplit(url)

@@ -27,7 +27,6 @@ _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, EOFError)
 _STAGES = ("dev", "a", "b", "rc", None, "post")
 _OFFERED = re.compile(rf"^ *\+ {NAME}==(\S+)", re.MULTILINE)
 """Line of `uv pip install --dry-run` with the version that it would install."""
-_NOTHING = re.compile(r"Would make no changes")
 
 Run = Callable[[Sequence[str]], tuple[int, str, str]]
 """Runs a command; returns exit code, stdout, stderr. Raises OSError or SubprocessError."""
@@ -140,20 +139,18 @@ def _checked(version: str, place: str) -> str:
         compared(version, version)
     except ValueError:
         raise UsageError(
-            f"{place} names {version[:VERSION_MAX]!r} as its version, which is none: use another one"
+            f"{place} names {version[:VERSION_MAX]!r} as its version, which is not one: use another file"
         ) from None
     return version
 
 
 def _by_uv(installed: Installation, run: Run) -> str:
     command = ["uv", "pip", "install", "--python", installed.python, "--dry-run", "--no-deps", "--upgrade"]
-    code, out, err = _ran(run, [*command, "--only-binary", NAME, "--color", "never", NAME])
+    # Else uv is content with what is there, and looks at no index.
+    more = ("--reinstall-package", NAME, "--only-binary", NAME, "--color", "never", NAME)
+    code, out, err = _ran(run, [*command, *more])
     if code == 0 and (found := _OFFERED.search(out + err)):
         return found[1]
-    if code == 0 and _NOTHING.search(out + err):
-        from synapsed import __version__
-
-        return __version__
     raise NoIndex(f"uv: {_last(err)}")
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,7 +17,7 @@ import pytest
 from synapsectl.commands import upgrade
 from synapsectl.errors import UsageError
 from synapsectl.upgrading import advice
-from synapsectl.upgrading.advice import Facts
+from synapsectl.upgrading.advice import UpgradeFacts
 from synapsectl.upgrading.installation import Installation, Installer, commands, find_installation
 from synapsectl.upgrading.offer import MEMBER_MAX, NoIndex, Offer, compared, of_index, of_wheel
 from synapsed import __version__
@@ -34,8 +35,8 @@ def numbers(*, schema: int = 12, oldest: int = 7, protocol: int = 3, oldest_keep
     }
 
 
-def facts(offer: Offer | None = None, **changed: Any) -> Facts:
-    usual = Facts(
+def facts(offer: Offer | None = None, **changed: Any) -> UpgradeFacts:
+    usual = UpgradeFacts(
         installed=Installation(Installer.UV_TOOL, Path("/opt/synapsed"), PYTHON),
         version="1.2.0",
         commit="aaaaaaaaaa",
@@ -219,8 +220,7 @@ class TestOffer:
         (command,) = asked
         assert {"--dry-run", "--no-deps"} <= set(command)
         assert command[command.index("--only-binary") + 1] == "synapsed", "else an sdist would run its build"
-        offer, _ = self.ask(Installer.UV, {"uv": (0, "", "Resolved 1 package\nWould make no changes\n")})
-        assert offer.version == __version__
+        assert command[command.index("--reinstall-package") + 1] == "synapsed", "else what is there will do"
 
     def test_pip_is_asked_where_anything_else_did_and_uv_where_there_is_no_pip(self) -> None:
         report = json.dumps({"install": [{"metadata": {"version": "0.3.0"}}]})
@@ -237,7 +237,7 @@ class TestOffer:
         [
             {},
             {"uv": (1, "", ""), PYTHON: (1, "", "ERROR: No matching distribution found for synapsed")},
-            {"uv": (0, "what?", ""), PYTHON: (0, "{}", "")},
+            {"uv": (0, "", "Resolved 1 package\nWould make no changes\n"), PYTHON: (0, "{}", "")},
             {"uv": (0, " + synapsed==\x1b[2J", ""), PYTHON: (0, '{"install": [{"metadata": {"version": "x y"}}]}', "")},
         ],
     )
@@ -248,6 +248,23 @@ class TestOffer:
             self.ask(Installer.UV_TOOL, answers)
         assert "\x1b" not in str(failed.value)
         assert failed.value.exit_code == 6
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(shutil.which("uv") is None, reason="NOT TRIED: uv is not installed")
+    def test_the_real_uv_says_it_of_a_folder(self, tmp_path: Path) -> None:
+        """What is installed already is no answer."""
+
+        def run(command: Sequence[str]) -> tuple[int, str, str]:
+            env = os.environ | {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path), "UV_NO_CACHE": "1"}
+            done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout, done.stderr if command[0] == "uv" else "pip is not meant"
+
+        installed = Installation(Installer.UV, Path(sys.prefix), sys.executable)
+        with pytest.raises(NoIndex):
+            of_index(installed, run)
+        wheel(tmp_path, version="7.0.0")
+        wheel(tmp_path, version="7.10.0")
+        assert of_index(installed, run) == Offer("7.10.0", "index")
 
     @pytest.mark.slow
     def test_the_real_pip_says_it_of_a_folder(self, tmp_path: Path) -> None:
@@ -281,7 +298,7 @@ class TestAdvice:
         assert advice.newer(facts(offer)) is newer
         assert words in advice.verdict(facts(offer))
 
-    def effect(self, of: str, told: Facts) -> str:
+    def effect(self, of: str, told: UpgradeFacts) -> str:
         return dict(advice.effects(told))[of]
 
     @pytest.mark.parametrize(
