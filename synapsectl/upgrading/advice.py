@@ -97,7 +97,7 @@ def _hooks(facts: UpgradeFacts) -> str:
 
 def _agents(facts: UpgradeFacts) -> str:
     if facts.running is None:
-        return "no daemon runs here, so no agent is kept now"
+        return "no daemon runs here: agents that live on without one ('synapsectl list' names them) are the next one's"
     if not facts.agents:
         return "none lives now"
     named = f"{len(facts.agents)} live ({', '.join(facts.agents)})"

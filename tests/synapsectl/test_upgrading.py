@@ -331,7 +331,7 @@ class TestAdvice:
         assert words in self.effect("database", facts(Offer("1.3.0", "wheel", "", "/x.whl", then)))
 
     def test_nobody_is_there(self) -> None:
-        assert "no daemon runs" in self.effect("agents", facts(running=None, agents=()))
+        assert "agents that live on without one" in self.effect("agents", facts(running=None, agents=()))
         assert self.effect("agents", facts(agents=())) == "none lives now"
         assert "fleet: pinned" in self.effect("parts", facts(parts=("fleet",)))
         assert PYTHON in self.effect("hooks", facts())
