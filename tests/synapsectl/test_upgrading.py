@@ -26,6 +26,7 @@ from tests.synapsectl.fake_daemon import FakeDaemon
 
 NUMBERS = {"store": {"schema": 12, "oldest": 7}, "keeper": {"protocol": 3, "oldest": 2}}
 PYTHON = "/opt/synapsed/bin/python"
+MINOR = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def numbers(*, schema: int = 12, oldest: int = 7, protocol: int = 3, oldest_keeper: int = 2) -> dict[str, Any]:
@@ -112,8 +113,8 @@ class TestInstallation:
     @pytest.mark.parametrize(
         ("installer", "from_index", "from_file"),
         [
-            (Installer.UV_TOOL, "uv tool upgrade synapsed", "uv tool install --force 'a b.whl'"),
-            (Installer.PIPX, "pipx upgrade synapsed", "pipx install --force 'a b.whl'"),
+            (Installer.UV_TOOL, "uv tool upgrade synapsed", f"uv tool install --python {MINOR} --force 'a b.whl'"),
+            (Installer.PIPX, "pipx upgrade synapsed", f"pipx install --python python{MINOR} --force 'a b.whl'"),
             (
                 Installer.UV,
                 f"uv pip install --python {PYTHON} --upgrade synapsed",
@@ -138,7 +139,10 @@ class TestInstallation:
 
     def test_what_came_from_a_folder_is_installed_from_there_again(self) -> None:
         installed = Installation(Installer.UV_TOOL, Path("/t"), PYTHON, "/src/a b", under_git=True)
-        assert commands(installed) == ["git -C '/src/a b' pull", "uv tool install --reinstall '/src/a b'"]
+        assert commands(installed) == [
+            "git -C '/src/a b' pull",
+            f"uv tool install --python {MINOR} --reinstall '/src/a b'",
+        ]
         checkout = Installation(Installer.CHECKOUT, Path("/src"), PYTHON, under_git=True)
         assert commands(checkout) == commands(checkout, "x.whl") == ["git -C /src pull", "make -C /src setup"]
 
@@ -345,10 +349,12 @@ class TestAdvice:
             "synapsectl doctor",
         ]
         said = [command for command, _ in advice.steps(facts(Offer("1.3.0", "wheel", "", "/x.whl")))]
-        assert said[0] == "uv tool install --force /x.whl"
+        assert said[0] == f"uv tool install --python {MINOR} --force /x.whl"
         assert said[1:3] == ["synapsectl shutdown --keep-agents", "synapsectl up"]
         said = [command for command, _ in advice.steps(facts(Offer("1.1.0", "wheel", "", "/x.whl"), running=None))]
-        assert said == ["uv tool install --force /x.whl", "synapsectl doctor"], "a way back is a person's choice"
+        assert said == [f"uv tool install --python {MINOR} --force /x.whl", "synapsectl doctor"], (
+            "a way back is a person's choice"
+        )
 
     def test_there_may_be_nothing_to_do(self) -> None:
         for version in ("1.2.0", "1.1.0"):
