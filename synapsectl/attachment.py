@@ -424,7 +424,7 @@ class AttachedTerminal:
         self._lookback = None
         self._display.uncover()
         try:
-            self._connect()
+            self._connect(same=True)
         except CtlError as error:
             self._lose(str(error))
             return
@@ -432,12 +432,21 @@ class AttachedTerminal:
 
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
-    def _connect(self) -> None:
-        """Connects. Raises CtlError, and leaves the present connections as they are."""
+    def _connect(self, *, same: bool = False) -> None:
+        """Connects; `same`: to the agent that has the terminal. Raises CtlError, and leaves the present connections as
+        they are."""
         begun, self._begun = self._begun, None
         self._display.status.size = self._terminal.size() if begun is None else begun.size
         self._window = cols, rows = self._display.status.window()
-        self._have(self._way.ask(self.agent, cols=cols, rows=rows))
+        way = self._way.ask(self.agent, cols=cols, rows=rows)
+        if same:
+            self._keep_untyped()
+        self._have(way)
+
+    def _keep_untyped(self) -> None:
+        """Keeps the keys that this connection did not get, for the next one."""
+        if untyped := self._way.untyped():
+            self._typed[:0] = untyped
 
     def _have(self, way: OpenedWay) -> None:
         self._way.begin(way)
@@ -493,6 +502,7 @@ class AttachedTerminal:
         if (leased := self._way.leased) is not None and leased.unsure:
             self._lost += len(self._typed) + leased.forget()  # it is unknown if they were typed
             self._typed.clear()
+        self._keep_untyped()
         self._way.leave()
         self._pieces = self._lookback = None
         self._display.covered = False

@@ -7,6 +7,7 @@ import json
 import select
 import socket
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -48,6 +49,10 @@ class TerminalConnection:
         self._reader = FrameReader(SCREEN_MAX)
         self._rest = rest
         self._unsent = bytearray()
+        self._sent = 0
+        """Bytes that the socket has taken."""
+        self._keys: deque[tuple[int, bytes]] = deque()
+        """Keys in frames that the socket has not taken whole, with the positions at which the frames end."""
 
     @classmethod
     def open(
@@ -118,6 +123,8 @@ class TerminalConnection:
     def keys(self, data: bytes) -> None:
         """Sends keys, or keeps those that the socket does not take now. `receive` reports a broken connection."""
         self._send(frame(KEYS, data))
+        if self._unsent:
+            self._keys.append((self._sent + len(self._unsent), data))
 
     def leased(self, piece: bytes) -> None:
         """Does the same for a piece with its lease."""
@@ -126,10 +133,16 @@ class TerminalConnection:
     def command(self, document: Mapping[str, Any]) -> None:
         self._send(frame(COMMAND, json.dumps(document).encode()))
 
+    def untyped(self) -> bytes:
+        """Returns the keys of frames that the socket has not taken whole. The daemon types a whole frame or nothing, so
+        it has none of these keys when the connection is over."""
+        return b"".join(keys for end, keys in self._keys if end > self._sent)
+
     def _send(self, data: bytes) -> None:
         if not self._unsent:
             with suppress(OSError):
                 sent = self._connection.send(data)
+                self._sent += sent
                 if sent == len(data):
                     return
                 data = data[sent:]
@@ -138,7 +151,11 @@ class TerminalConnection:
     def flush(self) -> None:
         with suppress(OSError):
             while self._unsent:
-                del self._unsent[: self._connection.send(self._unsent)]
+                sent = self._connection.send(self._unsent)
+                self._sent += sent
+                del self._unsent[:sent]
+        while self._keys and self._keys[0][0] <= self._sent:
+            self._keys.popleft()
 
     def close(self, timeout: float) -> None:
         """Says goodbye as far as `timeout` seconds allow: earlier data count."""

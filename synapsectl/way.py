@@ -77,6 +77,11 @@ class Way:
             opened.close(0)
             raise
 
+    def untyped(self) -> bytes:
+        """Returns keys that the daemon does not have if this connection is over now. Those under a lease are counted
+        there."""
+        return b"" if self.daemon is None or self.leased is not None else self.daemon.untyped()
+
     def begin(self, way: OpenedWay) -> None:
         """Takes the connection in place of the one before."""
         opened, greeting, self.frames = way

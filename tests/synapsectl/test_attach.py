@@ -207,6 +207,21 @@ def test_a_new_daemon_is_gone_on_with(attach: Attach, daemon: FakeDaemon) -> Non
     assert tool.end() == 0
 
 
+def test_keys_for_a_connection_that_is_over_wait_for_the_next_daemon(attach: Attach, daemon: FakeDaemon) -> None:
+    """Its last output is still to be read, so the tool does not know yet."""
+    tool = attached(attach(), daemon)
+    os.kill(tool.process.pid, signal.SIGSTOP)
+    daemon.show(b"output\r\n" * 20_000)
+    daemon.die()
+    tool.type(b"typed meanwhile")
+    os.kill(tool.process.pid, signal.SIGCONT)
+    tool.until(b"the daemon is away")
+    daemon.start()
+    daemon.until(lambda: daemon.typed == b"typed meanwhile")
+    tool.type(b"\x1d")
+    assert tool.end() == 0
+
+
 def test_a_daemon_that_stays_away_is_3(attach: Attach, daemon: FakeDaemon) -> None:
     tool = attached(attach(before=HASTY), daemon)
     daemon.die()

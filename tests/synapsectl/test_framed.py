@@ -1,5 +1,6 @@
 """The frames of an attached terminal: any chunking, any size, and what is refused."""
 
+import socket
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from synapsectl.client import Client
 from synapsectl.errors import ApiError, BadAnswer
 from synapsectl.framed import TerminalConnection
-from synapsed.shared.attach_frames import HEAD, NEWS, OUTPUT, SCREEN, FrameError, FrameReader, frame
+from synapsed.shared.attach_frames import HEAD, KEYS, NEWS, OUTPUT, SCREEN, FrameError, FrameReader, frame
 from tests.synapsectl.fake_daemon import FakeDaemon
 
 FRAMES = [(SCREEN, b"redraw"), (OUTPUT, b""), (OUTPUT, b"\x81\0\0\0\x01"), (NEWS, b"{}"), (OUTPUT, b"y" * 70_000)]
@@ -45,6 +46,39 @@ def test_every_size_arrives(daemon: FakeDaemon, size: int) -> None:
         assert next(frames)[0] == NEWS
     finally:
         terminal.close(1)
+
+
+def test_keys_of_frames_that_the_socket_has_not_taken_whole() -> None:
+    """What the other side may have got whole is not given again."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        terminal = TerminalConnection(ours, b"")
+        taken = 0
+        while not terminal.unsent:
+            terminal.keys(b"%04d" % taken * 250)
+            taken += 1
+        terminal.command({"type": "redraw"})
+        terminal.keys(b"second")
+        left = terminal.untyped()
+        assert left == b"%04d" % (taken - 1) * 250 + b"second"
+        reader, came = FrameReader(100_000), []
+        while terminal.unsent:
+            came += reader.feed(theirs.recv(1 << 20))
+            terminal.flush()
+        assert terminal.untyped() == b""
+        came += reader.feed(theirs.recv(1 << 20))
+        whole = b"".join(keys for kind, keys in came if kind == KEYS)
+        assert whole.endswith(left)
+        terminal.close(0)
+
+
+def test_a_broken_connection_has_typed_nothing_of_what_it_did_not_take() -> None:
+    ours, theirs = socket.socketpair()
+    terminal = TerminalConnection(ours, b"")
+    theirs.close()
+    terminal.keys(b"typed")
+    assert terminal.untyped() == b"typed"
+    terminal.close(0)
 
 
 def test_a_refusal_is_the_daemons_own(daemon: FakeDaemon) -> None:

@@ -1,7 +1,9 @@
 // Markdown of agents as nodes of the page: headings, paragraphs, lists, tables, quotations, code, emphasis, links. What it
-// makes are elements with text in them and never markup that was read; links are http and https and nothing else.
+// makes are elements with text in them and never markup that was read; links are http and https and nothing else. A long
+// answer, which may still be written, is made a piece at a time, and a piece that has not changed is left alone.
 
 import { h } from "../vendor/preact.mjs";
+import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.mjs";
 import { safe } from "./links.js";
 
 /** @typedef {import("../vendor/preact.mjs").ComponentChild} Child */
@@ -228,4 +230,61 @@ export function diff(text) {
     const kind = line.startsWith("+") && !line.startsWith("+++") ? "add" : line.startsWith("-") && !line.startsWith("---") ? "del" : line.startsWith("@@") ? "hunk" : "";
     return kind ? h("span", { class: `d-${kind}` }, `${line}\n`) : `${line}\n`;
   });
+}
+
+// --- a piece at a time ------------------------------------------------------------------------------------------------
+
+/** Characters that are made into nodes at once, without anybody seeing it stutter. */
+const PIECE = 1500;
+/** So many pieces of an answer are shown unasked, where it is not the newest. */
+const SHORT = 2;
+
+/** @param {{text: string, newest: boolean}} props */
+export function Answer({ text, newest }) {
+  const parts = useMemo(() => pieces(text, PIECE), [text]);
+  const [whole, setWhole] = useState(newest || parts.length <= SHORT + 1);
+  const [there, setThere] = useState(1);
+  const kept = useRef(/** @type {{text: string, node: any}[]} */ ([]));
+  useLayoutEffect(() => {
+    if (there >= (whole ? parts.length : Math.min(SHORT, parts.length))) return undefined;
+    return slice(() => setThere(there + 1));
+  });
+  const shown = parts.slice(0, there);
+  // A node that is the same as before is passed over, with all that is in it.
+  kept.current = shown.map((part, at) => (kept.current[at]?.text === part ? kept.current[at] : { text: part, node: h("div", { class: "piece", key: at }, markdown(part)) }));
+  const rest = whole ? 0 : parts.slice(SHORT).reduce((sum, part) => sum + part.length, 0);
+  return h("div", { class: "bubble answer md", dir: "auto" },
+    kept.current.map((one) => one.node),
+    rest ? h("button", { type: "button", class: "tiny", onClick: () => setWhole(true) }, `Show the rest (${Math.ceil(rest / 1000)} k characters)`) : null);
+}
+
+/** About a frame: what a slice has changed is laid out and painted before the next one. */
+const PAUSE_MS = 16;
+/** When this much has been done, the rest is for the next slice. */
+const SLICE_MS = 8;
+
+/** @type {(() => void)[]} */
+const waiting = [];
+let timer = 0;
+
+/** One of many such jobs, each in its turn; what is returned takes it back. @param {() => void} job @returns {() => void} */
+export function slice(job) {
+  waiting.push(job);
+  timer ||= setTimeout(work, PAUSE_MS);
+  return () => {
+    const place = waiting.indexOf(job);
+    if (place >= 0) waiting.splice(place, 1);
+  };
+}
+
+async function work() {
+  const end = performance.now() + SLICE_MS;
+  try {
+    do {
+      waiting.shift()?.();
+      await null; // what the job has changed is drawn first, which may make another
+    } while (waiting.length && performance.now() < end);
+  } finally {
+    timer = waiting.length ? setTimeout(work, PAUSE_MS) : 0;
+  }
 }

@@ -3,10 +3,8 @@
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, get, nextOf, post } from "./api.js";
-import { Answer } from "./answer.js";
-import { markdown } from "./markdown.js";
+import { Answer, markdown, slice } from "./markdown.js";
 import { past } from "./past.js";
-import { slice } from "./slices.js";
 import { may, now, onEvent, toast } from "./store.js";
 import { ago } from "./words.js";
 
