@@ -30,8 +30,8 @@ class Installer(StrEnum):
     UNKNOWN = "unknown"
 
 
-_MINOR = f"{sys.version_info[0]}.{sys.version_info[1]}"
-"""Version of the present Python: left to themselves uv and pipx take one of theirs, which may be too old."""
+BASE: str = getattr(sys, "_base_executable", sys.executable)
+"""The Python of which an environment was made: left to themselves uv and pipx take another, which may be too old."""
 _NO_WHEELS = (Installer.CHECKOUT, Installer.DEBIAN, Installer.HOMEBREW)
 """Installers that do not install a wheel."""
 
@@ -114,9 +114,9 @@ def _from(installed: Installation, source: str, *, again: bool) -> str:
     what, python = shlex.quote(source), shlex.quote(installed.python)
     match installed.installer:
         case Installer.UV_TOOL:
-            return f"uv tool install --python {_MINOR} {'--reinstall' if again else '--force'} {what}"
+            return f"uv tool install --python {shlex.quote(BASE)} {'--reinstall' if again else '--force'} {what}"
         case Installer.PIPX:
-            return f"pipx install --python python{_MINOR} --force {what}"
+            return f"pipx install --python {shlex.quote(BASE)} --force {what}"
         case Installer.UV:
             return f"uv pip install --python {python} --upgrade {f'--reinstall-package {NAME} ' if again else ''}{what}"
         case _:

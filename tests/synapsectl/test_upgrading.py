@@ -18,7 +18,7 @@ from synapsectl.commands import upgrade
 from synapsectl.errors import UsageError
 from synapsectl.upgrading import advice
 from synapsectl.upgrading.advice import UpgradeFacts
-from synapsectl.upgrading.installation import Installation, Installer, commands, find_installation
+from synapsectl.upgrading.installation import BASE, Installation, Installer, commands, find_installation
 from synapsectl.upgrading.offer import MEMBER_MAX, NoIndex, Offer, compared, of_index, of_wheel
 from synapsed import __version__
 from tests.synapsectl.conftest import Ctl
@@ -26,7 +26,6 @@ from tests.synapsectl.fake_daemon import FakeDaemon
 
 NUMBERS = {"store": {"schema": 12, "oldest": 7}, "keeper": {"protocol": 3, "oldest": 2}}
 PYTHON = "/opt/synapsed/bin/python"
-MINOR = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def numbers(*, schema: int = 12, oldest: int = 7, protocol: int = 3, oldest_keeper: int = 2) -> dict[str, Any]:
@@ -113,8 +112,8 @@ class TestInstallation:
     @pytest.mark.parametrize(
         ("installer", "from_index", "from_file"),
         [
-            (Installer.UV_TOOL, "uv tool upgrade synapsed", f"uv tool install --python {MINOR} --force 'a b.whl'"),
-            (Installer.PIPX, "pipx upgrade synapsed", f"pipx install --python python{MINOR} --force 'a b.whl'"),
+            (Installer.UV_TOOL, "uv tool upgrade synapsed", f"uv tool install --python {BASE} --force 'a b.whl'"),
+            (Installer.PIPX, "pipx upgrade synapsed", f"pipx install --python {BASE} --force 'a b.whl'"),
             (
                 Installer.UV,
                 f"uv pip install --python {PYTHON} --upgrade synapsed",
@@ -141,7 +140,7 @@ class TestInstallation:
         installed = Installation(Installer.UV_TOOL, Path("/t"), PYTHON, "/src/a b", under_git=True)
         assert commands(installed) == [
             "git -C '/src/a b' pull",
-            f"uv tool install --python {MINOR} --reinstall '/src/a b'",
+            f"uv tool install --python {BASE} --reinstall '/src/a b'",
         ]
         checkout = Installation(Installer.CHECKOUT, Path("/src"), PYTHON, under_git=True)
         assert commands(checkout) == commands(checkout, "x.whl") == ["git -C /src pull", "make -C /src setup"]
@@ -349,10 +348,10 @@ class TestAdvice:
             "synapsectl doctor",
         ]
         said = [command for command, _ in advice.steps(facts(Offer("1.3.0", "wheel", "", "/x.whl")))]
-        assert said[0] == f"uv tool install --python {MINOR} --force /x.whl"
+        assert said[0] == f"uv tool install --python {BASE} --force /x.whl"
         assert said[1:3] == ["synapsectl shutdown --keep-agents", "synapsectl up"]
         said = [command for command, _ in advice.steps(facts(Offer("1.1.0", "wheel", "", "/x.whl"), running=None))]
-        assert said == [f"uv tool install --python {MINOR} --force /x.whl", "synapsectl doctor"], (
+        assert said == [f"uv tool install --python {BASE} --force /x.whl", "synapsectl doctor"], (
             "a way back is a person's choice"
         )
 
