@@ -63,7 +63,9 @@ def find_installation(packages: Path = Path(PACKAGES), prefix: Path = Path(sys.p
         return Installation(Installer.CHECKOUT, packages, under_git=(packages / ".git").exists())
     source = _source(metadata / "direct_url.json")
     under_git = bool(source) and (Path(source) / ".git").exists()
-    return Installation(_installer(metadata, prefix), prefix, source=source, under_git=under_git)
+    by = _installer(metadata, prefix)
+    place = packages if by is Installer.DEBIAN else prefix  # Debian's Python is not of this program
+    return Installation(by, place, source=source, under_git=under_git)
 
 
 def _installer(metadata: Path, prefix: Path) -> Installer:
