@@ -447,8 +447,8 @@ class Agent:
                 await self.turns.pump()
 
     async def _adopt(self) -> None:
-        self.attention.restore(await self._store.events.open_attention(self.id))
-        await self.work.restore()
+        self.attention.restore(await self._actor.persist(self._store.events.open_attention, self.id))
+        await self._actor.persist(self.work.restore)
         await (await self._actor.report(self.process.adopt))
         if self.usage.trouble is not None:
             self.usage.watch()  # also of an agent that does not run: others of its account may wait

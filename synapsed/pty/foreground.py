@@ -71,6 +71,15 @@ class Foreground:
         handle its input. False if that is not known. It reads files."""
         return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
 
+    def acts(self, group: int, since: float) -> bool:
+        """Returns True if the group's leader may still act on a key that it got at `since` (seconds, CLOCK_BOOTTIME):
+        it, or a process that it has begun, in whatever group, computes; or one was begun since then, such as a hook for
+        which it waits. False if that is not known. It reads files."""
+        tree, tick = self._tree(group), int(since * _TICK)
+        return any((begun := self._begun(pid)) is not None and begun >= tick for pid in tree[1:]) or any(
+            state in "RD" for pid in tree for state in self._threads(pid)
+        )
+
     def describe(
         self, group: int | None, *, line_mode: bool | None
     ) -> tuple[tuple[str, ...], str | None, Reads | None]:
@@ -131,17 +140,25 @@ class Foreground:
 
     def _members(self, group: int) -> list[_Process]:
         """Returns the group's leader and its descendants in the group."""
-        found: list[_Process] = []
-        due, seen = [group], {group}
+        found = (self._process(pid, group) for pid in self._tree(group))
+        return [process for process in found if process is not None]
+
+    def _tree(self, leader: int) -> list[int]:
+        """Returns the leader, then its descendants."""
+        found, due, seen = list[int](), [leader], {leader}
         while due and len(seen) <= MEMBERS_MAX:
-            pid = due.pop()
-            process = self._process(pid, group)
-            if process is not None:
-                found.append(process)
+            found.append(pid := due.pop())
             children = [child for child in self._children(pid) if child not in seen]
             seen.update(children)
             due += children
         return found
+
+    def _begun(self, pid: int) -> int | None:
+        """Returns the time at which a process was begun, in ticks of CLOCK_BOOTTIME; None if it is gone."""
+        try:
+            return int((self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[19])
+        except (OSError, ValueError, IndexError):
+            return None
 
     def _process(self, pid: int, group: int) -> _Process | None:
         try:

@@ -28,6 +28,9 @@ CLEAR_TRIES = 100
 
 BACKSPACE = "\x7f"
 
+UNSETTLED_TRIES = 40
+"""Number of short waits, for all of a composer's lines, for a program that does not come to rest."""
+
 VAIN_TRIES = 3
 """Number of presses in a row without a change after which the key does something else there (of vim's keys, Esc); the
 text in the composer is then left to a person."""
@@ -408,8 +411,9 @@ class Keyboard:
     def clear(self, unless: Callable[[], bool] = lambda: False) -> Steps[bool]:
         """Empties the composer, if `unless` does not hold; returns True if it is empty. If the profile's keys change
         nothing, they may take no more than a line, and Backspace joins that to the one before."""
-        vain, joins, keys = 0, False, self._profile.delivery.clear
+        vain, joins, keys, waits = 0, False, self._profile.delivery.clear, UNSETTLED_TRIES
         for tries in range(CLEAR_TRIES):
+            waits = yield from self._settle(waits)
             before = yield from look_now()
             if unless():
                 return False
@@ -424,6 +428,20 @@ class Keyboard:
             keys = BACKSPACE if keys != BACKSPACE and (joins or not wiped) else self._profile.delivery.clear
             yield from self.leave_opened()
         return (yield from look_now()).composer.state != "draft"
+
+    def _settle(self, waits: int) -> Steps[int]:
+        """Waits, at most so many times, until the program rests with its composer drawn: many programs erase it before
+        they draw it again, and what is seen between says nothing. Returns the number of waits that are left."""
+        while waits and not (yield Rests()):
+            waits -= 1
+            yield from self._pause()
+        if (yield from look_now()).composer.state == "absent":
+            yield from wait_for(self._has_place, SHOWN_S)
+        return waits
+
+    def _has_place(self, look: Look) -> bool:
+        """Returns True if the composer, or a dialog in its place, is on the screen."""
+        return look.verdict.asked is not None or self._has_composer(look)
 
     def erase(self) -> Steps[bool]:
         """Takes back a person's text, a row at a time; returns True if the composer is empty."""

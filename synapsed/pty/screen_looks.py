@@ -379,6 +379,16 @@ class KernelChecks:
             return False
         return not await self._computes()
 
+    async def has_acted(self, submit_ns: int) -> bool:
+        """Returns True if the program has nothing more to do about the submit key, which was pressed then
+        (CLOCK_MONOTONIC): it rests, with all its input read, and waits for no process of its own, such as a person's
+        hook. Raises KeeperLost."""
+        if await self._unread.ask():
+            return False
+        group = self._unread.foreground
+        since = self._clock.boot() - (self._clock.monotonic() - submit_ns / 1e9)
+        return group is None or not await asyncio.to_thread(self._foreground.acts, group, since)
+
     async def comes_to_rest(self, within: float, *, unless: Callable[[], bool]) -> bool:
         """Returns True if the program comes to rest within so many seconds, and stays so for RESTS_LOOKS checks (a
         single look may find it between two parts of its work); False also if `unless` holds meanwhile. Raises

@@ -271,7 +271,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             case _:
                 own = look.composer.state == "draft" and turn.holds(look.composer.text)
                 stands = look.verdict.activity is Activity.READY and own
-                return stands and await self._kernel.rests_with_keys_read()
+                return stands and await self._kernel.has_acted(turn.state.submit_ns)
 
     async def _answer(self, turn: PtyTurn, command: turns.FindAnswer) -> Sequence[turns.Command]:
         if turn.state.reader is not None and await self._kernel.works():

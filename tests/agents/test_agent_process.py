@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from typing import Any
 
 import pytest
 
@@ -503,6 +504,30 @@ async def test_what_is_asked_before_the_adoption_is_done_after_it(world: World) 
     assert [view.state for view in views] == ["stopped", "running"]
     await world.manager.adopt()
     assert len(world.factory.launched) == 3
+
+
+async def test_a_program_is_adopted_although_the_database_cannot_be_read_at_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.start()
+    await restarted(world, adopt=False)
+    events = type(world.store.events)
+    reads = events.open_attention
+    refused: list[str] = []
+
+    async def read(self: Any, agent_id: str) -> Any:
+        if len(refused) < 2:
+            refused.append(agent_id)
+            raise StoreError("the disk does not answer")
+        return await reads(self, agent_id)
+
+    monkeypatch.setattr(events, "open_attention", read)
+    adopting = asyncio.ensure_future(world.manager.adopt())
+    for count in (1, 2):
+        await until(lambda count=count: len(refused) == count)
+        world.clock.advance(1)
+    await asyncio.wait_for(adopting, PATIENCE_S)
+    assert (await world.manager.restart(AGENT)).state == "running"
 
 
 async def test_what_is_asked_of_a_program_before_the_adoption_is_done_after_it(world: World) -> None:

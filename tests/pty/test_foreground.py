@@ -23,12 +23,14 @@ class Proc:
         ticks: int = 0,
         children: str = "",
         reads: str = "/dev/pts/3",
+        state: str = "S",
+        begun: int = 99,
     ) -> "Proc":
         home = self.at / str(pid)
         thread = home / "task" / str(pid)
         thread.mkdir(parents=True, exist_ok=True)
         (home / "fd").mkdir(exist_ok=True)
-        stat = f"{pid} (a ) b) S 1 {group} 1 34816 {group} 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 99\n"
+        stat = f"{pid} (a ) b) {state} 1 {group} 1 34816 {group} 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 {begun}\n"
         for at in (home, thread):
             for name, text in (("stat", stat), ("wchan", wchan), ("syscall", "0 0x0 0x1")):
                 (at / name).write_text(text)
@@ -110,3 +112,14 @@ def test_whoever_is_on_a_processor_or_waits_for_one_computes(proc: Proc, state: 
 def test_of_whom_nothing_is_known_it_is_not_said_that_he_computes(proc: Proc) -> None:
     assert not Foreground(proc.at).computes(GROUP)
     assert not Foreground(proc.at).computes(None)
+
+
+@pytest.mark.parametrize(("state", "begun", "acts"), [("S", 99, False), ("R", 99, True), ("S", 300, True)])
+def test_a_program_acts_while_a_child_of_it_computes_or_is_new(proc: Proc, state: str, begun: int, acts: bool) -> None:
+    """In a group of its own, as hooks are. Times are those of proc(5), in ticks."""
+    proc.process(GROUP, children="11").process(11, group=11, state=state, begun=begun)
+    assert Foreground(proc.at).acts(GROUP, 200 / os.sysconf("SC_CLK_TCK")) is acts
+
+
+def test_a_program_of_which_nothing_is_known_does_not_act(proc: Proc) -> None:
+    assert not Foreground(proc.at).acts(GROUP, 0.0)

@@ -198,6 +198,33 @@ def test_keys_that_change_nothing_are_not_pressed_for_ever() -> None:
     assert len(program.keys) == VAIN_TRIES
 
 
+def test_a_composer_that_is_erased_to_be_drawn_anew_is_not_empty() -> None:
+    """cn's first line stayed in it, and held back all messages after a cancel."""
+    program = Program(["one|two"], then=[[WARNING, "one|"], ""])
+    assert program.play(program.keyboard.clear())
+    assert program.keys == [b"\x15", b"\x15"]
+
+
+def test_a_composer_is_read_when_the_program_rests() -> None:
+    class Works(Program):
+        def do(self, step: Step) -> Any:
+            return len(self.shown) == 1 if isinstance(step, Rests) else super().do(step)
+
+    program = Works(["one|two"], then=[["", "one|"], ""])
+    assert program.play(program.keyboard.clear())
+    assert program.keys == [b"\x15", b"\x15"]
+
+
+def test_a_program_that_never_rests_is_not_waited_for_for_ever() -> None:
+    class Works(Program):
+        def do(self, step: Step) -> Any:
+            return False if isinstance(step, Rests) else super().do(step)
+
+    program = Works(["text"])
+    assert program.play(program.keyboard.clear())
+    assert program.keys == [b"\x15"]
+
+
 def test_keys_that_take_a_line_are_pressed_for_each_with_backspace_between() -> None:
     """qwen's Ctrl-U does nothing in a line that is empty."""
 

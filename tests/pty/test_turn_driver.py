@@ -225,7 +225,8 @@ async def test_a_paste_that_is_shown_before_it_is_known_to_be_written_is_nobodys
 async def test_the_second_submit_key_is_held_back_while_the_program_computes(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, computes: bool
 ) -> None:
-    monkeypatch.setattr("synapsed.pty.foreground.Foreground.computes", lambda self, group: computes)
+    """It itself, or a hook for which it waits."""
+    monkeypatch.setattr("synapsed.pty.foreground.Foreground.acts", lambda self, group, since: computes)
     terminal.reader = (None, 7)
     for _ in range(2):
         await terminal.judge(2.0)

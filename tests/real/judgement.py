@@ -298,6 +298,8 @@ class _Evidence:
     first: dict[str, float] = field(default_factory=dict)
     answered: Counter[str] = field(default_factory=Counter)
     spans: dict[str, list[Span]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    """The message with that word."""
 
     def __post_init__(self) -> None:
         known: dict[str, frozenset[str]] = {}  # a conversation is sent whole with every request
@@ -312,6 +314,7 @@ class _Evidence:
             for word in set(WORD.findall(request.user)):
                 self.answered[word] += request.reply == "text" and request.outcome == "sent"
                 self.spans.setdefault(word, []).append((request.at, request.ended_at or request.at))
+                self.texts.setdefault(word, request.user)
 
     def repeats(self, word: str, happenings: Sequence[Happening]) -> bool:
         """Returns whether the program asks its model again and again for that word, which it was given once: opencode
@@ -443,7 +446,12 @@ def _judge_answer(verdict: Verdict, letter: Letter, evidence: _Evidence, happeni
         verdict.count("turns that a person steered")
         return
     others = set(WORD.findall(letter.answer or "")) - {letter.word}
-    if _clock_was_set(letter, happenings) and any(evidence.repeats(word, happenings) for word in others):
+    told = {
+        word
+        for word, text in evidence.texts.items()
+        if word != letter.word and _within(evidence.spans[word], window) and letter.answer == expected_answer(text)
+    }
+    if _clock_was_set(letter, happenings) and any(evidence.repeats(word, happenings) for word in others | told):
         verdict.count("turns in which a program answered another message after the clock was set")
         return
     kind = "misattributed" if others else "wrong answer"

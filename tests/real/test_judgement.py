@@ -119,6 +119,16 @@ def test_a_program_that_answers_what_it_repeats_is_no_fault_of_ours() -> None:
     assert faults([told], [ARRIVED, repeated[0]], [clock]) == {"misattributed"}
 
 
+def test_an_answer_without_a_word_that_is_that_of_a_repeated_message_is_no_fault_of_ours() -> None:
+    clock = Happening(what="clock", since=50.0, until=50.0)
+    text = f"{OTHER} [[tool:shell-ask:touch x]] say: After the tool."
+    repeated = [request(text), request(text)]
+    told = letter(answer="After the tool.")
+    assert faults([told], [ARRIVED, *repeated], [clock]) == set()
+    assert faults([told], [ARRIVED, *repeated]) == {"wrong answer"}
+    assert faults([told], [ARRIVED], [clock]) == {"wrong answer"}
+
+
 def test_what_is_canceled_needs_its_cause_there_and_then() -> None:
     stopped = letter(status="canceled", reason="person")
     assert not faults([stopped], happenings=[did("esc")])

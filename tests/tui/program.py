@@ -24,6 +24,7 @@ stall           takes its time with the first paste: so many seconds in which it
 freeze          stops itself when it has drawn the first paste
 deface          prints a warning over its screen when it has drawn the first paste; a resize has it redrawn
 compute         computes for so long when it reads the first Enter, then takes the message as often as that has come
+hook            waits for so long for a process of its own group when it reads the first Enter, as for a person's hook
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
 boot            has started when the first Enter comes, which it passes over: it draws its composer empty, then with
@@ -46,6 +47,7 @@ import re
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -212,7 +214,10 @@ class Program:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             pass
-        if seconds and select.select([0], [], [], 0)[0]:
+        if waits := self.tricks.pop("hook", 0):
+            hook = [sys.executable, "-S", "-c", f"import time; time.sleep({waits})"]
+            subprocess.run(hook, start_new_session=True, check=True)
+        if (seconds or waits) and select.select([0], [], [], 0)[0]:
             for _ in range(os.read(0, 4096).count(b"\r")):
                 self.log(submitted=self.draft)
 

@@ -59,6 +59,14 @@ def test_a_program_that_has_not_come_to_the_submit_key_gets_no_second_one(tui: T
 
 
 @pytest.mark.night
+def test_a_program_that_waits_for_a_hook_gets_no_second_submit_key(tui: Tui) -> None:
+    """It rests meanwhile, with its message in the composer. gemini 0.51.0 took a message twice so."""
+    tui.start(hook=4).ready()
+    assert tui.ask("once") == "You said: once"
+    assert tui.submitted == ["once"]
+
+
+@pytest.mark.night
 def test_no_bracketed_paste(tui: Tui) -> None:
     tui.start("scripted-plain", plain=True)
     assert tui.ask("typed, not pasted") == "You said: typed, not pasted"

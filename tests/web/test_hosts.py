@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.parts.elsewhere.test_hosts_of_daemons import Box, box, here, host
 from tests.support.daemon import Daemon, eventually
@@ -99,4 +99,23 @@ async def test_what_a_host_of_a_fleet_asks_in_a_task_of_ours_is_answered_here(de
     await expect(page.locator(".silent")).to_have_text("box: 3 more are not shown")
     await far.get_by_role("button", name="Yes", exact=True).tap()
     await expect(far.locator(".outcome")).to_contain_text("taken")
+    assert worker.answers == [(task, "1", "p1")]
+
+
+async def test_an_agent_elsewhere_of_the_name_of_one_here_is_answered_by_its_task(devices: Devices, worker: Worker):
+    task = await worker.ask("ann", question("Which one?", type="question"))
+    context = await devices.context(**PHONE)
+
+    async def inbox(route: Route) -> None:
+        items = await (await route.fetch()).json()
+        await route.fulfill(
+            json=[item | {"agent": "bob", "agent_id": "external:bob", "terminal": False} for item in items]
+        )
+
+    await context.route("**/inbox", inbox)
+    page = await context.new_page()
+    await page.goto(devices.url)
+    card = page.locator(CARD).filter(has_text="bob")
+    await card.get_by_role("button", name="Approve").tap()
+    await expect(card.locator(".outcome")).to_contain_text("taken")
     assert worker.answers == [(task, "1", "p1")]

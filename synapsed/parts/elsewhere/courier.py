@@ -86,6 +86,8 @@ class Courier:
         """The part of the answer that was told so far; None if the log has to be asked."""
         self._turn = asyncio.Lock()
         """Lock that lets one writer at a time record news of the task."""
+        self._answering = False
+        """True while an answer to its question is on its way."""
 
     async def run(self) -> None:
         """Runs until the task's end; never raises an error that the agent or the way to it causes."""
@@ -318,6 +320,19 @@ class Courier:
             raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
         if prompt_id is not None and task.prompt is not None and prompt_id != task.prompt.prompt_id:
             raise PromptChanged("it asks something else now", prompt_id=task.prompt.prompt_id)
+        if self._answering:
+            raise NotWaiting(f"an answer to task {task.id} is on its way already: look at the task", task=task.id)
+        self._answering = True
+        try:
+            await self._give(message, origin)
+        finally:
+            self._answering = False
+        self._wake.set()
+        return self.task
+
+    async def _give(self, message: Message, origin: Origin) -> None:
+        """Sends the answer, and records what came of it."""
+        task, there = self.task, self._there
         remote = await self._externals.remote(self._alias)
         ids = {"task_id": str(there["task_id"]), "context_id": str(there.get("context_id") or "")}
         asked = task.prompt.prompt_id if task.prompt is not None else None
@@ -326,8 +341,6 @@ class Courier:
         metadata = {"synapsed": {"prompt_id": asked}} if known else {}
         given = None if task.prompt is None else _given(task.prompt, message, origin)
         await self._apply(await self._send(remote, message, metadata, **ids), answered=True, given=given)
-        self._wake.set()
-        return self.task
 
     # --- what is learned ---
 

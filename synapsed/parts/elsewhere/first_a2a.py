@@ -41,6 +41,9 @@ from synapsed.shared.sse_parser import SseParser, SseTooLarge
 NAMES: Final = {-32001: "TASK_NOT_FOUND", -32002: "TaskNotCancelableError", -32004: "UnsupportedOperationError"}
 """Names of A2A's later versions for the refusals of an agent, by JSON-RPC's code."""
 
+NOT_ITS_OWN: Final = frozenset({401, 403, 429, 502, 503, 504})
+"""Status codes that say all, whatever the body is: credentials, and an agent that is not ready."""
+
 
 class FirstRemote:
     """Connection to an agent that speaks the first A2A; see `AgentConnection`."""
@@ -133,7 +136,10 @@ class FirstRemote:
             raise unreachable(self._url, error, asked=asked) from error
 
     async def _result(self, response: httpx.Response, raw: bytes, *, asked: bool) -> Any:
-        """Returns the result in an answer. Refusals come with a status of their own, too."""
+        """Returns the result in an answer. Refusals come with a status of their own, too; a proxy before such an agent
+        refuses in a JSON of its own."""
+        if response.status_code in NOT_ITS_OWN:
+            raise of_status(self._url, response.status_code, asked=asked)
         try:
             told = await read(raw)
         except ValueError as error:

@@ -1,12 +1,13 @@
 """Agents that speak A2A as it was first: found out by a request, and spoken to with `tasks/send`."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from synapsed.errors import TaskNotCancelable
+from synapsed.errors import NotWaiting, TaskNotCancelable, Unreachable
 from synapsed.model.task import DataPart, Message, TaskState, TextPart
 from synapsed.parts.elsewhere.external_agent import FIRST
 from synapsed.parts.elsewhere.first_a2a_json import event_of, params_of, task_of
@@ -83,6 +84,61 @@ async def test_it_asks_and_is_answered(far: Server, here: Here) -> None:
     await here.externals.answer(task, Message.of("red"))
     task = await here.over(task)
     assert (task.answer, far.said) == ("echo: red", ["ask", "red"])
+
+
+async def test_two_persons_who_answer_at_once_are_not_both_heard(far: Server, here: Here) -> None:
+    task = await here.until(await here.send("ask"), lambda now: now.status is TaskState.INPUT_REQUIRED)
+    told = await asyncio.gather(
+        *(here.externals.answer(task, Message.of(words)) for words in ("red", "blue")), return_exceptions=True
+    )
+    assert [type(one) for one in told if isinstance(one, Exception)] == [NotWaiting]
+    assert (await here.over(task)).answer == "echo: red"
+    assert far.said == ["ask", "red"]
+
+
+async def test_an_answer_that_failed_may_be_given_again(here: Here) -> None:
+    async with rpc_agent(CARD) as agent:
+        server = Server(agent)
+        await here.externals.discover(agent.url, "far", headers=None)
+        task = await here.until(await here.send("ask"), lambda now: now.status is TaskState.INPUT_REQUIRED)
+        agent.methods["tasks/send"] = lambda params: web.json_response({"detail": "later"}, status=429)
+        with pytest.raises(Unreachable):
+            await here.externals.answer(task, Message.of("red"))
+        agent.methods["tasks/send"] = server.send
+        await here.externals.answer(task, Message.of("red"))
+        assert (await here.over(task)).answer == "echo: red"
+
+
+@pytest.mark.parametrize("card", [CARD, STREAMS], ids=["whole", "streamed"])
+@pytest.mark.parametrize("status", [429, 502, 503])
+async def test_one_that_is_not_ready_gets_the_message_when_it_is(here: Here, card: dict[str, Any], status: int) -> None:
+    """A proxy before it answers in a JSON of its own."""
+    async with rpc_agent(card) as agent:
+        server = Server(agent)
+        await here.externals.discover(agent.url, "far", headers=None)
+        method = "tasks/sendSubscribe" if card is STREAMS else "tasks/send"
+        taken, refused = agent.methods[method], web.json_response({"error": {"message": "busy"}}, status=status)
+
+        def once(params: dict[str, Any]) -> Any:
+            agent.methods[method] = taken
+            return refused
+
+        agent.methods[method] = once
+        task = await here.over(await here.send("hello"))
+        assert (task.answer, server.said) == ("echo: hello", ["hello"])
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_credentials_that_are_refused_are_told_as_that(here: Here, status: int) -> None:
+    async with rpc_agent(CARD) as agent:
+        Server(agent)
+        await here.externals.discover(agent.url, "far", headers=None)
+        agent.methods["tasks/send"] = lambda params: web.json_response(
+            {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "Unauthorized"}}, status=status
+        )
+        task = await here.over(await here.send("hello"))
+        assert task.error is not None
+        assert task.error.code == "AUTH_REQUIRED"
 
 
 async def test_one_that_cannot_be_canceled_says_so(far: Server, here: Here) -> None:

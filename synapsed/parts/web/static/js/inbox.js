@@ -76,7 +76,8 @@ export async function answer(item, text, label) {
 
 /** Where an answer goes, and what it says of it. @param {Item} item @returns {[string, any]} */
 function way(item) {
-  if (item.ours) return [`/control/tasks/${item.task}/input`, {}];
+  // The name of an agent elsewhere may be that of an agent here, too; its task is nobody else's.
+  if (item.ours || (item.task && item.terminal === false && !item.host)) return [`/control/tasks/${item.task}/input`, {}];
   if (item.host) return [`/hosts/${encodeURIComponent(item.host)}/input`, { agent: there(item.agent, item), task: item.task }];
   return [item.task ? `${agentPath(item.agent)}/tasks/${item.task}/input` : `/control${agentPath(item.agent)}/input`, {}];
 }
