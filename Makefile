@@ -102,7 +102,7 @@ dist: $(STAMP) ## wheels, sdists and bills of materials in dist/, built twice an
 
 lock: ## write requirements.lock again from both pyproject.toml
 	$(PY) -m pip install -q 'uv>=0.9,<1'
-	$(PY) -m scripts.sbom needs | .venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --extra dev --extra bench --extra mcp --extra otel --extra tui \
+	$(PY) -m scripts.sbom needs | .venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --extra dev --extra bench --extra otel \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml -
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \

@@ -29,9 +29,6 @@ VIA = re.compile(r"^ +#(?: +via)? +(\S+)")
 OWN_NAME = "synapsed"
 DISTRIBUTIONS = {OWN_NAME: ROOT, "synapsed-fleet": ROOT / "packages" / "synapsed-fleet"}
 """The folder of each that is made of this checkout."""
-OF_EXTRAS = frozenset({"linkify-it-py"})
-"""What a package that we need wants for an extra of its own only, for which Textual asks: the lock names
-packages without their extras."""
 
 
 class Locked(NamedTuple):
@@ -94,7 +91,7 @@ def locked(name: str = OWN_NAME) -> list[Locked]:
     measuring are left out."""
     every = pins(LOCK.read_text())
     wanted = {name_in(one) for one in project(name)["dependencies"]} - DISTRIBUTIONS.keys()
-    while more := {one.name for one in every if wanted & set(one.via)} - wanted - OF_EXTRAS:
+    while more := {one.name for one in every if wanted & set(one.via)} - wanted:
         wanted |= more
     return [one for one in every if one.name in wanted]
 

@@ -83,7 +83,9 @@ def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb; returns the exit code of `synapsed`."""
-    given = sys.argv[1:] if argv is None else argv
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["--version"]:
+        given[0] = "version"
     own = bool(given) and given[0] in OWN
     if given and not own and (part := DAEMON_VERBS.get(given[0])) is not None and given[0] not in _of_parts():
         print(f"synapsed: {given[0]!r} belongs to the part {part}, which {missing(part)}", file=sys.stderr)

@@ -61,7 +61,8 @@ def _repair(args: argparse.Namespace, ctx: CommandContext) -> int:
     with ctx.busy("reading the database, and saving what it has"):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(ctx.environ))
     if done.returncode != 0:
-        raise RepairError((done.stderr.strip().splitlines() or ["synapsed repair failed"])[-1])
+        wordless = f"'synapsed repair' ended with {done.returncode} and said nothing: run it in a terminal"
+        raise RepairError((done.stderr.strip().splitlines() or [wordless])[-1])
     told = json.loads(done.stdout)
     if args.json:
         ctx.out.document(told)

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if ctx.inside_agent:
-        raise UsageError("an agent installs no services")
+        raise UsageError("an agent installs no services: a person does, in a shell of their own")
     ctx.check_user()
     manager = this_machines(ctx.environ)
     with ctx.busy("reading the configuration, and asking the login shell"):
@@ -153,6 +153,8 @@ def _let_go(ctx: CommandContext) -> None:
         deadline = time.monotonic() + SLOW_TIMEOUT
         while holds_lock(ctx):
             if time.monotonic() > deadline:
-                raise TimedOut(f"the daemon that runs (pid {pid}) does not end")
+                raise TimedOut(
+                    f"the daemon that runs (pid {pid}) does not end: 'synapsectl doctor' says why; then try again"
+                )
             time.sleep(POLL)
     ctx.out.note(f"the daemon that ran (pid {pid}) has ended; its agents go on, under the service")

@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if ctx.inside_agent:
-        raise UsageError("an agent removes no services")
+        raise UsageError("an agent removes no services: a person does, in a shell of their own")
     manager = this_machines(ctx.environ)
     files = manager.installed()
     if not files:

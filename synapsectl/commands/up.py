@@ -52,7 +52,7 @@ def _take_over(ctx: CommandContext) -> None:
     from synapsectl.spawn import take_over
 
     if ctx.inside_agent:
-        raise UsageError("--take-over is for a person")
+        raise UsageError("--take-over is for a person: type it in a shell that is no agent's")
     try:
         ctx.client.get("/healthz")
     except NoDaemon:

@@ -1,4 +1,5 @@
-"""Installed extras: `mcp`, for the tools with which a program's model uses the other agents; `tui`, for `top`."""
+"""Dependencies that a packager may leave out: the MCP SDK, for the tools with which a program's model uses the other
+agents, and Textual, for `top`. The extras `mcp` and `tui` name them."""
 
 from importlib.util import find_spec
 

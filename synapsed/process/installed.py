@@ -7,6 +7,8 @@ PACKAGE = Path(__file__).parent.parent
 COMMIT_FILE = "_commit"
 """File in the package, written when a wheel is built (`scripts/build_hook.py`)."""
 COMMIT_LENGTH = 10
+VERSIONS_FILE = "_versions.json"
+"""File in the package, written likewise: `synapsed.cli.versions`, for those who look at a wheel and do not run it."""
 WATCHED = ("__init__.py", "daemon.py", "hookclient.py", "keeper/__main__.py")
 """Some files that every installation writes."""
 NEWER = "newer files on disk"

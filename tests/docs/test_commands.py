@@ -34,6 +34,7 @@ IN_PLACE = (
 ELSEWHERE = {
     "make demo": "tests/docs/test_demo.py",
     "pip install": "tests/release/test_installed.py",
+    "uv tool install": "tests/release/test_first_agent.py",
     "curl": "tests/docs/test_readme.py",
     "systemctl --user restart synapsed": "tests/service/test_systemd.py",
     "synapsectl install --start": "tests/service/test_systemd.py",
@@ -100,6 +101,7 @@ STORY = (
     Typed("synapsectl restart claude --when-idle"),
     Typed("synapsectl version"),
     Typed("synapsectl version --json"),
+    Typed("synapsectl upgrade --check"),
     Typed("synapsectl install --dry-run"),
     Typed("synapsectl doctor || true"),
     Typed("synapsectl fleet leave", "", 2),  # this host is in none

@@ -10,7 +10,7 @@ from scripts import sbom
 from synapsed import __version__
 from synapsed.cli import main
 from synapsed.keeper import frames
-from synapsed.process.installed import commit
+from synapsed.process.installed import commit, with_commit
 from synapsed.store.schema import MIGRATIONS, OLDEST
 
 ROOT = Path(__file__).parents[2]
@@ -87,6 +87,12 @@ def test_versions_are_stated(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+@pytest.mark.parametrize("typed", [["version"], ["--version"]])
+def test_a_person_is_told_version_and_commit(typed: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(typed) == 0
+    assert capsys.readouterr().out == f"synapsed {with_commit(__version__, commit())}\n"
+
+
 def test_the_version_is_in_one_place() -> None:
     assert sbom.version() == __version__
     assert "version" in sbom.project()["dynamic"]
@@ -102,6 +108,14 @@ def test_a_part_is_of_the_version_that_it_is_for() -> None:
     assert extras["broker"] == [f"synapsed-fleet[broker]=={__version__}"]
     assert fleet["requires-python"] == sbom.project()["requires-python"]
     assert (sbom.DISTRIBUTIONS["synapsed-fleet"] / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_what_people_need_comes_by_default_and_its_extras_are_still_accepted() -> None:
+    project = sbom.project()
+    extras = project["optional-dependencies"]
+    assert {"mcp", "textual"} <= {sbom.name_in(one) for one in project["dependencies"]}
+    assert (extras["mcp"], extras["tui"]) == ([], []), "names that commands, locks and receipts may say"
+    assert {"mcp", "textual", "linkify-it-py"} <= {one.name for one in sbom.locked()}
 
 
 def test_the_lock_has_what_parts_ask_for() -> None:
@@ -120,6 +134,23 @@ def test_the_changelog_is_by_version() -> None:
     own = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", __version__)
     assert own is not None
     assert all(number <= tuple(map(int, own.groups())) for number in numbers)
+
+
+def test_a_release_has_a_note_of_two_screens() -> None:
+    note = (ROOT / f"docs/releases/{__version__}.md").read_text()
+    assert note.startswith(f"# synapsed {__version__}\n")
+    assert len(note.splitlines()) <= 80
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert f"docs/releases/{__version__}.md" in changelog
+    released = f"\n## {__version__} - " in changelog
+    assert released is not ("*Not released yet" in note), "the note says if it is out"
+
+
+def test_every_part_of_the_changelog_stands_there_once() -> None:
+    for version in re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]:
+        kinds = re.findall(r"^### (.+)$", version, re.MULTILINE)
+        order = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+        assert kinds == [kind for kind in order if kind in kinds]
 
 
 def test_a_tag_publishes_what_the_gate_has_passed() -> None:

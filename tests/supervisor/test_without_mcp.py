@@ -1,4 +1,4 @@
-"""Without the extra `mcp` no program is told of a server that could not start, and who asks is told what to install."""
+"""Without the MCP SDK no program is told of a server that could not start, and who asks is told what to install."""
 
 import io
 from pathlib import Path

@@ -37,7 +37,7 @@ def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
     told = ask_fleet(ctx, "status")
     broker = told["broker"] or told["given"]
     if broker is None:
-        raise CtlError("no broker is kept on this host")
+        raise CtlError("no broker is kept on this host: run it on one that keeps a broker")
     if behind := _behind(told):
         raise CtlError(f"{behind} is not up to date with the others yet: a broker that ends now may take the last copy")
     service = service_of(ctx)
@@ -109,7 +109,7 @@ def _stop(args: argparse.Namespace, ctx: CommandContext) -> int:
     if told["admin"]:
         raise CtlError("the fleet was created here: 'synapsectl fleet leave' ends its broker")
     if told["broker"] is None:
-        raise CtlError("no broker is kept on this host")
+        raise CtlError("no broker is kept on this host: run it on one that keeps a broker")
     with ctx.busy("stopping the broker"):
         service_of(ctx).remove()
     ctx.out.either({"stopped": True}, as_json=args.json, line="no broker is kept here any more")
@@ -135,7 +135,7 @@ def _scale(args: argparse.Namespace, ctx: CommandContext) -> int:
     persons_only(ctx)
     before = ask_fleet(ctx, "status")["broker"]
     if before is None:
-        raise CtlError("this is done where the fleet was created")
+        raise CtlError("this is done on the host where the fleet was created: run it there")
     with ctx.busy("copying what the broker has"):
         told = ask_fleet(ctx, "scale", replicas=args.replicas)
     if not told["again"]:

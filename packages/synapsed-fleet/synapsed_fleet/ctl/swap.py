@@ -24,7 +24,9 @@ def take_up(ctx: CommandContext) -> None:
         deadline = time.monotonic() + SLOW_TIMEOUT
         while holds_lock(ctx):
             if time.monotonic() > deadline:
-                raise TimedOut(f"the daemon that runs (pid {pid}) does not end")
+                raise TimedOut(
+                    f"the daemon that runs (pid {pid}) does not end: 'synapsectl doctor' says why; then try again"
+                )
             time.sleep(POLL)
     ensure_daemon(ctx, spawn=True)
 

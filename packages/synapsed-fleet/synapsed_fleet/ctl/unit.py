@@ -225,7 +225,9 @@ class BrokerProcess:
         deadline = time.monotonic() + STOP_S
         while _holder(self._lock) is not None:
             if time.monotonic() > deadline:
-                raise CtlError(f"the broker (pid {pid}) does not end")
+                raise CtlError(
+                    f"the broker (pid {pid}) does not end: see 'synapsectl fleet broker status', then try again"
+                )
             time.sleep(POLL_S)
 
     def is_installed(self) -> bool:

@@ -1,0 +1,1 @@
+"""`synapsectl upgrade --check`: how synapsed was installed, an offered version, and the consequences of taking it."""

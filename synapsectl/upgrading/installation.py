@@ -1,0 +1,136 @@
+"""The installer of this program, by what installers leave beside it, and the command that brings another version.
+
+The installer is told by its own marks: `uv-receipt.toml` and `pipx_metadata.json` in the environment, `INSTALLER` and
+`direct_url.json` (PEP 610) among the distribution's metadata.
+"""
+
+import json
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from synapsed.own_python import PACKAGES
+
+NAME = "synapsed"
+
+
+class Installer(StrEnum):
+    """The programs by which synapsed comes to a machine."""
+
+    CHECKOUT = "checkout"
+    UV_TOOL = "uv tool"
+    PIPX = "pipx"
+    UV = "uv"
+    PIP = "pip"
+    DEBIAN = "debian"
+    HOMEBREW = "homebrew"
+    UNKNOWN = "unknown"
+
+
+BASE: str = getattr(sys, "_base_executable", sys.executable)
+"""The Python of which an environment was made: left to themselves uv and pipx take another, which may be too old."""
+_NO_WHEELS = (Installer.CHECKOUT, Installer.DEBIAN, Installer.HOMEBREW)
+"""Installers that do not install a wheel."""
+
+
+class Installation(NamedTuple):
+    """`place` is the environment, or the folder of a checkout; `source` the file or folder that it was installed from,
+    empty for an index."""
+
+    installer: Installer
+    place: Path
+    python: str = sys.executable
+    source: str = ""
+    under_git: bool = False
+    """True if `place` of a checkout, or the folder `source`, is a git repository."""
+
+    @property
+    def words(self) -> str:
+        """Returns installer, place and source in words for people."""
+        if self.installer is Installer.CHECKOUT:
+            return f"a checkout, {self.place}"
+        by = "an installer that is not known" if self.installer is Installer.UNKNOWN else str(self.installer)
+        return f"by {by}{f' from {self.source}' if self.source else ''}, in {self.place}"
+
+
+def find_installation(packages: Path = Path(PACKAGES), prefix: Path = Path(sys.prefix)) -> Installation:
+    """Returns how the program in the folder `packages` of the environment `prefix` was installed."""
+    metadata = next(iter(sorted(packages.glob(f"{NAME}-*.dist-info"))), None)
+    if metadata is None:
+        return Installation(Installer.CHECKOUT, packages, under_git=(packages / ".git").exists())
+    source = _source(metadata / "direct_url.json")
+    under_git = bool(source) and (Path(source) / ".git").exists()
+    by = _installer(metadata, prefix)
+    place = packages if by is Installer.DEBIAN else prefix  # Debian's Python is not of this program
+    return Installation(by, place, source=source, under_git=under_git)
+
+
+def _installer(metadata: Path, prefix: Path) -> Installer:
+    if (prefix / "uv-receipt.toml").is_file():
+        return Installer.UV_TOOL
+    if (prefix / "pipx_metadata.json").is_file():
+        return Installer.PIPX
+    if "Cellar" in prefix.parts:
+        return Installer.HOMEBREW
+    by = _text(metadata / "INSTALLER").strip()
+    known = {one.value: one for one in (Installer.UV, Installer.PIP, Installer.DEBIAN)}
+    return known.get(by, Installer.UNKNOWN)
+
+
+def _source(direct_url: Path) -> str:
+    """Returns the file, folder or URL in a `direct_url.json`; empty if it says no source."""
+    try:
+        url = json.loads(_text(direct_url) or "{}").get("url", "")
+        parts = urlsplit(url)
+    except (ValueError, AttributeError):
+        return ""
+    return unquote(parts.path) if parts.scheme == "file" else str(url)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+def commands(installed: Installation, file: str = "", *, same_version: bool = False) -> list[str]:
+    """Returns the command lines that bring the version in the wheel `file`, or without one the newest of the source
+    that it was installed from. `same_version`: another build of the installed version, which an installer may take for
+    there already."""
+    if file and installed.installer not in _NO_WHEELS:
+        return [_from(installed, file, again=same_version)]
+    place = installed.place if installed.installer is Installer.CHECKOUT else Path(installed.source)
+    pull = [f"git -C {shlex.quote(str(place))} pull"] if installed.under_git else []
+    if installed.installer is Installer.CHECKOUT:
+        return [*pull, f"make -C {shlex.quote(str(place))} setup"]
+    if installed.source:
+        return [*pull, _from(installed, installed.source, again=True)]
+    return [_from_index(installed)]
+
+
+def _from(installed: Installation, source: str, *, again: bool) -> str:
+    what, python = shlex.quote(source), shlex.quote(installed.python)
+    match installed.installer:
+        case Installer.UV_TOOL:
+            return f"uv tool install --python {shlex.quote(BASE)} {'--reinstall' if again else '--force'} {what}"
+        case Installer.PIPX:
+            return f"pipx install --python {shlex.quote(BASE)} --force {what}"
+        case Installer.UV:
+            return f"uv pip install --python {python} --upgrade {f'--reinstall-package {NAME} ' if again else ''}{what}"
+        case _:
+            return f"{python} -m pip install --upgrade {'--force-reinstall ' if again else ''}{what}"
+
+
+def _from_index(installed: Installation) -> str:
+    python = shlex.quote(installed.python)
+    return {
+        Installer.UV_TOOL: f"uv tool upgrade {NAME}",
+        Installer.PIPX: f"pipx upgrade {NAME}",
+        Installer.UV: f"uv pip install --python {python} --upgrade {NAME}",
+        Installer.DEBIAN: f"sudo apt install ./{NAME}_VERSION_ARCHITECTURE.deb",
+        Installer.HOMEBREW: f"brew upgrade {NAME}",
+    }.get(installed.installer, f"{python} -m pip install --upgrade {NAME}")
