@@ -117,7 +117,7 @@ class AgentRecord(_Record):
     """Fingerprint of the instructions that it got last."""
     launch: LaunchRecord | None = None
     limit: dict[str, Any] | None = None
-    """What the holder of its messages keeps (`HoldOwner.keep_hold`)."""
+    """Document of the part that holds its messages back (`HoldOwner.keep_hold`)."""
     failure: str | None = None
 
 

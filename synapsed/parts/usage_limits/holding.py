@@ -25,10 +25,21 @@ from pydantic import ValidationError
 
 from synapsed.aio import Timer
 from synapsed.clock import Clock, iso
-from synapsed.interfaces import Activity, Hold, HoldActor, Holder, Holding, HoldOwner, TaskHeld
+from synapsed.interfaces import (
+    Activity,
+    Hold,
+    HoldActor,
+    Holder,
+    Holding,
+    HoldOwner,
+    LinkEvent,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    TaskHeld,
+)
 from synapsed.kernel import Kernel, Running
 from synapsed.model.events import ActivityChanged, EventData
-from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
 from synapsed.parts.usage_limits.accounts import Accounts, endpoint_of, is_reached, marks_of
 from synapsed.parts.usage_limits.face import UsageLimitPolicy
@@ -41,7 +52,7 @@ from synapsed.parts.usage_limits.limit_record import (
     continues,
     what_to_do,
 )
-from synapsed.profiles.setting_spec import AccountSpec
+from synapsed.profiles.library import AccountSpec
 
 LOOK_EVERY_S = 60.0
 LOOK_AT_ACCOUNT_S = 5.0
