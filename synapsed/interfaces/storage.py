@@ -8,9 +8,8 @@ from typing import Any, Protocol
 from synapsed.documents.budget import Budget, Large
 from synapsed.model.answered_tasks import HeardEnds
 from synapsed.model.events import Event, NewEvent
-from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
-from synapsed.model.task import Task, TaskState
+from synapsed.model.task import Said, Task, TaskState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

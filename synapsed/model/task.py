@@ -1,7 +1,8 @@
 """The Task and its pieces, in the seeds' shape (S15): tasks are kept and shown in this form, and protocols derive
 theirs from it."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
 from uuid import uuid4
@@ -246,3 +247,37 @@ class Task(_Model):
     def answer(self) -> str | None:
         """The turn's last assistant message, or None while it has said nothing."""
         return next((a.text for a in self.artifacts if a.artifact_id == ANSWER_ID), None)
+
+
+# --- an excerpt of a message ------------------------------------------------------------------------------------------
+
+EXCERPT_END_MAX = 1000
+"""Characters at the beginning, and as many at the end, that are used; the middle is mostly pasted."""
+
+EXCERPT_PARTS_MAX = 20
+"""Text parts of a message that are used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A task's message: `text` is its `ends`, `metadata` that of the task."""
+
+    text: str
+    metadata: dict[str, Any]
+    priority: int = 1
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Said":
+        """Returns the excerpt of a task as JSON."""
+        parts = (part["text"] for part in document["message"]["parts"] if part["type"] == "text")
+        return cls(ends(parts), document.get("metadata", {}), document.get("priority", 1))
+
+
+def ends(texts: Iterable[str]) -> str:
+    """The beginning and the end of the texts, joined by newlines."""
+    pieces = [_ends(text) for _, text in zip(range(EXCERPT_PARTS_MAX), texts, strict=False)]
+    return _ends("\n".join(pieces))
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * EXCERPT_END_MAX else f"{text[:EXCERPT_END_MAX]}\n{text[-EXCERPT_END_MAX:]}"

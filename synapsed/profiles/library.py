@@ -21,14 +21,12 @@ from synapsed.errors import ConfigError, UnknownProfile
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.releases import key as order_of
 from synapsed.profiles.releases import within
-from synapsed.profiles.setting_spec import AccountSpec, KeysSpec, LimitPattern, SettingsNote, SettingsSpec, Yields
+from synapsed.profiles.setting_spec import KeysSpec, SettingsNote, SettingsSpec, Yields
 from synapsed.profiles.variants import Variant
 
 __all__ = [
     "NEWER",
-    "AccountSpec",
     "KeysSpec",
-    "LimitPattern",
     "Profile",
     "ProfileLibrary",
     "SettingsNote",

@@ -25,9 +25,8 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Rows, RowsOfTask, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
-from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
-from synapsed.model.task import Task
+from synapsed.model.task import Said, Task
 from synapsed.store.database import Database
 from synapsed.store.encoding import EncodedModel, Sealer
 from synapsed.store.event_log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id

@@ -20,8 +20,7 @@ from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import RowsOfTask, TaskFilter
-from synapsed.model.message_excerpt import END_MAX, PARTS_MAX, Said, ends
-from synapsed.model.task import Task
+from synapsed.model.task import EXCERPT_END_MAX, EXCERPT_PARTS_MAX, Said, Task, ends
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, Sealer, share_large, texts_size, weigh_large
 
 BORN: Final = "coalesce((SELECT born FROM agents WHERE agents.id = {0}), 0)"
@@ -187,10 +186,10 @@ def select_said(connection: sqlite3.Connection, task_id: str) -> Said | None:
     if row is None:
         return None
     texts = connection.execute(
-        f"SELECT CASE WHEN length(text) <= {2 * END_MAX} THEN text "  # noqa: S608 - constants
-        f"ELSE substr(text, 1, {END_MAX}) || char(10) || substr(text, -{END_MAX}) END FROM "
+        f"SELECT CASE WHEN length(text) <= {2 * EXCERPT_END_MAX} THEN text "  # noqa: S608 - constants
+        f"ELSE substr(text, 1, {EXCERPT_END_MAX}) || char(10) || substr(text, -{EXCERPT_END_MAX}) END FROM "
         "(SELECT part.value ->> '$.text' AS text FROM tasks, json_each(tasks.data, '$.message.parts') AS part "
-        f"WHERE tasks.id = ? AND part.value ->> '$.type' = 'text' ORDER BY part.key LIMIT {PARTS_MAX})",
+        f"WHERE tasks.id = ? AND part.value ->> '$.type' = 'text' ORDER BY part.key LIMIT {EXCERPT_PARTS_MAX})",
         (task_id,),
     )
     return Said(ends(text for (text,) in texts), json.loads(row[0] or "{}"), row[1] or 1)

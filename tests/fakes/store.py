@@ -17,10 +17,9 @@ from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, Rows, RowsOfTask, TaskFilter, task_cursor
 from synapsed.model.answered_tasks import HeardEnds, is_end
 from synapsed.model.events import AttentionChanged, Event, parse_event
-from synapsed.model.message_excerpt import Said
 from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.sender import sender_id_of
-from synapsed.model.task import Task
+from synapsed.model.task import Said, Task
 from synapsed.store.schema import migrate
 
 __all__ = ["MemoryEventLog", "MemoryStore"]

@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from synapsed.model.message_excerpt import END_MAX
 from synapsed.model.records import FollowerState
-from synapsed.model.task import DataPart, Message, Part, TextPart
+from synapsed.model.task import EXCERPT_END_MAX, DataPart, Message, Part, TextPart
 from synapsed.store.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
@@ -64,7 +63,7 @@ async def test_what_was_said(
     assert said == await fake.said(task.id)
     assert said is not None
     assert (said.metadata, said.priority) == ({"sender": "x"}, 3)
-    assert len(said.text) <= 2 * END_MAX + 1
+    assert len(said.text) <= 2 * EXCERPT_END_MAX + 1
     assert await store.said("no such task") is None
 
 

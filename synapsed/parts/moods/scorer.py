@@ -19,9 +19,8 @@ from synapsed.model.events import (
     TaskStatusChanged,
     TurnSeen,
 )
-from synapsed.model.message_excerpt import Said, ends
 from synapsed.model.sender import Sender
-from synapsed.model.task import TERMINAL_STATES, Prompt, TaskState
+from synapsed.model.task import TERMINAL_STATES, Prompt, Said, TaskState, ends
 from synapsed.parts.moods.likeness import alike, sketch
 from synapsed.parts.moods.mood_record import Feeling, MoodState, Open, OpenQuestion
 from synapsed.parts.moods.signals import HALF_LIFE_S, LEAVES, PATTERN, REACHES, SIGNALS, TEXT, points

@@ -1,6 +1,6 @@
 """Finds the signals in a text.
 
-Each step goes over the text once, and its patterns cannot go back: the input is `model.message_excerpt.ends` of a
+Each step goes over the text once, and its patterns cannot go back: the input is `model.task.ends` of a
 message, so that the cost is bounded for any text. Text that is not the writer's own is left out: code, quotations,
 tables.
 """

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from synapsed.interfaces import HoldOwner
 from synapsed.outgoing import address_of
 from synapsed.parts.usage_limits.limit_record import LimitRecord
-from synapsed.profiles.library import AccountSpec
+from synapsed.profiles.setting_spec import AccountSpec
 
 REACH_S = 5.0
 """Seconds that an address has to answer."""

@@ -52,7 +52,7 @@ from synapsed.parts.usage_limits.limit_record import (
     continues,
     what_to_do,
 )
-from synapsed.profiles.library import AccountSpec
+from synapsed.profiles.setting_spec import AccountSpec
 
 LOOK_EVERY_S = 60.0
 LOOK_AT_ACCOUNT_S = 5.0

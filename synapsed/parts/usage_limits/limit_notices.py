@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from synapsed.profiles.library import AccountSpec, LimitPattern
+from synapsed.profiles.setting_spec import AccountSpec, LimitPattern
 
 UNTIL_MAX_S = 32 * 86_400.0
 """Seconds of the longest limit that is believed; the end of a longer one counts as unknown."""

@@ -11,7 +11,7 @@ from synapsed.model.events import AttentionChanged
 from synapsed.model.task import new_id
 from synapsed.parts.usage_limits.face import UsageLimitPolicy
 from synapsed.parts.usage_limits.limit_notices import Limit
-from synapsed.profiles.library import AccountSpec
+from synapsed.profiles.setting_spec import AccountSpec
 
 EVIDENCE_MAX = 300
 """Largest number of characters kept of the program's words."""

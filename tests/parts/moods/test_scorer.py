@@ -16,8 +16,7 @@ from synapsed.model.events import (
     TaskStatusChanged,
     TurnSeen,
 )
-from synapsed.model.message_excerpt import Said
-from synapsed.model.task import Prompt, PromptOption, TaskState
+from synapsed.model.task import Prompt, PromptOption, Said, TaskState
 from synapsed.parts.moods.mood_record import MoodState
 from synapsed.parts.moods.scorer import EMOTIONS, HOLD_S, Scorer, level_of
 from synapsed.parts.moods.signals import LEAVES, REACHES, SIGNALS

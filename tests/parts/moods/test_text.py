@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.model.message_excerpt import END_MAX, Said, ends
-from synapsed.model.task import DataPart, Message, TextPart
+from synapsed.model.task import EXCERPT_END_MAX, DataPart, Message, Said, TextPart, ends
 from synapsed.parts.moods import text as module
 from synapsed.parts.moods.likeness import SKETCH, alike, sketch
 from synapsed.parts.moods.signals import PATTERN, SIGNALS, TEXT, points
@@ -84,10 +83,10 @@ def test_one_message_has_a_limit() -> None:
 
 def test_only_the_ends_are_read() -> None:
     text = "calm " * 10_000 + "useless, stupid " + "calm " * 10_000
-    assert len(ends([text])) == 2 * END_MAX + 1
+    assert len(ends([text])) == 2 * EXCERPT_END_MAX + 1
     assert signs(own_words(ends([text]))) == {}
     assert signs(own_words(ends([text + "useless, stupid"]))) == {"angry_words": 2}
-    assert len(ends(["x" * 5000] * 1000)) == 2 * END_MAX + 1
+    assert len(ends(["x" * 5000] * 1000)) == 2 * EXCERPT_END_MAX + 1
     message = Message(parts=[TextPart(text="one"), DataPart(data={"text": "damn"}), TextPart(text="two")])
     assert Said.of({"message": message.model_dump(mode="json")}).text == "one\ntwo"
 
