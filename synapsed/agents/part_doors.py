@@ -21,9 +21,9 @@ from synapsed.interfaces import (
     Decider,
     Deciding,
     Hold,
-    Holder,
     Holding,
     HoldOwner,
+    MessageHolder,
     NewEvent,
     PersonSettings,
     RuleOwner,
@@ -253,13 +253,13 @@ class RuleDoor:
 
 class HoldDoor:
     """The door of one agent to the part that holds its messages back. Without it nothing is held, and a task ends as
-    its turn does. Implements `Holder`; the errors of the database are the caller's."""
+    its turn does. Implements `MessageHolder`; the errors of the database are the caller's."""
 
     def __init__(self, doors: PartDoors, owner: HoldOwner, actor: Actor) -> None:
         self._doors = doors
         self._owner = owner
         self._actor = actor
-        self._holder: Holder | None = None
+        self._holder: MessageHolder | None = None
 
     def open(self) -> None:
         """Lets the part know the agent: its hold may be other agents', too."""
@@ -283,14 +283,14 @@ class HoldDoor:
     async def lift(self, why: str) -> None:
         await self._do(lambda holder: holder.lift(why))
 
-    def _ask[T](self, what: Callable[[Holder], T]) -> T | None:
+    def _ask[T](self, what: Callable[[MessageHolder], T]) -> T | None:
         try:
             return what(holder) if (holder := self._found()) is not None else None
         except Exception:
             log.exception("its messages are not held back: a part has a fault", agent_id=self._owner.record.id)
             return None
 
-    async def _do[T](self, what: Callable[[Holder], Awaitable[T]]) -> T | None:
+    async def _do[T](self, what: Callable[[MessageHolder], Awaitable[T]]) -> T | None:
         try:
             return await what(holder) if (holder := self._found()) is not None else None
         except StoreError:
@@ -299,7 +299,7 @@ class HoldDoor:
             log.exception("its messages are not held back: a part has a fault", agent_id=self._owner.record.id)
             return None
 
-    def _found(self) -> Holder | None:
+    def _found(self) -> MessageHolder | None:
         if self._holder is None and (holding := self._doors.first(Holding)) is not None:
             self._holder = holding.holder(self._owner, self._actor)
         return self._holder

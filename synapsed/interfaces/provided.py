@@ -232,7 +232,7 @@ class HoldActor(Protocol):
         ...
 
 
-class Holder(Protocol):
+class MessageHolder(Protocol):
     """Holds back the messages of one agent. Everything but `hold` and `leave` is called in the agent's actor."""
 
     def hold(self) -> Hold | None:
@@ -263,7 +263,7 @@ class Holder(Protocol):
 
 
 class Holding(Protocol):
-    def holder(self, owner: HoldOwner, actor: HoldActor) -> Holder:
+    def holder(self, owner: HoldOwner, actor: HoldActor) -> MessageHolder:
         """Returns one for an agent, with the hold that an earlier daemon kept."""
         ...
 

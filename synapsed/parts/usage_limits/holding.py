@@ -29,13 +29,13 @@ from synapsed.interfaces import (
     Activity,
     Hold,
     HoldActor,
-    Holder,
     Holding,
     HoldOwner,
     LinkEvent,
     LinkTurnEnded,
     LinkTurnFailed,
     LinkTurnInterrupted,
+    MessageHolder,
     TaskHeld,
 )
 from synapsed.kernel import Kernel, Running
@@ -64,8 +64,8 @@ RATE_LIMITED = "RATE_LIMITED"
 BY_ACCOUNT = Hold(word="account", reason="its account does not work")
 
 
-class UsageLimit:
-    """Holds the limit of one agent in force, and the timer that ends it; implements `Holder`."""
+class HeldByLimit:
+    """Holds the limit of one agent in force, and the timer that ends it; implements `MessageHolder`."""
 
     def __init__(self, owner: HoldOwner, actor: HoldActor, *, accounts: Accounts, clock: Clock) -> None:
         self.owner = owner
@@ -87,7 +87,7 @@ class UsageLimit:
     # --- what the agent asks ---
 
     def hold(self) -> Hold | None:
-        """Implements `Holder`: its own limit, or another agent's trouble with the same account."""
+        """Implements `MessageHolder`: its own limit, or another agent's trouble with the same account."""
         if (limit := self._own) is None or limit.account:
             return BY_ACCOUNT if limit is not None or self._accounts.trouble(self) is not None else None
         reason, evidence = "its usage limit is reached", f"limit: {limit.words}"
@@ -104,7 +104,7 @@ class UsageLimit:
         return limit.answer
 
     async def turn_over(self, event: LinkEvent, *, stopped: bool) -> TaskHeld | None:
-        """Implements `Holder`: a turn that was stopped on request met no limit."""
+        """Implements `MessageHolder`: a turn that was stopped on request met no limit."""
         shown, self._shown = self._shown, None
         limit = None if stopped else self._met(event, shown)
         if limit is None:
@@ -315,9 +315,9 @@ class UsageLimits(Running):
         self._clock = clock
         self.provides = {Holding: self}
 
-    def holder(self, owner: HoldOwner, actor: HoldActor) -> Holder:
+    def holder(self, owner: HoldOwner, actor: HoldActor) -> MessageHolder:
         """Implements `Holding`."""
-        return UsageLimit(owner, actor, accounts=self._accounts, clock=self._clock)
+        return HeldByLimit(owner, actor, accounts=self._accounts, clock=self._clock)
 
 
 @asynccontextmanager

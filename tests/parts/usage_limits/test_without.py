@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.interfaces import Holder
+from synapsed.interfaces import MessageHolder
 from synapsed.model.agent import AgentView
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import TaskState
@@ -39,7 +39,7 @@ class Faulty:
     def __init__(self, made: bool) -> None:
         self._made = made
 
-    def holder(self, *_: object) -> Holder:
+    def holder(self, *_: object) -> MessageHolder:
         if self._made:
             return self  # type: ignore[return-value]
         raise RuntimeError("a fault")
