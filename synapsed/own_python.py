@@ -30,6 +30,11 @@ def command(module: str, *arguments: str, python: str = sys.executable) -> list[
     return [python, *_FLAGS, FILE, module, *arguments]
 
 
+def installed(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
+    """Returns the command line of a program that is installed as a module beside `python`, such as pip."""
+    return [python, *_FLAGS, "-m", module, *arguments]
+
+
 def alone(*arguments: str, python: str = sys.executable) -> list[str]:
     """Returns the command line for a file that uses the standard library only, or for `-c` and such a program."""
     return [python, *_ALONE, *arguments]

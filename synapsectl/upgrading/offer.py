@@ -155,7 +155,8 @@ def _by_uv(installed: Installation, run: Run) -> str:
 
 
 def _by_pip(installed: Installation, run: Run) -> str:
-    command = [installed.python, "-P", "-E", "-m", "pip", "install", "--disable-pip-version-check", "--dry-run"]
+    asked = ("install", "--disable-pip-version-check", "--dry-run")
+    command = own_python.installed("pip", *asked, python=installed.python)
     more = ("--no-deps", "--ignore-installed", "--only-binary", NAME, "--quiet", "--report", "-", NAME)
     code, out, err = _ran(run, [*command, *more])
     try:
