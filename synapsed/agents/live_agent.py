@@ -445,8 +445,11 @@ class Agent:
                 await self.turns.pump()
 
     async def _adopt(self) -> None:
-        self.attention.restore(await self._actor.persist(self._store.events.open_attention, self.id))
-        await self._actor.persist(self.work.restore)
+        try:
+            self.attention.restore(await self._store.events.open_attention(self.id))
+            await self.work.restore()
+        except StoreError as error:  # better a program without its open items than none
+            self._actor.log.warning("what was open of it is not known: it may be told again", error=error.message)
         await (await self._actor.report(self.process.adopt))
         self.parking.sweep()
 

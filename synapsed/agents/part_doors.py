@@ -282,6 +282,8 @@ class HoldDoor:
 
     async def lift(self, why: str) -> None:
         await self._do(lambda holder: holder.lift(why))
+        if self._holder is None and self._owner.record.limit is not None:
+            await self._owner.keep_hold(None)  # it is not to be in force again when the part is back
 
     def _ask[T](self, what: Callable[[MessageHolder], T]) -> T | None:
         try:

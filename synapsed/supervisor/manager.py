@@ -272,6 +272,9 @@ class Manager:
             await old.close()
         record = self._roster.configured(name, old.record if old is not None else None)
         agent = self._add(record, self._library.get_or_bare(record.profile))
+        agent.hold.open()
+        if old is not None:
+            old.hold.leave()  # after that: others of its account are not told that they are free
         for commit in self._restore(agent, await self._open_tasks(), await self._store.turns()):
             await self._end(commit)
         try:

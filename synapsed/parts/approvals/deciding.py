@@ -63,7 +63,9 @@ class Approvals:
     def __init__(self, owner: RuleOwner, *, store: Store) -> None:
         self._owner = owner
         self._store = store
-        self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=owner.record.name)
+        self._log = structlog.stdlib.get_logger("synapsed.approval").bind(
+            agent=owner.record.name, agent_id=owner.record.id
+        )
         self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
 
     async def decide(self, spec: DecisionSpec, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:

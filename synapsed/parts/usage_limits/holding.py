@@ -72,7 +72,9 @@ class HeldByLimit:
         self._actor = actor
         self._accounts = accounts
         self._clock = clock
-        self._log = structlog.stdlib.get_logger("synapsed.usage_limits").bind(agent=owner.record.name)
+        self._log = structlog.stdlib.get_logger("synapsed.usage_limits").bind(
+            agent=owner.record.name, agent_id=owner.record.id
+        )
         self._limit = _kept(owner.record.limit)
         """The limit in force, or being tried out."""
         self._shown: Limit | None = None
@@ -118,11 +120,11 @@ class HeldByLimit:
 
     async def lift(self, why: str) -> None:
         """Forgets the limit, because it is over, or a person does not want to wait for its end."""
-        self._stop_timer()
         if (limit := self._limit) is not None:
             told: list[EventData] = [] if limit.lifted else [self._told(why), *attention(limit, "gone")]
             await self._keep(None, *told)
             self._over_for_others(limit, why)
+        self._stop_timer()  # not before it is written down: one that is not lifted ends by itself
         self._accounts.lift(self, why)
 
     def watch(self) -> None:
@@ -160,6 +162,9 @@ class HeldByLimit:
     async def _meet(self, limit: Limit) -> LimitRecord:
         """Begins a limit that the program reported: no message is given to it until that is over."""
         record = begun(self._limit, limit, self._policy, self._clock.wall())
+        if (own := self._own) is not None and own.words == record.words and own.account == record.account:
+            # The last daemon has met it, and was killed before the task's end was written down.
+            record = record.model_copy(update={"attempt": own.attempt, "attention": own.attention})
         if record.account:
             return await self._meet_trouble(limit, record)
         told = ActivityChanged(activity=Activity.LIMITED, evidence=f"limit: {record.words}"[:EVIDENCE_MAX])

@@ -14,6 +14,7 @@ from synapsed.parts.usage_limits.limit_notices import find_trouble
 from synapsed.profiles.setting_spec import AccountSpec
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink
+from tests.parts.usage_limits.conftest import AGENT_MODEL
 from tests.support.world import World
 
 PROFILE = """
@@ -189,3 +190,41 @@ def test_what_names_a_variable_that_is_not_set_is_passed_over(tmp_path: Path) ->
     assert endpoint_of(spec, "", {}) == "https://default"
     assert endpoint_of(spec, "", {"URL": "http://own"}) == "http://own"
     assert endpoint_of(spec, "http://told", {}) == "http://told"
+
+
+async def test_a_reload_during_trouble_leaves_nothing_behind_that_holds_messages(
+    quiet_world: World, tmp_path: Path
+) -> None:
+    world, auth = quiet_world, tmp_path / "auth.json"
+    (world.paths.config.parent / "profiles" / "signed.toml").write_text(PROFILE)
+    world.library.reload()
+    text = "".join(
+        f'[agents.{name}]\nprofile = "signed"\nautostart = true\nenv = {{KEY = "one", CREDENTIALS = "{auth}"}}\n'
+        for name in "ab"
+    )
+    world.paths.config.mkdir(parents=True, exist_ok=True)
+    world.paths.config_file.write_text(text)
+    env = {"KEY": "one", "CREDENTIALS": str(auth)}
+    world.agents = {name: AGENT_MODEL(profile="signed", autostart=True, env=env) for name in "ab"}
+    await world.daemon()
+    ids = [next(view.id for view in world.manager.directory.agents() if view.name == name) for name in "ab"]
+    for link in world.factory.links:
+        link.ready()
+    await until(lambda: [held(world, one)[0] for one in ids] == [None, None], "both are ready")
+    await world.send(ids[0], "first")
+    await fails(world, next(link for link in world.factory.links if link.deliveries))
+    for one in ids:
+        await world.send(one, "waits")
+    await until(lambda: [held(world, one) for one in ids] == [("account", 1)] * 2, "all wait")
+    world.paths.config_file.write_text(text.replace("[agents.b]", "restart = { initial = 7 }\n[agents.b]"))
+    await world.manager.reload()
+    for link in world.factory.links:
+        link.ready()
+    await until(lambda: [held(world, one) for one in ids] == [("account", 1)] * 2, "all wait still")
+    auth.write_text("signed in")
+
+    def goes_on() -> bool:
+        world.clock.advance(LOOK_AT_ACCOUNT_S)
+        return not {"account"} & {held(world, one)[0] for one in ids}
+
+    await until(goes_on, "nobody is held")

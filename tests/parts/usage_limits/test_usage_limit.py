@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from synapsed.clock import iso
+from synapsed.errors import StoreError
 from synapsed.model.agent import Activity, AgentView
-from synapsed.model.events import ActivityChanged
+from synapsed.model.events import ActivityChanged, AttentionChanged
 from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt, PromptOption, Task, TaskState
 from synapsed.parts.usage_limits.face import UsageLimitPolicy
@@ -334,3 +335,40 @@ async def test_other_failures_park_nothing(quiet_world: World) -> None:
     await refused(world, text="broken", code="MODEL_ERROR")
     await world.task_is(task.id, TaskState.FAILED)
     assert world.manager.directory.view(agent.id).activity == "ready"
+
+
+async def test_a_limit_whose_end_cannot_be_written_down_ends_by_itself(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    await world.send(agent.id, "one")
+    await refused(world, text="limit reached, until 2 hours")
+    await is_limited(world, agent)
+    await world.send(agent.id, "two")
+    world.store.refuse = StoreError("disk full")
+    with pytest.raises(StoreError):
+        await world.manager.terminals.interrupt(agent.id)
+    world.store.refuse = None
+
+    def tried() -> bool:
+        world.clock.advance(60)
+        return len(world.link.deliveries) == 2
+
+    await until(tried, "the second message is given")
+
+
+async def test_a_limit_that_is_met_again_after_a_kill_counts_once(quiet_world: World) -> None:
+    """The limit was recorded, and the end of its task not."""
+    world = quiet_world
+    agent = await limited(world)
+    task = await world.send(agent.id, "one")
+    await world.delivered(1)
+    world.link.submit()
+    met = LinkTurnFailed(task.id, "RATE_LIMITED", "limit reached, until 2 hours", "fake")
+    live = world.manager._agents[agent.id]
+    await live._actor.report(live.hold.turn_over, met, stopped=False)
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    world.link.emit(met)
+    await until(lambda: world.statuses(task.id)[-1] == "failed", "it is not put back")
+    opened = {event.id for event in world.told(AttentionChanged) if event.kind == "limit"}
+    assert len(opened) == 1
