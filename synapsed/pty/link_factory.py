@@ -198,7 +198,7 @@ class PtyLinkFactory:
             context = await asyncio.to_thread(LaunchContext.load, agent_dir)
         except (OSError, ValueError):
             context = None
-        checkpoint = await self.store.checkpoint(record.id)
+        checkpoint, profile = await self.store.checkpoint(record.id), known(profile, self.adapters)
         return await self._link(record, profile, self._dated(launched), context, checkpoint=checkpoint, adopted=True)
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:

@@ -38,6 +38,8 @@ class ManagerSettings:
     """Attributes that the daemon was started with."""
     mcp: bool = True
     """True if the packages for `synapsectl mcp` are there: programs get its address."""
+    adapters: Collection[str] | None = None
+    """Names of the adapters of side channels that are installed; None: all are."""
     on_config: Callable[[Config], None] = lambda _: None
     """Called whenever the configuration was read again."""
 
@@ -79,7 +81,9 @@ class Planner:
             profile.settings, env=env, cwd=record.cwd, args=plan.args, replaced=replaced_channels(profile)
         )
         if not (record.without_approval or config.without_approval):
-            check_enforced(record.name, self._doors.refusing(record.name, config), judged)
+            refusing = self._doors.refusing(record.name, config)
+            check_enforced(record.name, refusing, judged)
+            check_asked(record.name, refusing, profile, settings.adapters)
         told = self._instructions(record, profile) if config.instructions else None
         if told is not None and judged.instructions:
             told = f"{judged.instructions}\n\n{told}"
@@ -139,4 +143,17 @@ def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings)
             "(in the configuration: without_approval = true)",
             agent=name,
             settings=list(judged.notes),
+        )
+
+
+def check_asked(name: str, refusing: Collection[str], profile: Profile, adapters: Collection[str] | None) -> None:
+    """Raises NotEnforced if rules may refuse a call, and the program would ask nobody: every channel over which it asks
+    needs an adapter that is not installed."""
+    asks = [channel.adapter for channel in profile.channels.values() if channel.decisions]
+    if refusing and adapters is not None and asks and not any(adapter in adapters for adapter in asks):
+        raise NotEnforced(
+            f"{name} is not started: its approval may refuse calls, and the part of synapsed by which its program asks "
+            f"is not installed (adapter {asks[0]!r}); install it, or start it with --without-approval "
+            "(in the configuration: without_approval = true)",
+            agent=name,
         )

@@ -9,6 +9,7 @@ or changed from outside, or that could not be written, is written again at the n
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -69,14 +70,15 @@ class RegistryFiles:
         self._path(agent_id).unlink(missing_ok=True)
 
     def sweep(self, live: frozenset[str], known: frozenset[str]) -> list[str]:
-        """Removes the entries of dead programs: those of our agents (`known`) that do not live, and any others whose
-        pid is gone. Returns their ids. Files that are no entries are left alone."""
+        """Removes the entries of dead programs: those that were written here, of our agents (`known`) that do not live,
+        and any others whose pid is gone. Another daemon may have agents of the same ids. Returns their ids. Files that
+        are no entries are left alone."""
         removed = []
         for path in self._directory.glob("*.json") if self._directory.is_dir() else ():
             agent_id = path.stem
             if agent_id in live:
                 continue
-            if agent_id in known or _is_dead(path):
+            if (agent_id in known and agent_id in self._wanted) or _is_dead(path):
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
                     self._wanted.pop(agent_id, None)
@@ -121,9 +123,10 @@ class Registry:
         self._look = True
         self._work_soon()
 
-    async def sweep(self, live: frozenset[str], known: frozenset[str]) -> None:
+    async def sweep(self, agents: Callable[[], tuple[frozenset[str], frozenset[str]]]) -> None:
+        """Removes stale entries; `agents` returns the ids of our agents that live, and of all, as of now."""
         await self.flush()
-        if removed := await asyncio.to_thread(self._files.sweep, live, known):
+        if removed := await asyncio.to_thread(self._files.sweep, *agents()):
             log.info("stale registry entries removed", agents=removed)
 
     async def flush(self) -> None:

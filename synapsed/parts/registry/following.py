@@ -23,7 +23,7 @@ SWEEP_EVERY = 5
 
 
 class RegistryFollower(Follower):
-    """Life: `start`, `started` once the agents are there, …, `close`."""
+    """Life: `start`, `started` once the agents are adopted and started, …, `close`."""
 
     name = "registry"
     wants = EventFilter(types=frozenset({"agentState", "activity"}))
@@ -35,8 +35,9 @@ class RegistryFollower(Follower):
         self._directory = kernel.control.directory
         self._kernel = kernel
         self._changed: set[str] = set()
-        self._looks: int | None = None
-        """Number of looks since the agents are there; None before."""
+        self._looks = 0
+        self._adopted = False
+        """True once the agents are there: until then none of ours is taken for a dead one."""
         self._look_later: Timer | None = None
         self._sweeps = TaskSet()
 
@@ -45,10 +46,11 @@ class RegistryFollower(Follower):
         self.cursor = self._events.last_id
         super().start()
         self._look_again()
+        self._sweeps.spawn(self.sweep(), name="registry sweep")
 
     def started(self) -> None:
-        """Sweeps from now on: an agent that was not adopted yet would be taken for a dead one."""
-        self._looks = 0
+        """Removes entries of our own agents, too, from now on: they are adopted."""
+        self._adopted = True
         self._sweeps.spawn(self.sweep(), name="registry sweep")
 
     async def restore(self) -> None:
@@ -74,15 +76,13 @@ class RegistryFollower(Follower):
         """Reads every agent and the files; every few looks, stale entries are removed."""
         self._show_live()
         self._registry.look()
-        if self._looks is not None:
-            self._looks += 1
-            if self._looks % SWEEP_EVERY == 0:
-                self._sweeps.spawn(self.sweep(), name="registry sweep")
+        self._looks += 1
+        if self._looks % SWEEP_EVERY == 0:
+            self._sweeps.spawn(self.sweep(), name="registry sweep")
 
     async def sweep(self) -> None:
         """Returns when every agent is shown as it is, and stale entries are removed."""
-        live, known = self._show_live()
-        await self._registry.sweep(live, known)
+        await self._registry.sweep(self._show_live)
 
     async def flush(self) -> None:
         """Returns when all events of the log so far are in the files, and the present sweep is over."""
@@ -107,7 +107,8 @@ class RegistryFollower(Follower):
         live = {agent_id: entry for agent_id, entry in entries.items() if entry is not None}
         for entry in live.values():
             self._registry.publish(entry)
-        return frozenset(live), frozenset(entries)
+        known = frozenset(entries)
+        return frozenset(live) if self._adopted else known, known
 
 
 class Registering(Running):

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from synapsed.parts.person_settings.reading import SIZE_MAX, judge, read
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.setting_spec import SettingsNote, SettingsSpec
-from synapsed.supervisor.launch_planner import check_enforced
+from synapsed.supervisor.launch_planner import check_asked, check_enforced
 
 
 @pytest.fixture(scope="module")
@@ -331,3 +332,21 @@ def test_a_note_is_about_values_or_about_what_is_lacking() -> None:
         SettingsNote(path="a", says="x")
     with pytest.raises(ValidationError, match="belong together"):
         SettingsSpec(document="--settings")
+
+
+@pytest.mark.parametrize(
+    ("refusing", "adapters", "refused"),
+    [
+        ({"deny"}, set(), True),
+        ({"deny"}, {"hooks"}, False),
+        ({"deny"}, None, False),
+        (set(), set(), False),
+    ],
+    ids=["nobody asks", "it asks", "all are installed", "no rules"],
+)
+def test_rules_of_a_program_whose_channel_nobody_speaks(
+    refusing: set[str], adapters: set[str] | None, refused: bool
+) -> None:
+    profile = ProfileLibrary.builtin().get("claude")
+    with pytest.raises(NotEnforced, match="hooks") if refused else nullcontext():
+        check_asked("it", refusing, profile, adapters)

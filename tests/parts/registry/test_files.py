@@ -81,10 +81,14 @@ def test_sweep_of_entries_that_are_not_ours(tmp_path: Path, content: str, stays:
 
 
 def test_sweep_of_our_own(tmp_path: Path) -> None:
-    for name in ("live", "stopped"):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"pid": os.getpid()}))
-    removed = RegistryFiles(tmp_path).sweep(frozenset({"live"}), frozenset({"live", "stopped"}))
-    assert removed == ["stopped"]
+    """A file with a living pid that was not written here is another daemon's, with an agent of the same id."""
+    files = RegistryFiles(tmp_path)
+    files.write(entry(name="stopped"))
+    (own,) = (path.stem for path in tmp_path.glob("*.json"))
+    for name, pid in (("live", 2**22 + 7), ("theirs", os.getpid()), ("dead", 2**22 + 7)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"pid": pid}))
+    removed = files.sweep(frozenset({"live"}), frozenset({"live", "theirs", "dead", own}))
+    assert sorted(removed) == sorted(["dead", own])
 
 
 async def test_what_somebody_else_did_to_a_file_is_undone_at_the_next_look(tmp_path: Path) -> None:

@@ -184,8 +184,11 @@ async def test_stale_entries_are_removed_at_the_start_and_later(world: World) ->
         assert not dead.exists()
 
 
-async def test_nothing_is_swept_before_the_agents_are_there(world: World) -> None:
-    """An agent that is not adopted yet is not live; its program is, and others find it by its entry."""
+async def test_nothing_of_ours_is_swept_before_the_agents_are_there(world: World) -> None:
+    """An agent that is not adopted yet is not live; its program is, and others find it by its entry. What is left of
+    others need not wait for that."""
+    await world.start()
+    await world.manager.stop(AGENT)
     put = putting(world.paths.registry)
     kernel = kernel_of(
         control=world.manager,
@@ -196,14 +199,15 @@ async def test_nothing_is_swept_before_the_agents_are_there(world: World) -> Non
         paths=world.paths,
     )
     async with opened(kernel) as running:
-        old = put("synapse-gone-9000", '{"pid": 4194305}')
+        foreign, own = put("synapse-gone-9000", '{"pid": 4194305}'), put(AGENT, '{"pid": 4194305}')
         for _ in range(2 * SWEEP_EVERY):
             world.clock.advance(LOOK_S)
         await running.follower.flush()
-        assert old.exists()
+        assert not foreign.exists()
+        assert own.exists()
         running.started()
         await running.follower.flush()
-        assert not old.exists()
+        assert not own.exists()
 
 
 async def test_the_address_of_a_parked_agent_stays(quiet_world: World) -> None:
