@@ -45,8 +45,9 @@ OWN: Final = ("run", "check-config", "repair", "version")
 """Verbs that need no part."""
 
 
-def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
-    """Returns the parser of `synapsed`; `parts` adds the verbs of parts, which loads them."""
+def command_line(asked: str | None = None, *, parts: bool = True) -> argparse.ArgumentParser:
+    """Returns the parser of `synapsed`; `parts` adds the verbs of parts. Of these only the one that is `asked` for is
+    loaded, or all if that is None."""
     added = _of_parts() if parts else {}
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
     listed = [name for name, verb in added.items() if not verb.internal]
@@ -75,7 +76,8 @@ def command_line(*, parts: bool = True) -> argparse.ArgumentParser:
             of_part.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
             log = f"log to state/logs/{verb.log}.log, not to stderr"
             of_part.add_argument("--log-file", action="store_true", help=log)
-        import_module(verb.module).configure(of_part)
+        if asked is None or name == asked:  # the fault of one part is none of the others
+            import_module(verb.module).configure(of_part)
     told = verbs.add_parser("version", help="print the version")
     told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
     return parser
@@ -93,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given:
         print(NEXT, file=sys.stderr)
         return EXIT_CONFIG
-    args = command_line(parts=not own).parse_args(given)
+    args = command_line(next(iter(given), ""), parts=not own).parse_args(given)
     if (reason := _why_not_here(args)) is not None:
         print(f"synapsed: {reason}", file=sys.stderr)
         return EXIT_CONFIG

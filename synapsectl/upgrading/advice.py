@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from synapsectl.upgrading.installation import Installation, Installer, commands
+from synapsectl.upgrading.installation import NAME, Installation, Installer, commands
 from synapsectl.upgrading.offer import Offer, compared
 
 UNITS = {
@@ -85,6 +85,11 @@ def effects(facts: UpgradeFacts) -> Iterator[tuple[str, str]]:
     if facts.parts:
         named = ", ".join(facts.parts)
         yield "parts", f"{named}: pinned to this version, so install the same new version along (docs/upgrading.md)"
+    if facts.installed.installer in (Installer.UV_TOOL, Installer.PIPX):
+        yield (
+            "extras",
+            "those installed along ('synapsed[…]', '--with') are named again in the command, or go",
+        )
 
 
 def _hooks(facts: UpgradeFacts) -> str:
@@ -177,7 +182,9 @@ def _bringing(facts: UpgradeFacts) -> list[tuple[str, str]]:
     offer = facts.offer
     file = offer.file if offer is not None else ""
     installed = facts.installed
-    if offer is not None and offer.origin == "index":
-        installed = installed._replace(source="") if installed.installer is not Installer.CHECKOUT else installed
+    if offer is not None and offer.origin == "index" and installed.installer is not Installer.CHECKOUT:
+        # uv and pipx upgrade from the source that they remember.
+        file = f"{NAME}=={offer.version}" if installed.source else file
+        installed = installed._replace(source="")
     lines = commands(installed, file, same_version=_another_build(facts))
     return [*((line, "fetches what is newer") for line in lines[:-1]), (lines[-1], "installs it")]

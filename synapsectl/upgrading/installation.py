@@ -81,13 +81,18 @@ def _installer(metadata: Path, prefix: Path) -> Installer:
 
 
 def _source(direct_url: Path) -> str:
-    """Returns the file, folder or URL in a `direct_url.json`; empty if it says no source."""
+    """Returns the file, folder or URL in a `direct_url.json` (PEP 610), as an installer takes it; empty if it says no
+    source."""
     try:
-        url = json.loads(_text(direct_url) or "{}").get("url", "")
+        told = json.loads(_text(direct_url) or "{}")
+        url, vcs = str(told.get("url", "")), told.get("vcs_info") or {}
+        if vcs:
+            at, folder = vcs.get("requested_revision"), told.get("subdirectory")
+            return f"{vcs['vcs']}+{url}{f'@{at}' if at else ''}{f'#subdirectory={folder}' if folder else ''}"
         parts = urlsplit(url)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, KeyError, TypeError):
         return ""
-    return unquote(parts.path) if parts.scheme == "file" else str(url)
+    return unquote(parts.path) if parts.scheme == "file" else url
 
 
 def _text(path: Path) -> str:
@@ -107,7 +112,7 @@ def commands(installed: Installation, file: str = "", *, same_version: bool = Fa
     pull = [f"git -C {shlex.quote(str(place))} pull"] if installed.under_git else []
     if installed.installer is Installer.CHECKOUT:
         return [*pull, f"make -C {shlex.quote(str(place))} setup"]
-    if installed.source:
+    if installed.source and installed.installer not in _NO_WHEELS:
         return [*pull, _from(installed, installed.source, again=True)]
     return [_from_index(installed)]
 

@@ -72,13 +72,12 @@ class Foreground:
         return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
 
     def acts(self, group: int, since: float) -> bool:
-        """Returns True if the group's leader may still act on a key that it got at `since` (seconds, CLOCK_BOOTTIME):
-        it, or a process that it has begun, in whatever group, computes; or one was begun since then, such as a hook for
-        which it waits. False if that is not known. It reads files."""
-        tree, tick = self._tree(group), int(since * _TICK)
-        return any((begun := self._begun(pid)) is not None and begun >= tick for pid in tree[1:]) or any(
-            state in "RD" for pid in tree for state in self._threads(pid)
-        )
+        """Returns True if the group may still act on a key that it got at `since` (seconds, CLOCK_BOOTTIME): it
+        computes, or a process that its leader has begun since then lives, in whatever group, such as a hook for which
+        it waits. False if that is not known. It reads files."""
+        tick = int(since * _TICK)
+        new = ((begun := self._begun(pid)) is not None and begun >= tick for pid in self._tree(group)[1:])
+        return self.computes(group) or any(new)
 
     def describe(
         self, group: int | None, *, line_mode: bool | None

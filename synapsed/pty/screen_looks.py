@@ -381,8 +381,8 @@ class KernelChecks:
 
     async def has_acted(self, submit_ns: int) -> bool:
         """Returns True if the program has nothing more to do about the submit key, which was pressed then
-        (CLOCK_MONOTONIC): it rests, with all its input read, and waits for no process of its own, such as a person's
-        hook. Raises KeeperLost."""
+        (CLOCK_MONOTONIC): it rests, with all its input read, and no process that it has begun since then lives, such
+        as a person's hook. Raises KeeperLost."""
         if await self._unread.ask():
             return False
         group = self._unread.foreground

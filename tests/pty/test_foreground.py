@@ -114,9 +114,9 @@ def test_of_whom_nothing_is_known_it_is_not_said_that_he_computes(proc: Proc) ->
     assert not Foreground(proc.at).computes(None)
 
 
-@pytest.mark.parametrize(("state", "begun", "acts"), [("S", 99, False), ("R", 99, True), ("S", 300, True)])
-def test_a_program_acts_while_a_child_of_it_computes_or_is_new(proc: Proc, state: str, begun: int, acts: bool) -> None:
-    """In a group of its own, as hooks are. Times are those of proc(5), in ticks."""
+@pytest.mark.parametrize(("state", "begun", "acts"), [("S", 99, False), ("R", 99, False), ("S", 300, True)])
+def test_a_program_acts_while_a_new_child_of_it_lives(proc: Proc, state: str, begun: int, acts: bool) -> None:
+    """In a group of its own, as hooks are; a build of before that computes is none. Times are ticks."""
     proc.process(GROUP, children="11").process(11, group=11, state=state, begun=begun)
     assert Foreground(proc.at).acts(GROUP, 200 / os.sysconf("SC_CLK_TCK")) is acts
 

@@ -107,6 +107,21 @@ class TestInstallation:
         (tmp_path / "lib/synapsed-1.2.0.dist-info/direct_url.json").write_text("[1")
         assert find_installation(tmp_path / "lib", tmp_path).source == ""
 
+    @pytest.mark.parametrize(
+        ("told", "source"),
+        [
+            ({"vcs": "git", "requested_revision": "v2"}, "git+https://example.org/s.git@v2#subdirectory=py"),
+            ({"vcs": "git"}, "git+https://example.org/s.git#subdirectory=py"),
+            ({}, "https://example.org/s.git"),
+            ([1], ""),
+        ],
+    )
+    def test_a_repository_is_named_as_an_installer_takes_it(self, tmp_path: Path, told: Any, source: str) -> None:
+        packages = self.installed(tmp_path, "pip", "")
+        url = {"url": "https://example.org/s.git", "vcs_info": told, "subdirectory": "py"}
+        (packages / "synapsed-1.2.0.dist-info/direct_url.json").write_text(json.dumps(url))
+        assert find_installation(packages, tmp_path).source == source
+
     def test_a_checkout_has_no_metadata_beside_it(self, tmp_path: Path) -> None:
         assert find_installation(tmp_path, tmp_path) == Installation(Installer.CHECKOUT, tmp_path)
 
@@ -348,6 +363,9 @@ class TestAdvice:
             "systemctl --user restart synapsed",
             "synapsectl doctor",
         ]
+        folder = Installation(Installer.PIPX, Path("/opt/synapsed"), PYTHON, source="/src/synapsed")
+        (first, *_) = (command for command, _ in advice.steps(facts(Offer("1.3.0", "index"), installed=folder)))
+        assert first == f"pipx install --python {BASE} --force synapsed==1.3.0", "it upgrades from the folder else"
         said = [command for command, _ in advice.steps(facts(Offer("1.3.0", "wheel", "", "/x.whl")))]
         assert said[0] == f"uv tool install --python {BASE} --force /x.whl"
         assert said[1:3] == ["synapsectl shutdown --keep-agents", "synapsectl up"]
