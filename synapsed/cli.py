@@ -76,7 +76,7 @@ def command_line(asked: str | None = None, *, parts: bool = True) -> argparse.Ar
             of_part.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
             log = f"log to state/logs/{verb.log}.log, not to stderr"
             of_part.add_argument("--log-file", action="store_true", help=log)
-        if asked is None or name == asked:  # the fault of one part is none of the others
+        if asked is None or name == asked:  # so a part that cannot be loaded breaks its own verb only
             import_module(verb.module).configure(of_part)
     told = verbs.add_parser("version", help="print the version")
     told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
