@@ -419,6 +419,9 @@ class SimForeground:
     def computes(self, group: int) -> bool:
         return False
 
+    def acts(self, group: int, since: float) -> bool:
+        return False
+
 
 class Machine:
     """What outlives daemons. `program` makes what a keeper runs; `typed` is told of each input that is about to be

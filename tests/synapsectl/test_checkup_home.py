@@ -29,6 +29,6 @@ def test_a_daemon_of_another_version_is_told(
     monkeypatch.setattr(checkup, "commit", lambda: ours)
     answers = {"/control/status": {"version": version, "commit": theirs, "pid": 1, "listen": []}, "/agents": []}
     ctx: Any = SimpleNamespace(client=SimpleNamespace(get=answers.__getitem__), paths=Paths.from_environ())
-    found = next(checkup.look_inside(ctx, []))
+    found = next(checkup.look_inside(ctx))
     assert (found.what, found.status) == ("daemon", status)
     assert ("restart" in found.mend) is (status == WRONG)
