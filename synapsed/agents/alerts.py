@@ -109,8 +109,8 @@ class UnkeptRules:
         self._told: str | None = None
 
     def look(self, why: str | None) -> LinkAlert | None:
-        """Returns what is to be told of a program that runs and whose rules nobody keeps, which `why` says; None of any
-        other."""
+        """Returns the alert to report of a program that runs while no part keeps its rules; `why` is the reason, None
+        if they are kept. Returns None if there is nothing new to report."""
         if why == self._told:
             return None
         self._told = why

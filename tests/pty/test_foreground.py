@@ -116,7 +116,8 @@ def test_of_whom_nothing_is_known_it_is_not_said_that_he_computes(proc: Proc) ->
 
 @pytest.mark.parametrize(("state", "begun", "acts"), [("S", 99, False), ("R", 99, False), ("S", 300, True)])
 def test_a_program_acts_while_a_new_child_of_it_lives(proc: Proc, state: str, begun: int, acts: bool) -> None:
-    """In a group of its own, as hooks are; a build of before that computes is none. Times are ticks."""
+    """The child has a group of its own, as hooks have. A build that began before the key does not count. Times are
+    ticks."""
     proc.process(GROUP, children="11").process(11, group=11, state=state, begun=begun)
     assert Foreground(proc.at).acts(GROUP, 200 / os.sysconf("SC_CLK_TCK")) is acts
 

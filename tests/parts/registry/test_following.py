@@ -12,6 +12,7 @@ import pytest
 from synapsed.config.config import AgentConfig, Config, ParkPolicy
 from synapsed.errors import StoreError
 from synapsed.interfaces import EventFilter, EventPage
+from synapsed.kernel import Kernel
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.parts.registry.following import LOOK_S, SWEEP_EVERY, RegistryFollower, opened
 from synapsed.store.follower import RETRY_S
@@ -23,10 +24,9 @@ AGENT = "synapse-fake-8190"
 PARKED = "synapse-talker-8170"
 
 
-@asynccontextmanager
-async def part_of(world: World) -> AsyncIterator[RegistryFollower]:
-    """The part, beside the world's daemon, whose agents are there."""
-    kernel = kernel_of(
+def kernel_beside(world: World) -> Kernel:
+    """Returns what the part gets beside the world's daemon."""
+    return kernel_of(
         control=world.manager,
         store=world.store,
         clock=world.clock,
@@ -34,7 +34,12 @@ async def part_of(world: World) -> AsyncIterator[RegistryFollower]:
         config=Config(),
         paths=world.paths,
     )
-    async with opened(kernel) as running:
+
+
+@asynccontextmanager
+async def part_of(world: World) -> AsyncIterator[RegistryFollower]:
+    """The part, beside the world's daemon, whose agents are there."""
+    async with opened(kernel_beside(world)) as running:
         running.started()
         yield running.follower
 
@@ -190,15 +195,7 @@ async def test_nothing_of_ours_is_swept_before_the_agents_are_there(world: World
     await world.start()
     await world.manager.stop(AGENT)
     put = putting(world.paths.registry)
-    kernel = kernel_of(
-        control=world.manager,
-        store=world.store,
-        clock=world.clock,
-        timers=world.clock,
-        config=Config(),
-        paths=world.paths,
-    )
-    async with opened(kernel) as running:
+    async with opened(kernel_beside(world)) as running:
         foreign, own = put("synapse-gone-9000", '{"pid": 4194305}'), put(AGENT, '{"pid": 4194305}')
         for _ in range(2 * SWEEP_EVERY):
             world.clock.advance(LOOK_S)
