@@ -53,6 +53,8 @@ TRANSCRIPT_STEP_SECONDS = 0.02
 """Seconds between two reads of a transcript that does not have the turn's end yet."""
 HOOK_GRACE_SECONDS = 1.0
 """Seconds that a turn's end in the transcript waits for the hook, which comes a little later and says more."""
+MILLISECOND_S = 0.001
+"""Seconds that may be missing from a transcript's dates: they are cut to milliseconds."""
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
 OF_TURNS = frozenset({"accepted", "answered", "ended", "failed", "interrupted"})
@@ -74,10 +76,6 @@ class _Turn:
     told: frozenset[str] = frozenset()
     sent_back: int = 0
     """Number of times that hooks of the person's have sent the model back to work, with a prompt of their own."""
-
-    def ns(self, wall: float) -> int:
-        """Returns a transcript's time on the hooks' clock."""
-        return self.at_ns + round((wall - self.key.since) * 1e9)
 
 
 class HookChannel:
@@ -451,7 +449,7 @@ class HookChannel:
             self._seen = None  # look again at the next sweep, though nothing may be written until then
             return
         self._close()
-        common = _Common(self.name, turn.ns(read.at), turn.session, turn.name)
+        common = _Common(self.name, self._within(turn, read.at), turn.session, turn.name)
         self._say(self._end_fact(read, None, turn.key.prompt, common))
 
     def _tell_progress(self, turn: _Turn, read: TurnRead) -> None:
@@ -461,7 +459,7 @@ class HookChannel:
             self._say(
                 AssistantSaid(
                     channel=self.name,
-                    at_ns=turn.ns(said.at),
+                    at_ns=self._within(turn, said.at),
                     session=turn.session,
                     turn=turn.name,
                     message_id=said.id,
@@ -470,6 +468,11 @@ class HookChannel:
             )
         if fresh and self._turn is turn:
             self._turn = replace(turn, told=turn.told | {said.id for said in fresh})
+
+    def _within(self, turn: _Turn, date: float) -> int:
+        """Returns the time of what a transcript dates `date`: after the turn's acceptance and not after now, though the
+        clock may have been set."""
+        return max(turn.at_ns + 1, round(self._dates.instant(date + MILLISECOND_S) * 1e9))
 
     def _error(self, payload: dict[str, Any]) -> str:
         """Returns the last of the payload's error texts: programs put a word first and the sentence after it."""

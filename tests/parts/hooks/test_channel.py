@@ -34,7 +34,7 @@ from synapsed.parts.loading import adapters
 from synapsed.parts.session_server.delivery import SessionDelivery
 from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
-from tests.fakes.clock import JUMPS, FakeClock, until
+from tests.fakes.clock import DAY_S, JUMPS, FakeClock, until
 
 
 @pytest.fixture
@@ -360,7 +360,18 @@ class TestGemini:
         await channel.poll()
         await channel.poll()
         assert shape(launch.facts) == [PromptAccepted, TurnInterrupted]
-        assert launch.facts[1].at_ns > launch.facts[0].at_ns
+
+    @pytest.mark.parametrize("since", [-1.0, -0.0009, 0.0, 20 * DAY_S, -20 * DAY_S])
+    async def test_what_a_transcript_dates_is_after_the_acceptance_and_not_after_now(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini, since: float
+    ) -> None:
+        """Its dates are cut to milliseconds, and the clock may have been set in the middle of the turn."""
+        accepted = launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.write("info", "Request cancelled.", timestamp=stamp(time.time() + since))
+        await channel.poll()
+        assert shape(launch.facts) == [PromptAccepted, TurnInterrupted]
+        assert accepted < launch.facts[1].at_ns <= time.monotonic_ns()
 
     async def test_hook_that_comes_after_the_transcripts_word_says_nothing_of_the_next_turn(
         self, launch: Launch, channel: HookChannel, gemini: Gemini
