@@ -11,21 +11,43 @@ from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import find_prompt
-from synapsed.terminal.snapshot import Color, ScreenSnapshot
+from synapsed.terminal.psp import Record, parse_report
+from synapsed.terminal.redraw import sgr
+from synapsed.terminal.scanner import (
+    EditingBegan,
+    ProgressChanged,
+    ScanEvent,
+    Scanner,
+    ShellPrompted,
+    StatusReported,
+    TerminalReset,
+)
+from synapsed.terminal.snapshot import Cell, Color, ScreenSnapshot
 from synapsed.terminal.turn_signs import said_of_turn
 
 __all__ = [
+    "Cell",
     "Color",
     "Composer",
     "ComposerState",
+    "EditingBegan",
     "Look",
     "Profile",
+    "ProgressChanged",
     "Prompts",
+    "Record",
+    "ScanEvent",
+    "Scanner",
     "Screen",
     "ScreenSnapshot",
+    "ShellPrompted",
+    "StatusReported",
     "TerminalObserver",
+    "TerminalReset",
     "find_prompt",
     "give_up_rights",
+    "parse_report",
     "read_composer",
     "said_of_turn",
+    "sgr",
 ]

@@ -17,7 +17,6 @@ from synapsed.profiles.profile import Profile
 __all__ = ["CASES", "Case", "Cut", "RecordedLook", "Replay", "at_random", "bytewise", "whole"]
 
 HERE = Path(__file__).parent
-RECORDINGS = HERE.parent / "recordings"
 
 FACTS: dict[str, type[ChannelFact]] = {
     "accepted": PromptAccepted,
@@ -68,14 +67,18 @@ class Case:
         found: dict[str, Any] = json.loads(self.path.read_text())
         return found
 
+    @property
+    def recordings(self) -> Path:
+        return self.path.parents[2] / "recordings"
+
     @cached_property
     def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((RECORDINGS / f"{self.name}.json").read_text())
+        found: dict[str, Any] = json.loads((self.recordings / f"{self.name}.json").read_text())
         return found
 
     @cached_property
     def raw(self) -> bytes:
-        return (RECORDINGS / f"{self.name}.raw").read_bytes()
+        return (self.recordings / f"{self.name}.raw").read_bytes()
 
     def profile(self) -> Profile:
         return _library().get(self.record["cli"])
@@ -89,7 +92,7 @@ class Case:
         channel = channels.get("hooks") or next(iter(channels.values()))
         told: list[tuple[float, str]] = []
         turn_open = False
-        for line in (RECORDINGS / "hooks" / cli / f"{self.path.stem}.jsonl").read_text().splitlines():
+        for line in (self.recordings / "hooks" / cli / f"{self.path.stem}.jsonl").read_text().splitlines():
             report = json.loads(line)
             kind = channel.events.get(report["event"], SERVER_EVENTS.get(report["event"], ""))
             if report["event"] == "session.status" and report["payload"]["properties"]["status"]["type"] == "busy":

@@ -43,7 +43,7 @@ WORDS = {
     "session_server": r"session.server",
     "editors": r"editor that speaks|synapsectl acp",
     "worktrees": r"worktree",
-    "profile_tools": r"\bbundles?\b|ed25519|only_drafts|RecordedRun|prove_folder",
+    "profile_tools": r"\bbundles?\b|ed25519|only_drafts|RecordedRun|prove_folder|synapsed_report|should_be\b",
     "live_screens": r"LiveScreens|screen/live",
     "hooks": r"HookChannel|MessagePieces|TurnRead\b",
     "registry": r"RegistryFiles|RegistryFollower|\.registry\b",

@@ -1,4 +1,5 @@
-"""Tools for profiles of programs: they are shown, checked, drafted, tried, proved, and passed on in signed bundles.
+"""Tools for profiles of programs: they are shown, checked, drafted, tried, proved, and passed on in signed bundles; a
+state that is wrong is reported.
 
 `profile_verb` shows and checks them; `drafting` *(pure)* writes a first one from a screen. `recordings` has a profile
 read recordings, `recorded` *(pure)* plays them, in a process without rights; `changes` *(pure)* knows which keys decide
@@ -9,6 +10,10 @@ what is run or typed, and `proving` puts both together for profiles that are to 
 keeps the bundles that were taken, and knows which one counts; `stand_ins` gives its profiles to the daemon. `fetching`
 gets one from its place; `making` and `taking` perform the verbs (`bundle_verb` for the tool; `proving` there has the
 profiles checked). `suspicion` *(pure)* decides when an agent does not come up with one, and `watching` tells a person.
+
+`reports` makes a file of an agent whose state is wrong (`report_verb`; `report` *(pure)* is its format): `drawing`
+*(pure)* has the screens in `frames` *(pure)* that draw them again, without what `private_words` *(pure)* finds in the
+texts of their `panes` *(pure)*, in a process without rights. `private_values` knows what is private here.
 """
 
 from typing import Annotated

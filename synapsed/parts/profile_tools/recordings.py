@@ -2,7 +2,8 @@
 
 A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: the times of these bytes, and the
 moments that are marked (tests/recordings/README.md). `NAME.expected.json` has the beliefs that are expected at each
-mark. A profile reads a recording in a process that has no rights: the bytes may come from anyone.
+mark. A report (`reports.report`) is both in one file. A profile reads a recording in a process that has no rights: the
+bytes may come from anyone.
 """
 
 import json
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from synapsed import own_python
 from synapsed.errors import ConfigError
+from synapsed.parts.profile_tools.reports.report import FILE_MAX, read
 from synapsed.profiles.library import Profile
 from synapsed.shared.files import open_regular
 
@@ -28,6 +30,8 @@ RECORDINGS_MAX = 500
 PROVE_S = 300.0
 """Seconds that a profile may take for all its recordings."""
 EXPECTED = ".expected.json"
+REPORT = b'"synapsed_report"'
+"""Stands in reports only."""
 
 
 class Recording(BaseModel):
@@ -106,6 +110,8 @@ def _name(file: Path) -> str:
 
 def _read(file: Path) -> RecordedRun:
     name = _name(file)
+    if REPORT in (data := _bytes(file, FILE_MAX)):
+        return report_run(file, data)
     expected = file.with_name(f"{name}{EXPECTED}")
     raw = _bytes(file.with_name(f"{name}.raw"), RAW_MAX)
     recording = _document(Recording, file)
@@ -114,6 +120,17 @@ def _read(file: Path) -> RecordedRun:
             f"{file}: has offsets behind the end of {name}.raw, which has {len(raw)} bytes", file=str(file)
         )
     return RecordedRun(name, recording, raw, _document(Expected, expected) if expected.exists() else None)
+
+
+def report_run(file: Path, data: bytes, should_be: str | None = None) -> RecordedRun:
+    """Returns the recording of a report. Raises ConfigError, InvalidRequest."""
+    report = read(data)
+    try:
+        recording = Recording.model_validate(report.record())
+    except ValidationError as error:
+        raise ConfigError(f"{file}: recording: {error.errors()[0]['msg']}", file=str(file)) from None
+    row = report.expected(should_be)
+    return RecordedRun(_name(file), recording, report.raw(), None if row is None else Expected(marks=[row]))
 
 
 def _bytes(file: Path, limit: int) -> bytes:

@@ -39,7 +39,7 @@ def _configure_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         metavar="RECORDING",
-        help="say how it reads a recording, or a folder of them; 1 where that is wrong",
+        help="say how it reads a recording or a report, or a folder of them; 1 where that is wrong",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON document of the advice")
 
