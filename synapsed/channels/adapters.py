@@ -1,4 +1,4 @@
-"""A profile's side channels, as adapters."""
+"""Makes a profile's side channels, with the adapters that speak them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,7 +11,8 @@ from synapsed.profiles.profile import Profile
 
 
 class Adapter(NamedTuple):
-    """Speaks with programs over channels of one kind. Both are made with `name`, `channel` and `context`."""
+    """The classes that speak with programs over channels of one kind. They are made with `name`, `channel` and
+    `context`."""
 
     reads: Callable[..., SideChannel]
     delivers: Callable[..., Delivering] | None = None
