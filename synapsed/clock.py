@@ -159,8 +159,8 @@ class PastDates:
 
 
 def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> float:
-    """Returns the pause before the next attempt after so many failures: `initial`, each further one `factor` times as
-    long, at most `maximum`."""
+    """Returns the pause before the next attempt: `initial` without failures, and for each of the `failures` `factor`
+    times as long, at most `maximum`."""
     pause = initial
     for _ in range(failures):  # not a power: it may overflow where the loop just ends
         if pause >= maximum:

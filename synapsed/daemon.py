@@ -2,8 +2,8 @@
 
 Up: umask and directories, the lock, configuration and profiles, the store, the agents as they were, the listeners;
 then, while requests are answered already, the living programs are adopted and the configured ones started. Down: the
-agents (ended, or let go of), the listeners, the store. A failure on the way up takes down what is up, in the opposite
-order.
+agents (ended, or left running), the listeners, the store. After a failure on the way up everything that is up is taken
+down, in the opposite order.
 """
 
 import asyncio

@@ -71,7 +71,7 @@ class SynapsedError(Exception):
     exit_code: ClassVar[int] = 6
     """Exit code of `synapsectl` (docs/synapsectl.md)."""
     undone: ClassVar[bool] = False
-    """True if nothing was done, unless `details["sent"]`: the request may be repeated under the same key."""
+    """True if the request changed nothing (unless `details["sent"]`) and may be repeated under the same key."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)

@@ -16,7 +16,7 @@ class Adapter(NamedTuple):
 
     reads: Callable[..., SideChannel]
     delivers: Callable[..., Delivering] | None = None
-    """Class for channels that take messages; None if none can."""
+    """Class for channels that take messages; None if no channel of this kind can."""
     is_there: Callable[[LaunchContext], bool] = lambda _: True
     """Returns True if the launch has everything that the channel needs."""
 

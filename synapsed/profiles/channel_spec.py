@@ -317,7 +317,7 @@ class Channel(_Section):
     companion_drops: list[str] = []
     """Options of the program's command line that are left out when it runs beside a companion."""
     replaces: list[str] = []
-    """Channels that are not added where this one is."""
+    """Channels that are not added to a launch that has this channel."""
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     """Files written as JSON (0600) for each launch, by name."""

@@ -1,4 +1,4 @@
-"""The version check of a program, and the parts of a profile for some versions only; `profiles` has the rest."""
+"""The version check of a program, and the parts of a profile for some versions only; `profile` has the rest."""
 
 from typing import Annotated, Any
 

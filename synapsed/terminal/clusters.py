@@ -204,7 +204,7 @@ class ClusterBound:
         return self._inside
 
     def _end(self, text: str) -> None:
-        """Notes the end of `text`, in which nothing joins anything."""
+        """Notes the end of `text`, in which no character joins another."""
         end = len(text)
         while (escape := text.rfind("\x1b", 0, end)) >= 0:
             found = _SEQUENCE.match(text, escape)

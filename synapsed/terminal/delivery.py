@@ -2,7 +2,7 @@
 with indented blocks as Python's prompt takes them: one statement at a time, a block until an empty line. Pure.
 
 A body must not be able to leave a bracketed paste (`ESC [ 201 ~`), press a key (C0, C1) or turn into a program's own
-command (`/clear`, `!rm`): OSC and CSI are made of control characters, and none but tab and newline passes.
+command (`/clear`, `!rm`): OSC and CSI are made of control characters, of which only tab and newline pass.
 
 A message of several lines is written like a file: there a block ends before the next line at the margin, and empty
 lines mean nothing. At the prompt an empty line ends the block, and a line at the margin is an error before that. So

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 LONGEST = 8 * 1024
-"""Bytes of a portion of nothing but text."""
+"""Most bytes of a portion that is only text."""
 
 _THINGS = 128
 """Stretches of text, characters beyond the alphabets, and sequences in a portion."""

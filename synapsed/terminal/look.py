@@ -60,8 +60,8 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harm:
-    """Known output that ended the emulator: none of it before `skip_to` is drawn, and nothing at all if the launch goes
-    on without a screen (`blind`)."""
+    """Known output that ended the emulator: output before `skip_to` is not drawn, and no output at all is drawn if the
+    launch goes on without a screen (`blind`)."""
 
     skip_to: int
     blind: bool = False

@@ -53,7 +53,8 @@ def _style(cell: Cell) -> Style:
 
 
 class Page:
-    """`lines` are the rows as they are, `inner` the same with frames blanked, character for character."""
+    """A screen for readers of menus. `lines` are the rows as they are, `inner` the same rows with frames blanked,
+    character for character."""
 
     def __init__(self, screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> None:
         self.screen = screen

@@ -70,7 +70,7 @@ STEADY_S = 0.15
 """Seconds for which a dialog must read the same before it is reported, because it is drawn in pieces."""
 
 DOUBTFUL_S = 1.0
-"""The same for a text with only a prompt's sign, because output may stop there."""
+"""The same seconds for a text that has only a prompt's sign, because output may pause after such a sign."""
 
 QUERIES_MAX = 512
 """Queries in one piece of output that are answered: most need a look at the screen. A program asks for the 256 colours
@@ -107,7 +107,7 @@ class TerminalObserver:
     """True if output was skipped: the former screen is lost."""
 
     facts: TerminalFacts | None = None
-    """Field of `Ask`; so is the next."""
+    """Field of `Ask`, as the next attribute is."""
 
     learned: tuple[LearnedPrompt, ...] = ()
 
@@ -383,8 +383,7 @@ class TerminalObserver:
         return look
 
     def _turning_points(self, look: Look) -> list[float]:
-        """Returns the times at which time alone may change `look`. A program that rests, without a sign against that,
-        goes on resting."""
+        """Returns the times at which time alone may change `look`: none for a rest that no sign contradicts."""
         points = [look.steady_at, look.unreadable_at]
         if self._shown_at is not None and self._activity is Activity.STARTING:
             points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))

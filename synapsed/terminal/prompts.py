@@ -29,7 +29,7 @@ _LEADERS = re.compile(r"[╌┄┈╍┅┉·.\s-]+")
 """A dotted line within a dialog."""
 _FRAME = re.compile(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
 _MARKER = re.compile(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
-"""The mark of the selected option, which moves without the question being another one."""
+"""The mark of the selected option: when it moves, the question is still the same."""
 BODY_ROWS_MAX = 24
 """Rows above a question in which its dialog may begin if the profile does not describe its beginning."""
 

@@ -206,7 +206,7 @@ class StatusRecords:
     def from_state(
         cls, state: Sequence[Mapping[str, Any]] | None, speaker: str | None = None, *, app: str | None = None
     ) -> "StatusRecords":
-        """Returns the records as `to_state` gave them, none for None, and `speaker` as it was."""
+        """Returns the records that `to_state` returned (None: no records), with the former `speaker`."""
         records = []
         for fields in state or ():
             kind = fields.get("kind")
@@ -220,7 +220,7 @@ class StatusRecords:
 
     @property
     def root(self) -> Literal["idle", "working", "done", "blocked", "error"] | None:
-        """State of the program itself; None if it has reported none."""
+        """State of the program itself; None if it has not reported its state."""
         record = self._records.get("")
         return record.state.value if record is not None else None
 

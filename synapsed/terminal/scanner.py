@@ -72,7 +72,7 @@ class StatusReported(ScanEvent):
 
 @dataclass(frozen=True, slots=True)
 class ProgressChanged(ScanEvent):
-    """OSC 9;4. ``percent`` is None if the state has none or it is missing."""
+    """OSC 9;4. ``percent`` is None if it is missing, or if the state has no percentage."""
 
     state: ProgressState
     percent: int | None

@@ -278,6 +278,6 @@ class Tokenizer:
 
 
 def _incomplete_character(data: bytes) -> int:
-    """Returns the offset of the UTF-8 character that `data` ends inside of; its length if it ends in none."""
+    """Returns the offset of an unfinished UTF-8 character at the end of `data`; without one, the length of `data`."""
     found = _INCOMPLETE.search(data, max(0, len(data) - 3))
     return found.start() if found is not None else len(data)

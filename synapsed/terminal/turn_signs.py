@@ -25,7 +25,7 @@ class OpenTurn:
 
     def __init__(self) -> None:
         self.channel: str | None = None
-        """The channel that reported the turn's beginning; None while none is open."""
+        """The channel that reported the turn's beginning; None while no turn is open."""
         self.lost_ns: int | None = None
         """Time at which the end of the open turn was found to be lost (CLOCK_MONOTONIC); None while its channel is
         believed."""
@@ -113,8 +113,8 @@ def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | 
 
 
 def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) -> Said:
-    """Returns the messages about the turn of `message`; none for a turn that ended well by the program's status record:
-    similar words then belong to the answer."""
+    """Returns the messages about the turn of `message`. A turn that ended well by the program's status record has no
+    messages: similar words then belong to the answer."""
     if look.record == "done":
         return None, False
     error, interrupted = read_chrome(profile, look.screen.lines, message, old)

@@ -262,8 +262,8 @@ def has_signs(profile: Profile) -> bool:
 
 
 def working(profile: Profile, seen: Observation) -> str | None:
-    """Returns the present sign of work, or the one from before a change of the window's size, as evidence; None without
-    such a sign, if it is a title that was left behind, and if an answer quotes it."""
+    """Returns the present sign of work, or the one from before a change of the window's size, as evidence. Returns None
+    if there is no sign, if it is a title that was left behind, or if an answer quotes it."""
     sign = shows(profile.busy, seen)
     if sign is None and seen.quiet_s < STALE_S:
         return seen.undrawn
