@@ -175,6 +175,7 @@ def described(folder: Path, requires: str) -> None:
     (about / "entry_points.txt").write_text("[synapsed.parts]\nfleet = synapsed_fleet\n")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_fleet_of_another_version_says_what_brings_the_right_one(tmp_path: Path) -> None:
     """As after 'pip install -U synapsed': pip tells of the conflict, and leaves the old one."""
