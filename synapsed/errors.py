@@ -248,7 +248,7 @@ class LaunchError(AgentError):
 
 
 class NotEnforced(AgentError):
-    """Rules that may refuse a call of the agent would have no effect, because of its program or its settings."""
+    """Rules that may refuse a call of the agent would have no effect, or it is not known if they would."""
 
     code, http = "NOT_ENFORCED", 409
 

@@ -109,7 +109,7 @@ _JOINING = re.compile(_joins(_ZERO_RANGES + _CLUSTER_RANGES))
 _LINK = re.compile(f"[{_charset(_LINK_RANGES)}]")
 _SYLLABLE = re.compile(f"[{_BEGINS_SYLLABLE}]")
 
-# A string ends with its terminator, which may be BEL: for a terminal where it goes on after BEL, it prints nothing.
+# A string goes to its terminator, which may be BEL. A terminal that does not end it at BEL prints nothing of the rest.
 _SEQUENCES = (
     r"(?P<string>\x1b[\]PX^_][^\x07\x1b]*(?:\x07|(?=\x1b)|\Z))"
     r"|(?P<pen>\x1b\[[0-9;:]*m)"

@@ -145,8 +145,8 @@ def holds_back(spec: DeliverySpec, screen: ScreenSnapshot, composer: ComposerSta
 
 def ends_at_cursor(screen: ScreenSnapshot, message: str, *, edited: bool = False) -> bool:
     """Returns True if the last line of `message` is the last echo of the program, or of its terminal. `edited`: a line
-    editor is running. Some line editors end a full row: then the cursor waits on the empty row below, where without an
-    editor it would be after Enter."""
+    editor is running. Some line editors end a full row: then the cursor waits on the empty row below, which without an
+    editor means that Enter was pressed."""
     last = message.rpartition("\n")[2].strip()[-END_CHARS:]
     shown = last in cursor_line(screen)[1] or (edited and _full_row_above(screen).endswith(last))
     return bool(last) and shown

@@ -6,7 +6,7 @@ purpose:
 
 - the kitty keyboard protocol, unless the viewer's terminal speaks it: programs that get an answer change the encoding
   of keys;
-- the clipboard, the window's title and graphics: hostile output could use the answer to type their content. For the
+- the clipboard, the window's title and graphics: by a query, hostile output could have their content typed. For the
   same reason an answer repeats only numbers of the query.
 """
 

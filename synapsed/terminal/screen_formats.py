@@ -41,7 +41,7 @@ def document(screen: Screen) -> dict[str, Any]:
 
 
 def kept(checkpoint: Checkpoint) -> Screen:
-    """Returns the screen that a checkpoint has."""
+    """Returns the screen of a checkpoint."""
     screen = Screen(checkpoint.cols, checkpoint.rows)
     screen.feed(checkpoint.redraw)
     return screen

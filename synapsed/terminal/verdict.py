@@ -11,8 +11,8 @@ source              says
 ``status record``   the program's own status record (OSC 7501), where it is believed
 side channel        a turn was accepted and has not ended; asked where no status record speaks
 ``title``           signs of waiting, of work
-``progress``        the same, by its progress bar (OSC 9;4); a bar does not count that was left behind: a composer is
-                    shown, and nothing has moved for `STALE_S`, or the kernel says that a line is read
+``progress``        the same, by its progress bar (OSC 9;4), unless the bar was left behind: a composer is shown, and
+                    nothing has moved for `STALE_S`, or the kernel says that a line is read
 ``screen``          signs of waiting, of work in the program's own chrome, in the bottom rows
 ``composer``        it is shown and empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
 ``kernel``          a line-oriented program without a known prompt reads its terminal, or rests: `unknown`; so is one

@@ -8,7 +8,7 @@ the terminal                          says that a line is read
 ====================================  =================================================================================
 gives whole lines, and shows them     while a process in its foreground is blocked reading it (where the kernel reports
                                       that)
-gives whole lines, and hides them     never: what is read is a password
+gives whole lines, and hides them     never: the program reads a password
 gives keys                            where the program in its foreground has bracketed paste (2004) on, as line editors
                                       have; or is known by its name to edit lines without it
 ====================================  =================================================================================
