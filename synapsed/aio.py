@@ -1,5 +1,5 @@
-"""Helpers for asyncio: timers whose clock a test can set, and a pause that uses them; work that begins at once, or in
-small steps; background tasks; waiters for one event; and the end of a listener."""
+"""Helpers for asyncio: timers whose clock a test can set, a pause that uses them, work that begins at once, work in
+small steps, background tasks, waiters for one event, and the end of a listener."""
 
 import asyncio
 from collections import deque

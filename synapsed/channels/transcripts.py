@@ -1,4 +1,4 @@
-"""Reads records that programs keep, by a profile's paths; and adds up the usage of a turn from that of its requests.
+"""Reads records that programs keep, by a profile's paths, and adds up the usage of a turn from that of its requests.
 Pure.
 """
 

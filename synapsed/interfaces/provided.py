@@ -1,7 +1,8 @@
-"""Protocols that parts implement for the kernel and for each other: the inboxes of this host and of others; the agents
-of other hosts; browsers that one part registers and another one notifies; screens as documents; blocks of answers;
-events of agents' work; rules about the actions of agents; reasons why their messages wait; and the settings that
-persons made for their programs.
+"""Protocols that parts implement for the kernel and for each other.
+
+They are about the inboxes of this host and of others, the agents of other hosts, browsers that one part registers and
+another one notifies, screens as documents, blocks of answers, events of agents' work, rules about the actions of
+agents, reasons why their messages wait, and the settings that persons made for their programs.
 """
 
 import asyncio

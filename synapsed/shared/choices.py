@@ -1,5 +1,6 @@
-"""Chooses the option of a prompt that says yes, or no, to the present question, by the options' own words; and the most
-useful part of a prompt's text. It uses the standard library only, because the person's tool imports it too."""
+"""Chooses the option of a prompt that says yes, or no, to the present question, by the options' own words. It also
+finds the most useful part of a prompt's text. It uses the standard library only, because the person's tool imports it
+too."""
 
 import re
 from collections.abc import Mapping

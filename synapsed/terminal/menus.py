@@ -1,5 +1,7 @@
-"""Reads menus that no profile knows off the screen: rows, one of which is marked or has another background than its
-siblings, or rows below a row that filters them; and the question above them. Pure.
+"""Reads menus that no profile knows off the screen. Pure.
+
+The options are rows, one of which is marked or has another background than its siblings, or rows below a row that
+filters them. The question stands above them.
 
 A menu is a mark (``❯ Yes``, ``› 1. Yes``, ``● Yes``, or a row or button with another style than its siblings) among
 rows that stand aligned with it, numbered or not, in a box or not. Much output looks like that: answers in prose, lists
