@@ -1,2 +1,1 @@
-"""All agents of a daemon: their directory, their common start, the way of a message to its agent and of a reply
-back."""
+"""All agents of a daemon: their directory, their common start, and the delivery of messages and replies."""
