@@ -1,1 +1,1 @@
-"""The nouns of synapsed: tasks, agents, events. Pure."""
+"""The types of what synapsed deals with: tasks, agents, events. Pure."""
