@@ -235,7 +235,7 @@ class AgentProcess:
         if not self._open:
             link.give_up()
             return
-        with contextlib.suppress(SynapsedError):  # what is left of it is swept with its exit
+        with contextlib.suppress(SynapsedError):  # its leftovers are swept with its exit
             await link.stop(self.profile.exit.grace_ms / 1000)
 
     def signal(self, signum: int) -> asyncio.Task[None]:

@@ -41,7 +41,7 @@ run."""
 WORDS_MAX = 300
 
 BY_HAND_S = 30.0
-"""Seconds that a program may take to end after the keys for that were pressed: hooks run first."""
+"""Seconds that a program may take to end after keys that end it were pressed: hooks run first."""
 
 KILLED = re.compile(
     r"(?:^|[:\s])(?:Killed|Terminated|Aborted|Hangup|Bus error|Segmentation fault|Illegal instruction|Floating point "

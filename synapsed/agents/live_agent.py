@@ -141,7 +141,7 @@ class Agent:
         """A stop that the database has refused, until it is recorded."""
         self._polling: asyncio.Task[None] | None = None
 
-    # --- what can be read at any time ---
+    # --- properties that can be read at any time ---
 
     @property
     def id(self) -> str:

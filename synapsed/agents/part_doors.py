@@ -58,7 +58,7 @@ class PartDoors:
 
     def become(self, provided: Callable[[type], list[Any]], closed: Mapping[str, str] | None = None) -> None:
         """Takes over the open parts: `provided` returns the objects that they provide of a type. `closed`: keys of
-        agents' configuration that a part would enforce which is not open, with the reason for that."""
+        agents' configuration that no part enforces now, because theirs is not open, with the reason."""
         self._provided = provided
         self._closed = closed or {}
 

@@ -1,5 +1,5 @@
-"""Long operations on an agent's program: launching it, adopting it, opening its link, stopping it, and removing what is
-left of an earlier launch.
+"""Long operations on an agent's program: launching it, adopting it, opening its link, stopping it, and removing the
+leftovers of an earlier launch.
 
 Each runs beside the agent's actor, and reports its result to its owner (`OperationsOwner`) by a call in the actor.
 """
@@ -130,7 +130,7 @@ class ProcessOperations:
         self._actor.spawn(self._stop(link))
 
     def dismiss(self) -> None:
-        """Ends everything that is left of the last launch; the next launch waits for that."""
+        """Ends all leftovers of the last launch; the next launch waits for this."""
         self._dismissing = self._actor.spawn(self._leftovers.dismiss(self._owner.record, self._owner.profile))
 
     async def version_known(self, patience: float) -> None:

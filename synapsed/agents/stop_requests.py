@@ -69,8 +69,8 @@ class StopRequests:
         return done
 
     async def stop_background(self) -> bool:
-        """Stops everything that its program runs in the background; False if something goes on. Raises NotReady while
-        the program is not at rest: it takes the keys for that at its composer."""
+        """Stops everything that its program runs in the background; returns False if something still runs. Raises
+        NotReady while the program is not at rest, because it takes the keys for this at its composer."""
         await self._owner.adopted()
         if self._parking.away:
             return False

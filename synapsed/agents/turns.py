@@ -54,7 +54,7 @@ from synapsed.tasks.prompt_text import Letter
 from synapsed.tasks.transitions import Commit
 
 INTERRUPT_PRIORITY = 5
-"""A task of this priority stops the turn that runs, then goes first."""
+"""A task of this priority stops the turn that runs, and is the next one."""
 
 OF_NO_TURN = frozenset({"trust", "login", "screen"})
 """Kinds of questions that a program asks before it works at all: the keys that stop a turn would refuse them, or end
@@ -181,7 +181,7 @@ class AgentTurns:
                 self._mailbox.give_back(task)
         return strays
 
-    # --- what callers ask ---
+    # --- requests ---
 
     async def accept(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """Takes a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError, and
@@ -291,7 +291,7 @@ class AgentTurns:
         self._attention.believe(change)
         return task
 
-    # --- what the link reports ---
+    # --- reports of the link ---
 
     async def pump(self) -> None:
         """Takes the next task if the agent can receive it now."""

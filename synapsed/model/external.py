@@ -22,7 +22,8 @@ __all__ = [
 ]
 
 KEY = "external"
-"""Key of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` there."""
+"""Key of a task's metadata: `alias`, `sending` once the message may have arrived, and the other side's `task_id` and
+`context_id`."""
 ANSWERS = "answers"
 """Key within that value: types of prompts that may be answered from this host; the others are for a person there."""
 ANY = "any:"

@@ -79,7 +79,7 @@ def _named(literals: str, pattern: str) -> _Shape:
 
 
 _SHAPES = (
-    # statements that are signed: JWT, JWE, and what is built on them
+    # signed statements: JWT, JWE, and tokens that are built on them
     _shape("eyJ", rf"{_U}{{8,8192}}(?:\.{_U}{{0,8192}}){{1,4}}"),
     _shape("ops_eyJ glc_eyJ", r"[A-Za-z0-9_+/=\-]{20,8192}"),
     # clouds

@@ -80,7 +80,7 @@ AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
 
 type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
 """Rights that a profile may grant its agents beyond those of every agent: answering other agents' prompts, reading
-their screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""
+their screens, stopping and restarting them; and seeing the schedules, and scheduling messages in its own name."""
 
 type RefusingRules = Literal["deny", "default"]
 """Rules about an agent that may refuse a call: its deny rules, or a `default = "deny"`."""

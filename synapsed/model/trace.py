@@ -27,7 +27,7 @@ _SAMPLED: Final = 1
 
 @dataclass(slots=True)
 class Sampling:
-    """Sampling of the traces that begin here."""
+    """Sampling of the traces that begin at this daemon."""
 
     share: float | None = None
     """Share of the traces that is sent, from 0 to 1; None if no part makes traces."""

@@ -352,7 +352,7 @@ def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow], seal
 
 
 def last_event_id(connection: sqlite3.Connection) -> int:
-    """Returns the id of the newest event there ever was, 0 for none."""
+    """Returns the id of the newest event that ever existed; 0 if there was no event."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return int(row[0]) if row else 0
 

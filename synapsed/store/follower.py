@@ -130,7 +130,8 @@ class Follower:
         return self._running is not None and not self._running.done()
 
     async def reached(self, event_id: int) -> None:
-        """Returns once all events up to that one are handled; at once while that is impossible, or it does not run."""
+        """Returns once all events up to that one are handled; returns at once if the follower does not run, or waits
+        after a failure."""
         self._hurried.set()
         while self._reached < event_id and self.running and not self._waits:
             await self._moved.wait()

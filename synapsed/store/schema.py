@@ -232,8 +232,8 @@ _OLDEST_BIT = 16
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Brings the database to the newest form. Raises StoreError for another program's file, and for a newer program's
-    that this one cannot work on."""
+    """Brings the database to the newest form. Raises StoreError for a file of another program, and for one of a newer
+    version that this program cannot work on."""
     (mark,) = connection.execute("PRAGMA user_version").fetchone()
     version, oldest = mark & ((1 << _OLDEST_BIT) - 1), (mark >> _OLDEST_BIT) + 1
     _check_ours(connection, version, oldest)

@@ -62,7 +62,8 @@ class Carriers:
         return await carrier.send(alias, request, asking, sender=sender)
 
     async def cancel(self, task: Task) -> Task:
-        """Cancels a task. If its part is missing it is canceled only here; the other host's result is unknown."""
+        """Cancels a task. If its part is missing, it is canceled only at this daemon; the other host's result is
+        unknown."""
         if (carrier := self._find(task)) is not None:
             return await carrier.cancel(task)
         now = await self._store.task(task.id) or task
@@ -73,7 +74,7 @@ class Carriers:
         return commit.task
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
-        """Answers the question of the task there. Raises UnknownAgent if its part is missing."""
+        """Answers the question of a task on another host. Raises UnknownAgent if its part is missing."""
         return await self._of(task).answer(task, message, prompt_id, origin)
 
     def held(self, task: Task) -> str | None:

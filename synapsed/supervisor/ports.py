@@ -126,8 +126,8 @@ def announceable(sock: socket.socket) -> socket.socket:
 
 
 def _bind(address: str, port: int) -> socket.socket | None:
-    """Returns a socket that owns `port` there, None if another program does. Raises AgentError, OSError for other
-    refusals."""
+    """Returns a socket that owns `port` at `address`; None if another program owns it. Raises AgentError, OSError for
+    other refusals."""
     for reuse in (False, True):
         sock = tcp_socket(address)
         try:
