@@ -343,7 +343,7 @@ class AgentProcess:
             await self.amend(launch=launch.model_copy(update={"version": version}))
 
     async def version_known(self, patience: float) -> None:
-        """Returns when the program's version is as well known as it will be, after `patience` seconds at the latest."""
+        """Waits until the reading of the program's version is over, for at most `patience` seconds."""
         await self._operations.version_known(patience)
 
     def given(self, conversation: str | None, *, chosen: bool) -> None:

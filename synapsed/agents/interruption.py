@@ -95,8 +95,8 @@ class Interruption:
 
     def begin(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
         """Stops the running work, unless an interruption is under way already; the future says whether the program
-        confirmed it. A task that ran ends `canceled` with `reason`, or as a `failure` (TIMEOUT) with these words. No
-        task is taken meanwhile."""
+        confirmed it. A task that ran ends `canceled` with `reason`, or, with a `failure`, as failed (TIMEOUT) with
+        these words. No task is taken meanwhile."""
         if self.pending is None:
             self.pending = PendingInterrupt(reason, failure)
             self._actor.spawn(self._ask(self.pending))

@@ -11,7 +11,7 @@ the program         it is starting, works, asks something, or says nothing that 
 the background      something that it has started goes on there
 a person            a terminal is attached (looking on is enough), or a draft stands in the composer
 its messages        they are held back: the end of that would have to be found out again
-a restart           one was asked for when it is idle, which comes first
+a restart           one was asked for as soon as it is idle, which comes first
 ==================  ================================================================================================
 
 An agent whose conversation could not be continued is not parked, either. Idleness counts from when this daemon first

@@ -1,4 +1,4 @@
-"""Requests to stop an agent's work: the running turn, or one task; and the stop of a task whose question stays
+"""Handles requests to stop an agent's work (the running turn, or one task), and stops tasks whose question stays
 unanswered.
 
 A question that a program asks before it works at all (`OF_NO_TURN`) is left to a person: the keys that stop a turn

@@ -35,7 +35,7 @@ from synapsed.pty.readiness import Moment, obstacle
 from synapsed.shared.choices import telling
 
 COMES_UP = "comes up by itself"
-"""The evidence for an agent that is yet to be started, or ends with the daemon; 'synapsectl up' waits for it."""
+"""The evidence for an agent whose program will be started without a request; 'synapsectl up' waits for such agents."""
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
 

@@ -2,8 +2,9 @@
 
 A dead connection keeps the keys that were sent, and delivers them when it works again, to an agent whose person may
 have left long ago. So the daemon grants a new lease again and again, and keys carry the number of their sender's last
-lease. Keys are late if their lease is older than the time of the way to the client and back explains. Late keys, and
-all that follow, are dropped until the sender has said that the person is still there, and sends them once more.
+lease. Keys are late if their lease is older than the delay of the connection, to the client and back, explains. Late
+keys, and all that follow, are dropped until the sender has said that the person is still there, and sends them once
+more.
 """
 
 from collections import deque
@@ -12,9 +13,9 @@ from typing import Final, NamedTuple
 GRANT_S: Final = 0.5
 """Seconds from one lease to the next."""
 LEASE_S: Final = 1.5
-"""Seconds for which a lease holds, in addition to the time of the way."""
+"""Seconds for which a lease holds, in addition to the connection's delay."""
 AGES_MAX: Final = 20
-"""Number of last answers, of which the quickest gives the time of the way."""
+"""Number of last answers, of which the quickest gives the connection's delay."""
 GRANTED_MAX: Final = 256
 PASTE_MAX: Final = 1024 * 1024
 """Bytes of a paste that wait for its end."""

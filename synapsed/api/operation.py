@@ -1,4 +1,4 @@
-"""`@operation(…)`: makes the handler of a route of a function with typed arguments and a typed answer.
+"""`@operation(…)`: turns a function with typed arguments and a typed answer into the handler of a route.
 
 Its signature defines both: `body` and `query` are read as the models of their annotations, `context` and `control` are
 the daemon's, any other name is the object that a part provides for the type of its annotation, and the return value is

@@ -49,7 +49,7 @@ def refusing_as(shape: Shape) -> Callable[[Handler], Handler]:
 
 
 def problem(error: SynapsedError) -> web.Response:
-    """Returns the response for an error of the tree."""
+    """Returns the response for an error of synapsed's own (`synapsed.errors`)."""
     return _response(error.http, body_of(error), _headers(error))
 
 
@@ -72,7 +72,7 @@ def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
 
 
 def plain_problem(status: int, code: str, message: str, **details: Any) -> web.Response:
-    """Returns the response for an error of HTTP itself, which the tree of errors does not have."""
+    """Returns the response for an error of HTTP itself, which has no class in `synapsed.errors`."""
     body = {"error": {"code": code, "message": message, "details": details}}
     return _response(status, body, {"X-Content-Type-Options": "nosniff"})
 

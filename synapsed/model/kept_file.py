@@ -1,8 +1,8 @@
 """Files that are kept apart from the messages that name them: they were given at this host to be sent, or came from
 another host.
 
-Its address is `syn-file:<id>`, or `syn-file:<host>/<id>`: this is a path below one folder, and its names cannot lead
-out of it.
+The address of such a file is `syn-file:<id>`, or `syn-file:<host>/<id>`: this is a path below one folder, and its names
+cannot lead out of it.
 """
 
 import re

@@ -120,7 +120,7 @@ class Follower:
             self._running = asyncio.get_running_loop().create_task(self.run(), name=f"follower {self.name}")
 
     async def close(self) -> None:
-        """May be called again."""
+        """Stops the follower. May be called again."""
         if (running := self._running) is not None:
             await cancel_all([running])
             self._wake()

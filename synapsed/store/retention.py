@@ -1,4 +1,4 @@
-"""Removes finished tasks that are too many or too old, in steps so small that no commit waits for one noticeably.
+"""Removes finished tasks that are too many or too old, in steps so small that no commit waits noticeably for a step.
 
 A task goes with its events, and by its foreign keys with everything else that is its own. Events of agents outside of
 tasks are kept as long as the tasks are. The log keeps, for each agent, the last removed id: from it a reader that

@@ -8,7 +8,7 @@ An `env_file` has variables in lines of `NAME=value`, as shells and service mana
 
 A later shell may bring variables to an agent: those of its connection (such as SSH_AUTH_SOCK), as with tmux's
 `update-environment`, or all. `renewed` decides this; `gone` looks at the sockets and folders that an environment names.
-All is pure except looking on PATH, at sockets, at folders and in files of variables.
+Everything is pure, except that PATH, sockets, folders and files of variables are looked at.
 """
 
 import errno
