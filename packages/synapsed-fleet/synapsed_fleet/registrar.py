@@ -9,7 +9,7 @@ person.
 | `syn.adm.classes.<name>` | a member | the consumers of these classes are there |
 | `syn.adm.broker.<name>` | a member that is to keep a broker | what its broker needs |
 
-An answer goes to the asker's own inbox only, whatever reply subject the request has. `join` and `renew` are pure; the
+An answer goes to the asker's own inbox only, whatever reply subject the request has. `join` and `renew` do no I/O; the
 key ring is changed under its lock, and an answer is saved before it is sent: a host that asks again after a lost answer
 gets the same.
 """

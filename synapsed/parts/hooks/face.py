@@ -1,4 +1,5 @@
-"""Hooks of programs, with their own records of conversations: `adapter = "hooks"` in a profile."""
+"""The part `hooks`: hooks of programs, and the programs' own records of conversations; `adapter = "hooks"` in a
+profile."""
 
 from synapsed.kernel import Face
 
