@@ -1,4 +1,5 @@
-"""Programs' own HTTP servers, which take messages and report sessions: `adapter = "session-server"` in a profile."""
+"""The part `session_server`: programs' own HTTP servers, which take messages and report sessions; `adapter =
+"session-server"` in a profile."""
 
 from synapsed.kernel import Face
 
