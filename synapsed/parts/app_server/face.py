@@ -1,4 +1,5 @@
-"""Programs' own app servers, which take messages and report turns: `adapter = "app-server"` in a profile."""
+"""The part `app_server`: programs' own app servers, which take messages and report turns; `adapter = "app-server"` in a
+profile."""
 
 from synapsed.kernel import Face
 

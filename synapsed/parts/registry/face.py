@@ -1,4 +1,5 @@
-"""The registry of live agents: one small file each in `~/.a2a/registry/`, for programs that look for agents there."""
+"""The part `registry`: the registry of live agents, one small file each in `~/.a2a/registry/`, for programs that look
+for agents there."""
 
 from synapsed.kernel import Face
 
