@@ -79,7 +79,7 @@ class Admin:
         return told
 
     async def state(self) -> list[dict[str, Any]]:
-        """Returns each stream as the broker describes it: `name`, `messages`, `bytes`, `leader`, and `replicas`(the
+        """Returns each stream as the broker describes it: `name`, `messages`, `bytes`, `leader`, and `replicas` (the
         other brokers)."""
         told = []
         for kept in STREAMS:

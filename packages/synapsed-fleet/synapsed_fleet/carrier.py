@@ -78,7 +78,7 @@ class FleetCarrier:
         taken: Callable[[], Awaitable[frozenset[str] | None]] = _not_known,
         met: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`met`returns True once every host of the fleet was met since this daemon began."""
+        """Makes the carrier. `met` returns True once every host of the fleet was met since this daemon began."""
         self._me = me
         self._store = store
         self._table = table

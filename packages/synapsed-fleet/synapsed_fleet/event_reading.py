@@ -23,7 +23,7 @@ from synapsed_fleet.ports import Broker, BrokerRefused, NoBroker, Stored
 
 PAGE: Final = 256
 POLL_S: Final = 0.5
-"""Seconds between two reads of a caller that follows, if there was nothing."""
+"""Seconds between two reads of a caller that follows, if there was no event."""
 LOOK_S: Final = 10.0
 """Seconds between two looks at the stream itself: it may have been made again."""
 SEEN: Final = 4096

@@ -112,7 +112,7 @@ def configuration(
         "logfile_max_num": LOG_FILES,
         "operator": operator_token,
         "system_account": system_account,
-        # No preload: it would replace, at every start, what was revoked since.
+        # No preload: at every start it would replace the newer tokens, with their revocations.
         "resolver": {"type": "full", "dir": str(folder / "jwt"), "allow_delete": False, "interval": "1m"},
         "max_payload": BODY_MAX,
         "write_deadline": "10s",

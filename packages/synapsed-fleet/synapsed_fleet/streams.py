@@ -1,7 +1,7 @@
 """The table of a fleet's streams and consumers at the broker, and comparisons with it.
 
 Pure: documents of JetStream's API as dictionaries, made and compared. `admin` sends them. Only the fleet's admin may:
-hosts create no consumer, because whoever may create one can have the broker deliver to any subject.
+hosts create no consumer, because a host that may create one can have the broker deliver to any subject.
 
 No stream is the only copy of a message: what the broker loses, its sender publishes again. All have `deny_delete`, and
 none allows rollups, schedules or republishes: a rollup header of one host would erase messages of others.
@@ -102,8 +102,8 @@ STREAMS: Final = (
 
 
 def stream(kept: Kept, *, replicas: int, store: int, consumers: int = -1) -> Document:
-    """Returns the configuration of one stream at brokers that keep `store` bytes each, and allow an account at most so
-    many `consumers` of a stream (-1: any number)."""
+    """Returns the configuration of one stream at brokers that keep `store` bytes each, and allow an account at most
+    `consumers` consumers of a stream (-1: any number)."""
     document: Document = {
         "name": kept.name,
         "subjects": list(kept.subjects),

@@ -7,10 +7,10 @@ one character, everything else for itself.
 What makes a rule safe to write:
 
 - **deny wins over allow**, and in each list the first rule that matches is the one that is named;
-- in an *allow* rule for a shell command a wildcard never stands for what begins another command or goes elsewhere
+- in an *allow* rule for a shell command a wildcard never matches a character that begins another command, or redirects
   (``; & | < > ( ) $ ` `` and line breaks): ``Bash(git status*)`` does not allow ``git status; rm -rf /``.
-  To allow such a command, write it out: ``Bash(git log * | head *)``. Nor does a wildcard lead out of a folder by
-  ``..``;
+  To allow such a command, write those characters in the rule: ``Bash(git log * | head *)``. Nor does a wildcard lead
+  out of a folder by ``..``;
 - a *deny* rule matches the whole command and each of its parts, as it is written and in plain words (without quotes,
   assignments, redirections and the program's folder, one blank between words): ``Bash(rm *)`` denies
   ``cd / && /bin/rm  -rf *``. A shell has other ways to say the same; deny rules are a convenience, what is not allowed

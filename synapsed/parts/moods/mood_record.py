@@ -40,7 +40,7 @@ class Open(_Kept):
 
 
 class MoodState(_Kept):
-    """Times are those of events. The lists are bounded by `scorer`, oldest first."""
+    """The state of one person's mood. Times are those of events. The lists are bounded by `scorer`, oldest first."""
 
     at: float = 0.0
     """Time at which the points were counted."""

@@ -14,8 +14,8 @@ PATTERN: Source = "interaction_pattern"
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """`points` by emotion, for each occurrence in one message or action; `most`: highest number that counts. `evidence`
-    is reported, `when` is for the documentation."""
+    """A signal in a text, or in actions. `points` by emotion, for each occurrence in one message or action; `most`:
+    highest number that counts. `evidence` is reported, `when` is for the documentation."""
 
     source: Source
     points: Mapping[Emotion, float]

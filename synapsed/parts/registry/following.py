@@ -23,7 +23,8 @@ SWEEP_EVERY = 5
 
 
 class RegistryFollower(Follower):
-    """Life: `start`, `started` once the agents are adopted and started, …, `close`."""
+    """Publishes this daemon's agents in the registry. Life: `start`, `started` once the agents are adopted and started,
+    …, `close`."""
 
     name = "registry"
     wants = EventFilter(types=frozenset({"agentState", "activity"}))

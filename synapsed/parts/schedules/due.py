@@ -28,8 +28,8 @@ type Missed = Literal["skip", "once"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """`send`: the time for which a message is due, or None. `missed`: the first and the last missed time (with the time
-    of `send` among them if it is late), or None."""
+    """The times that are due: `send` is the time for which a message is due, or None. `missed` is the first and the
+    last missed time (with the time of `send` among them if it is late), or None."""
 
     send: int | None = None
     missed: tuple[int, int] | None = None

@@ -35,7 +35,7 @@ _ANY = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """`fields` are five; `zone` is the time zone that was given with them."""
+    """A parsed line of cron: `fields` has its five fields; `zone` is the time zone that was given with them."""
 
     fields: str
     zone: str | None

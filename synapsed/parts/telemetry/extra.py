@@ -12,8 +12,8 @@ _WANTED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 
 
 def missing(config: Any) -> str | None:
-    """Returns the advice for a person; None if nothing is missing, or wanted. The test loads only empty parent
-    packages."""
+    """Returns the advice for a person; None if no package is missing, or no traces are configured. The test loads only
+    empty parent packages."""
     if not config.traces.endpoint:
         return None
     try:

@@ -52,8 +52,8 @@ log = structlog.stdlib.get_logger("synapsed.traces")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
-    """`resource` describes the source of the spans, `sample` is the share of the traces that begin here and are
-    sent."""
+    """Settings of the traces. `resource` describes the source of the spans, `sample` is the share of the traces that
+    begin here and are sent."""
 
     endpoint: str
     headers: Mapping[str, str]

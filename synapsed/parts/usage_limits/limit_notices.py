@@ -40,9 +40,10 @@ _EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """`words` are the program's; `until` is None if they name no time; `answer` is for its dialog. With a `code` it is
-    no limit: the account does not work, and the task fails with that code; `reach` is the address that could not be
-    reached, "" if the words are about one but do not name it, else None."""
+    """A limit, or trouble with an account, that a program reports. `words` are the program's; `until` is None if they
+    name no time; `answer` is for its dialog. With a `code` it is no limit: the account does not work, and the task
+    fails with that code; `reach` is the address that could not be reached, "" if the words are about one but do not
+    name it, else None."""
 
     words: str
     until: float | None = None

@@ -25,9 +25,9 @@ class LimitRecord(BaseModel):
     time; `attempt` counts how often it was met without a successful turn between; `lifted`: it is being tried again.
     `attention` is the id of its item in the inbox.
 
-    `account`: it is no limit; the account does not work. This does not end by itself: `marks` are those of its files
-    when it was met; `reach` is the address that could not be reached, if that was the cause, tried from `resume_at` on;
-    without `attention`, another agent of the account has notified the person.
+    `account`: it is no limit; the account does not work. This does not end by itself: `marks` is the mark of its files
+    at that time (`accounts.marks_of`); `reach` is the address that could not be reached, if that was the cause, tried
+    from `resume_at` on; without `attention`, another agent of the account has notified the person.
     """
 
     model_config = ConfigDict(extra="ignore")
