@@ -30,7 +30,7 @@ BEHIND_MAX_S: Final = 3600.0
 IN_FLIGHT: Final = 32
 """Events whose ack may be missing at one time; messages do not wait for them."""
 KEPT: Final = "events"
-"""Name of the saved cursor; with a stream's name after it, that of the events which this stream has got."""
+"""Name of the saved cursor; with the time after it when a stream was made, the cursor of that stream."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 

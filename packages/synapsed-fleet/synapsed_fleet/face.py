@@ -1,4 +1,4 @@
-"""The part `fleet`: many hosts with one address space, over their own broker (docs/fleet.md).
+"""Many hosts with one address space, over their own broker (docs/fleet.md).
 
 `running` opens the part: `service` puts together what is done over one connection (`link`), `carrier` brings messages
 to the agents of other hosts, `incoming` takes theirs, and `fleet_table` keeps the messages under way. `broker` and

@@ -1,4 +1,4 @@
-"""Times of publication and of further attempts. Pure.
+"""Decides when messages to other hosts are published, and when a failed publication is tried again. Pure.
 
 Rows under way are in SQLite, oldest first; this module decides to which hosts nothing is published now. A broker that
 is not reached, or has no leader, stops everything; a broker that refuses messages to one host (its mail is full) stops

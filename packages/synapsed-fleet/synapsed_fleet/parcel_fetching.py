@@ -44,8 +44,9 @@ MISSED_AGAIN_S: Final = 5.0
 STALLED_S: Final = 60.0
 """Seconds without progress after which a parcel gives way to others."""
 TRIES: Final = 2
-"""Times that complete content may have another hash than its reference, or a chunk not belong to its parcel: the saved
-part may have been damaged here, or at the sender."""
+"""Number of failures after which a parcel counts as false: complete content has another hash than its reference, or a
+chunk does not belong to its parcel. After the first one, the saved part may have been damaged here, or at the
+sender."""
 NAMED_MAX: Final = 1024
 """Most messages whose parcels are remembered."""
 KEPT_S: Final = 7 * 86_400.0

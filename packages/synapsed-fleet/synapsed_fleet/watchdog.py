@@ -1,4 +1,4 @@
-"""Decision to restart a broker: one whose disk was full does not heal by itself once there is room.
+"""Decides when to restart a broker: one whose disk was full does not recover by itself once there is room.
 
 Pure: the caller gives what it saw, and the time, and gets the decision.
 """

@@ -1,5 +1,4 @@
-"""The part `approvals`: rules for the actions of agents' programs that need no person, `approval = {...}` in
-`[agents.NAME]`.
+"""Rules for the actions of agents' programs that need no person: `approval = {...}` in `[agents.NAME]`.
 
 `policy` describes a rule's syntax and decides about a call; `deciding` answers the program's questions.
 """

@@ -1,5 +1,5 @@
-"""Hooks: the program runs the hook client at its events; their payloads become facts, and transcripts add what is
-missing.
+"""Follows one program's hooks: the program runs the hook client at its events, their payloads become facts, and
+transcripts add what is missing.
 
 Reports are ordered by their clock. A report of the end of a turn that is not open, or whose end was reported already,
 is late and left out (an interrupt, or the transcript, may be faster than a hook).

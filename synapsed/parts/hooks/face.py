@@ -1,5 +1,4 @@
-"""The part `hooks`: hooks of programs, and the programs' own records of conversations; `adapter = "hooks"` in a
-profile."""
+"""Hooks of programs, and the programs' own records of conversations; `adapter = "hooks"` in a profile."""
 
 from synapsed.kernel import Face
 

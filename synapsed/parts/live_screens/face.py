@@ -1,4 +1,4 @@
-"""The part `live_screens`: agents' screens for pages, as rows of cells over a WebSocket, sent as they change."""
+"""Agents' screens for pages, as rows of cells over a WebSocket, sent as they change."""
 
 from synapsed.kernel import Face, Route
 

@@ -1,4 +1,4 @@
-"""The part `mentions`: a line `@agent message` in an attached terminal is sent to that agent."""
+"""A line `@agent message` in an attached terminal is sent to that agent."""
 
 from synapsed.config.config import AttachConfig
 from synapsed.kernel import Face

@@ -1,4 +1,4 @@
-"""`@agent message` typed in an attached terminal: the line that a person's keys make, and its parts. Pure.
+"""Finds a line `@agent message` in the keys that a person types in an attached terminal, and parses it. Pure.
 
 `KeyLine` follows the keys on their way to the program and stops at each Enter with the typed line, if it is sure of
 that line. It knows the editing keys that all programs share; after any other key (history, completion) it is not sure,

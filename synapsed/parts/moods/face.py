@@ -1,4 +1,4 @@
-"""The part `moods`: estimates the feelings of the person who works with an agent, from messages and actions.
+"""Estimates the feelings of the person who works with an agent, from messages and actions.
 
 `words` and `text` read a message, `likeness` finds repeated questions, `signals` is the table of signals and their
 weights, `scorer` takes an agent's events one after the other and returns changed levels; these are pure, and without a

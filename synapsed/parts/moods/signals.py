@@ -1,4 +1,4 @@
-"""The signals and their weights: the table that docs/events.md shows."""
+"""The signals of moods and their weights: the table that docs/events.md shows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Finds the signals in a text.
+"""Finds the signals of moods in the text of a message.
 
 Each step goes over the text once, and its patterns do not backtrack; the input is `model.task.ends` of a message. So
 the cost is bounded for any text. Text that is not the writer's own is left out: code, quotations, tables.

@@ -1,5 +1,4 @@
-"""The part `openapi`: the OpenAPI document, which describes this API for programs, on the daemon's listeners and on
-agents' own ports."""
+"""The OpenAPI document, which describes this API for programs, on the daemon's listeners and on agents' own ports."""
 
 from synapsed.interfaces import RIGHTS
 from synapsed.kernel import Face, Route

@@ -1,5 +1,5 @@
-"""The part `person_settings`: persons' own settings of agents' programs, as far as additions to a launch depend on
-them. The person's settings have precedence.
+"""Persons' own settings of agents' programs, as far as additions to a launch depend on them. The person's settings have
+precedence.
 
 `reading` reads them and returns the consequences, by the profile's description of the program (`[settings]`).
 """

@@ -1,5 +1,5 @@
-"""The part `pictures`: screens as documents, that is, HTML, SVG (`boxes` draws characters that join from cell to cell),
-and PNG, which needs Pillow."""
+"""Screens as documents, that is, HTML, SVG (`boxes` draws characters that join from cell to cell), and PNG, which needs
+Pillow."""
 
 from synapsed.kernel import Face
 

@@ -1,5 +1,4 @@
-"""The part `profile_tools`: shows, checks, drafts, tries and proves profiles of programs, and passes them on in signed
-bundles.
+"""Shows, checks, drafts, tries and proves profiles of programs, and passes them on in signed bundles.
 
 `profile_verb` shows and checks them; `drafting` *(pure)* writes a first one from a screen. `recordings` lets a profile
 read recordings, which `recorded` *(pure)* plays in a process without rights; `changes` *(pure)* knows which keys decide

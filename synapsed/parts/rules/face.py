@@ -1,4 +1,4 @@
-"""The part `rules`: actions on events (`[[rule]]`), and `[webhooks.NAME]`, the receivers elsewhere that rules notify.
+"""Actions on events (`[[rule]]`), and `[webhooks.NAME]`, the receivers elsewhere that rules notify.
 
 `rule` matches events; `rule_runner` does the actions, `webhooks` notifies the receivers. `running` opens the part.
 """

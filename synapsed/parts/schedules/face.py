@@ -1,4 +1,4 @@
-"""The part `schedules`: messages that are sent at planned times, from `[[schedule]]` or added by the verb.
+"""Messages that are sent at planned times, from `[[schedule]]` or added by the verb.
 
 `calendar` and `spec` parse times, `due` finds those to handle; `scheduler` sends, and `table` keeps the progress of
 each. `running` is the running part.

@@ -1,4 +1,4 @@
-"""The running part: one scheduler, and the problems of schedules."""
+"""Opens the part: one scheduler, and the findings about its schedules."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,5 +1,4 @@
-"""The part `session_server`: programs' own HTTP servers, which take messages and report sessions; `adapter =
-"session-server"` in a profile."""
+"""Programs' own HTTP servers, which take messages and report sessions; `adapter = "session-server"` in a profile."""
 
 from synapsed.kernel import Face
 

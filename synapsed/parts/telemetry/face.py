@@ -1,4 +1,4 @@
-"""The part `telemetry`: metrics for Prometheus, and traces of tasks for OpenTelemetry, both made from the event log.
+"""Metrics for Prometheus, and traces of tasks for OpenTelemetry, both made from the event log.
 
 `pipeline` puts them together. `task_lives` builds the life of one task from the log, and `reader` follows the log;
 `observer` counts lives and `metrics` shows the numbers (`families`, `exposition`); `tracer` makes spans of lives that

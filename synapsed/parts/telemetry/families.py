@@ -1,4 +1,4 @@
-"""The metrics, by name. Pure, and without the library that writes them.
+"""The table of all metrics, by name, and the values of agents' metrics. Pure, and without the library that writes them.
 
 Names follow Prometheus' conventions: base units, `_total` for counters, a label only for bounded sets of values. No
 label has a task, a person's text, a path or a message; agents have their own names.

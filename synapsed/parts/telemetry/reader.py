@@ -1,4 +1,4 @@
-"""Reads the log for readers of task lives: event by event, each with its task's life up to there."""
+"""Reads the event log for modules that need task lives: gives them each event with its task's life up to that event."""
 
 from dataclasses import dataclass
 

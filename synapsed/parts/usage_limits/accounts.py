@@ -1,4 +1,5 @@
-"""Accounts that agents share, and the signs that an account which did not work may work again, found without a message.
+"""Knows the accounts that agents share, and finds, without a message, that an account which did not work may work
+again.
 
 The profile says how accounts are told apart, and which files matter (`AccountSpec`). The values that tell them apart
 may be keys, so they are never saved nor shown.

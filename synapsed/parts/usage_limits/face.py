@@ -1,5 +1,5 @@
-"""The part `usage_limits`: after a usage limit, or when an account does not work, an agent's messages wait until its
-program can work on them again.
+"""After a usage limit, or when an account does not work, an agent's messages wait until its program can work on them
+again.
 
 `limit_notices` finds the program's words about such a fault and reads its end; `limit_record` decides what follows;
 `accounts` tells accounts apart, and finds that one may work again; `holding` holds back the messages of each agent.

@@ -1,5 +1,5 @@
-"""The part `work_events`: events of agents' work, that is, tool calls, plans, changed files, limits, usage of turns,
-and turns that a person typed.
+"""Events of agents' work, that is, tool calls, plans, changed files, limits, usage of turns, and turns that a person
+typed.
 
 `tool_calls` tracks the begin and the end of calls, `shown_calls` finds the new ones on a screen; `telling` follows one
 agent.

@@ -1,4 +1,4 @@
-"""The part `worktrees`: a folder and a branch for each agent, by the git program."""
+"""A folder and a branch for each agent, by the git program."""
 
 from synapsed.kernel import Face
 

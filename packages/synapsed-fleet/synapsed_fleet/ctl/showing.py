@@ -1,4 +1,4 @@
-"""Texts about a fleet for a person."""
+"""Makes the lines and rows about a fleet that a person sees."""
 
 import time
 from collections.abc import Iterator, Mapping
