@@ -96,8 +96,8 @@ def apply(connection: sqlite3.Connection, change: FleetChange, seal: Seal) -> No
 
 
 class FleetTable:
-    """The fleet's rows. Every method may raise StoreError; a write completes even if the caller is cancelled. It must
-    be made before any task is put: from then on each task of another host is written with its rows."""
+    """The fleet's rows. Every method may raise StoreError; a write completes even if the caller is cancelled. Make it
+    before any task is put: from then on each task of another host is written with its rows."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -52,7 +52,7 @@ class Enrolled:
 
 @dataclass(frozen=True)
 class PendingInvitation:
-    """An invitation that is valid: its key, the time until which it is valid, and the key of the host that has used
+    """An invitation: its key, the time until which it is valid, and the key of the host that has used
     it."""
 
     key: str

@@ -324,7 +324,7 @@ class Link:
 
     async def next(self, stream: str, consumer: str, *, wait: float) -> Delivered | None:
         """Returns the next message of a consumer. It comes under its own subject, so only a subscription of its own
-        tells to which request it belongs."""
+        shows to which request it belongs."""
         limits: dict[str, Any] = {"batch": 1}
         limits |= {"expires": int(wait * 1e9)} if wait else {"no_wait": True}
         client, number = self.client, f"next{next(self._numbers)}"

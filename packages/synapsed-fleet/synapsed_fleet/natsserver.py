@@ -1,6 +1,6 @@
 """The broker's program: finds `nats-server`, checks its version, and makes its configuration.
 
-`nats-server` comes with `synapsed[broker]`, or is any one on PATH.
+`nats-server` comes with `synapsed[broker]`, or is found on PATH.
 """
 
 import os

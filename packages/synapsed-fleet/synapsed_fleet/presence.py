@@ -211,7 +211,7 @@ class Records:
         return self.liveness.state(told, self._clock.monotonic())
 
     async def agents(self) -> list[AgentView]:
-        """The agents of the other hosts, in the form that `list` shows."""
+        """Returns the agents of the other hosts, in the form that `list` shows."""
         shown = []
         for told in await self.records():
             if told.host != self._me.name:

@@ -68,7 +68,8 @@ def continues(limit: LimitRecord, policy: UsageLimitPolicy) -> bool:
 
 
 def attention(limit: LimitRecord, state: Literal["opened", "gone"], what_to_do: str = "") -> list[AttentionChanged]:
-    """Returns the inbox events about the limit. A limit that an older program has recorded has no item there."""
+    """Returns the inbox events about the limit. A limit that an older program has recorded has no item
+    yet, and gets a new id."""
     if limit.account and limit.attention is None:
         return []
     words = limit.words[:EVIDENCE_MAX]

@@ -19,8 +19,7 @@ _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 
 
 def look(ctx: CommandContext, _: ServiceSettings) -> Iterator[Finding]:
-    """Yields the findings about the fleet; a host without a fleet, in its configuration or its
-    state."""
+    """Yields the findings about the fleet; on a host without files of a fleet, only the daemon's."""
     if not any(os.access(place, os.F_OK) for place in (ctx.paths.config / "fleet.toml", ctx.paths.state / "fleet")):
         yield from _without_files(ctx)
         return

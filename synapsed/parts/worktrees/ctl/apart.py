@@ -38,8 +38,8 @@ RUNS = re.compile(
     r"|extensions\.partialclone|include(if)?\..*path|tar\..*\.command|interactive\.difffilter|trailer\..*\.(command|cmd)",
     re.DOTALL,
 )
-"""Settings that make git run a command, read another file of settings, or fetch missing objects; used in messages to
-people: a setting that is missing here is not allowed because of that."""
+"""Settings that make git run a command, read another file of settings, or fetch missing objects;
+used in messages to people: a setting is not allowed merely because it is missing here."""
 
 MERGING = re.compile(r"filter\.|merge\.|core\.(hookspath|fsmonitor)$|hook\.|gpg\.|extensions\.partialclone$", re.DOTALL)
 """Settings of `RUNS` that a merge can run; in a partial clone, a merge fetches missing objects."""

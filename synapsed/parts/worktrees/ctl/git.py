@@ -17,7 +17,7 @@ from synapsectl.errors import REFUSED, CtlError
 from synapsed.parts.worktrees.ctl.apart import MERGE_HOOKS, MERGING, Setting, apart, commands, settings
 
 TIMEOUT_S = 120.0
-"""Seconds for one git command that only reads, on a large repository and a slow disk."""
+"""Seconds for one git command, on a large repository and a slow disk."""
 
 QUIET = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"),
