@@ -11,7 +11,8 @@ a person                      nothing                     a person: no sender
 a person, or an agent, not    a name                      that name, claimed
 known which
 another machine               a name                      that name, external
-any                           a name with an `@`          that name, external
+a person, or an agent, not    a name with an `@`          that name, external
+known which
 a device, or a token for a    a name                      `name@token-ID`, external
 script
 any                           to be synapsed itself       refused
