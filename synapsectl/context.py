@@ -45,7 +45,7 @@ class CommandContext:
 
     @cached_property
     def paths(self) -> "Paths":
-        from synapsed.config.paths import Paths  # it takes pathlib, which the quick verbs do without
+        from synapsed.config.paths import Paths  # it imports pathlib, which the quick verbs do without
 
         return Paths.from_environ(self.environ)
 

@@ -17,7 +17,7 @@ from synapsectl.prompts import SCREEN, WhoAsks, answer, asked, show_prompt
 from synapsed.shared.choices import choice
 
 LOOK = 1.0
-"""Seconds between two checks if the question still stands."""
+"""Seconds between two checks that the question still stands."""
 ELSEWHERE = frozenset({"PROMPT_CHANGED", "NOT_WAITING"})
 """Codes of the refusal of an answer after another one was given elsewhere."""
 BY_HAND = frozenset({SCREEN, "login"})
