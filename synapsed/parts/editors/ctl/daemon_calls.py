@@ -1,6 +1,7 @@
-"""Requests of an editor's session to the daemon: calls that wait, and streams that are followed over its kills.
+"""Makes the requests of an editor's session to the daemon: calls that wait, and streams that go on after the daemon was
+killed.
 
-Every function here may block; each is called in a thread of its own.
+Every function of this module may block; each is called in a thread of its own.
 """
 
 import json
@@ -23,7 +24,7 @@ AWAY_MAX: Final = 30.0
 
 RETRY: Final = 0.1
 RETRY_MAX: Final = 2.0
-"""Seconds between two attempts to reach it: at first, and at most."""
+"""Seconds between two attempts to reach the daemon: at first, and at most."""
 
 TICK: Final = 5.0
 """Seconds of silence after which a stream checks if it is still wanted."""
@@ -80,7 +81,7 @@ class Reach:
                 return found
 
     def cancel(self, task: str) -> None:
-        """Cancels it. Raises ApiError if the program did not stop, or the task was over before."""
+        """Cancels the task. Raises ApiError if the program did not stop, or the task was over before."""
         give_up = time.monotonic() + AWAY_MAX
         while True:
             try:
@@ -105,7 +106,7 @@ class Reach:
         return commands_of(self.client, agent, here=here)
 
     def answer(self, task: str | None, prompt_id: str, key: str) -> None:
-        """Gives the program `key` if it still asks that. Raises ApiError."""
+        """Gives the program the answer `key`, if it still asks that prompt. Raises ApiError."""
         body = {"input": key, "prompt_id": prompt_id}
         if task is not None:
             try:
@@ -220,7 +221,7 @@ class Stream:
 
 
 def single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the event, or those that it has in it."""
+    """Yields the event, or the events of a batch."""
     if event["event"] == "batchEvents":
         yield from event["data"]
     else:
@@ -251,6 +252,6 @@ def _unsure(error: CtlError) -> MaybeAccepted:
 
 
 def in_folder(agents: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
-    """Returns the agents of this host whose working directory `folder` is."""
+    """Returns the agents of this host whose working directory is `folder`."""
     real = os.path.realpath(folder)
     return [agent for agent in agents if not agent.get("host") and os.path.realpath(agent["cwd"]) == real]

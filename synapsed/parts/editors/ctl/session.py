@@ -2,7 +2,8 @@
 
 A prompt is a task. It is over when the agent's own events say so and the task, read whole after that, has been sent:
 earlier parts (pieces of text, tool calls) are in order with its end, even if some were lost on the way. Turns of others
-are sent too, but never within a prompt: an editor takes every text in there for the answer. They wait for its end.
+are sent too, but never within a prompt: an editor takes every text within a prompt for the answer. They wait for the
+prompt's end.
 """
 
 from collections import deque
@@ -330,7 +331,7 @@ class EditorSession:
         yield _end_of(prompt, document)
         yield from self._calm()
 
-    # --- what the daemon tells ----------------------------------------------------------------------------------------
+    # --- what the daemon reports --------------------------------------------------------------------------------------
 
     def piece(self, task: str, id_: int, told: Mapping[str, Any] | None) -> Iterator[Command]:
         """Notes that the stream of a followed task has come to `id_`: an `artifact`, or (None) another event."""
@@ -382,7 +383,7 @@ class EditorSession:
         elif kind == "inputRequired":
             self._done = None
         elif kind == "activity" and event["data"].get("activity") == "ready" and self._looks_left:
-            self._looks_left -= 1  # a program may tell them when it has come up
+            self._looks_left -= 1  # a program may send them when it has come up
             yield ReadCommands()
         if kind in _ASKS and self._prompts:
             yield from self._ask_what()
