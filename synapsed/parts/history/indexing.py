@@ -142,9 +142,9 @@ class Indexer(Connections):
             raise
 
     def _put(self, file: sqlite3.Connection, doc: Doc) -> None:
-        if doc.task_id is not None and doc.kind == "answer":  # one that was corrected counts in place of the other
+        if doc.task_id is not None and doc.kind == "answer":  # a corrected answer replaces the former one
             _remove(file, "task_id = ? AND kind = 'answer'", (doc.task_id,))
-        elif doc.task_id is not None and doc.kind == "message":  # typed again: it stays where it was said
+        elif doc.task_id is not None and doc.kind == "message":  # typed again: the first document stays
             known = file.execute("SELECT 1 FROM docs WHERE task_id = ? AND kind = 'message'", (doc.task_id,))
             if known.fetchone() is not None:
                 return
@@ -191,7 +191,7 @@ class Indexer(Connections):
 
     @staticmethod
     def _begin(file: sqlite3.Connection) -> None:
-        if file.in_transaction:  # the disk failed so badly that the last one could not be rolled back
+        if file.in_transaction:  # the disk failed so badly that the last transaction could not be rolled back
             file.execute("ROLLBACK")
         file.execute("BEGIN IMMEDIATE")
 
