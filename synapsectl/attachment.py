@@ -449,7 +449,7 @@ class AttachedTerminal:
         self._have(way)
 
     def _keep_untyped(self) -> None:
-        """Keeps the keys that this connection did not get, for the next one."""
+        """Keeps the keys that this connection did not get, for the next connection."""
         if untyped := self._way.untyped():
             self._typed[:0] = untyped
 

@@ -1,4 +1,4 @@
-"""The daemon's API over its Unix socket: plain requests and event streams.
+"""Calls the daemon's API over its Unix socket: plain requests and event streams.
 
 HTTP/1.0 is spoken, one connection a request: the end of an answer is the end of the connection, nothing is chunked,
 and a stream can be waited on with a time limit without losing a byte. Doing so by hand saves the 16 ms that importing

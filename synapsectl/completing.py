@@ -89,8 +89,8 @@ def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandCo
 
 
 def _read(before: list[str], options: Mapping[str, Action]) -> tuple[list[str], set[str], Action | None, bool]:
-    """Returns the words that are no options, the options that are used up, the one that waits for its value, and True
-    if `--` stands before."""
+    """Returns the words that are no options, the options that are used up, the option that waits for its value, and
+    True if `--` stands before."""
     given: list[str] = []
     used: set[str] = set()
     waiting: Action | None = None

@@ -121,7 +121,7 @@ class Display:
             self.show(self.status.refresh())
 
     def toggle_status(self) -> None:
-        """Shows the status line, or gives its row back."""
+        """Shows the status line, or gives its row back to the program."""
         if self.status.kept:
             self.show(self.status.end())
         self.status.shown = not self.status.shown

@@ -94,8 +94,8 @@ class NotInstalled(CtlError):
 
 
 class MaybeAccepted(CtlError):
-    """The daemon got the message, but it is unknown if it accepted it. A second message with the same key is the same
-    task."""
+    """The daemon got the message, but it is unknown if the daemon accepted it. A second message with the same key is
+    the same task."""
 
     exit_code = MAYBE_ACCEPTED
     code = "MAYBE_ACCEPTED"

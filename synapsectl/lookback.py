@@ -199,7 +199,7 @@ class Lookback:
     # --- drawing ----------------------------------------------------------------------------------------------------
 
     def draw(self) -> bytes:
-        """Returns the bytes that draw it all."""
+        """Returns the bytes that draw all rows, and the last one with the position."""
         out = ["\x1b[?2026h\x1b[r\x1b[?7l\x1b[?25l\x1b[m"]
         for number in range(self._height):
             at = self._top + number

@@ -49,7 +49,8 @@ class Colleagues:
         self._client = client
 
     def who(self) -> dict[str, Any]:
-        """Returns the agent that this is, with its rights. Raises Refused if the daemon takes us for no agent."""
+        """Returns the agent whose process this is, with its rights. Raises Refused if the daemon takes us for no
+        agent."""
         told: dict[str, Any] = self._client.get("/whoami")
         if told["agent"] is None:
             raise Refused("the daemon does not know this process for an agent's: it must be started by the agent")

@@ -157,7 +157,7 @@ class VerbParser(argparse.ArgumentParser):
 
     @cached_property
     def parts(self) -> "Mapping[str, VerbParser]":
-        """The parsers of its sub-verbs."""
+        """The parsers of this verb's sub-verbs."""
         if not self.verb.subverbs:
             return {}
         adding = self.add_subparsers(prog=self.prog, title="what", metavar="WHAT", parser_class=VerbParser)
@@ -236,7 +236,7 @@ class VerbParser(argparse.ArgumentParser):
         self.error(f"name what to do first: {', '.join(self.parts)}" + (f"; {word} comes after it" if word else ""))
 
     def refuse_uninstalled(self, verb: str) -> None:
-        """Ends with an error if it is a verb of a part that is not installed."""
+        """Ends with an error if `verb` is one of a part that is not installed."""
         if verb in RELEASED:
             from synapsed.parts.outside import missing
 

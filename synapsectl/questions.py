@@ -68,9 +68,9 @@ def meant(prompt: Mapping[str, Any], line: str) -> TypedAnswer:
 
 
 def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:
-    """Asks the question of `agent`, within the task or before it, and gives it the answer. Returns False if it is not
-    answered from here: it has to be done at its terminal, or the person does not want to (Ctrl-D). Raises ApiError,
-    NoDaemon, TimedOut."""
+    """Asks the question of `agent`, of the task or from before the task has begun, and gives the agent the answer.
+    Returns False if the question is not answered from here: it has to be answered at the agent's terminal, or the
+    person does not want to (Ctrl-D). Raises ApiError, NoDaemon, TimedOut."""
     while True:
         who = _who(ctx, task)
         if who.prompt is None:

@@ -179,7 +179,7 @@ OPTIONS = {"fleet": "fleet", "worktree": "worktrees"}
 
 @cache
 def verbs() -> dict[str, Verb]:
-    """Returns all verbs but those of other distributions' parts, in the order of the overview."""
+    """Returns all verbs except those of parts of other distributions, in the order of the overview."""
     found = dict(VERBS)
     for package in _here("verbs"):
         found = with_part(found, package)
@@ -187,7 +187,7 @@ def verbs() -> dict[str, Verb]:
 
 
 def packages_with(module: str) -> list[str]:
-    """Returns the packages for this tool, of all parts, that have such a module."""
+    """Returns the packages for this tool, of all parts, that have the module `module`."""
     return [*_here(module), *_outside(module)]
 
 
@@ -244,7 +244,7 @@ def _outside(module: str) -> list[str]:
 
 
 def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """Returns the verbs with those of a part, each after the one that it names, and in its group."""
+    """Returns the verbs with those of a part, each in its group and after the verb that it names."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:

@@ -107,7 +107,7 @@ class Way:
             self.daemon.close(timeout)
 
     def command(self, document: Mapping[str, Any]) -> None:
-        """Sends a command to the daemon, if it is there."""
+        """Sends a command to the daemon, if there is a connection."""
         if self.daemon is not None:
             self.daemon.command(document)
 

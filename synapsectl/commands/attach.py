@@ -79,7 +79,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
 
 
 def require_terminal(verb: str, ctx: CommandContext) -> None:
-    """Raises UsageError if there is no terminal to put on the agent, or one that could not show its screen."""
+    """Raises UsageError if there is no terminal to put on the agent, or the terminal cannot show the agent's screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"{verb} needs a terminal on stdin and stdout; 'synapsectl send' and 'screen' do not")
     if ctx.dumb:

@@ -97,7 +97,7 @@ class Row(NamedTuple):
     held: float | None = None
     told: str = ""
     fresh: bool = False
-    """True if it has not been shown long enough to be answered."""
+    """True if the item has not been shown long enough to be answered."""
 
 
 class Stands(NamedTuple):

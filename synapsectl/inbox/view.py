@@ -254,7 +254,7 @@ def _beside(question: str, command: str | None) -> str:
 
 
 def _beginning(lines: list[str]) -> list[str]:
-    """Returns as many rows of an edit as leave room for its options, and the number of further ones."""
+    """Returns the first `DIFF_ROWS` rows of an edit, and a line with the number of further rows."""
     more = len(lines) - DIFF_ROWS
     return (
         lines if more <= 0 else [*lines[:DIFF_ROWS], f"… {more} more rows of this edit: synapsectl status shows them"]

@@ -16,7 +16,7 @@ from synapsed.config.paths import Paths
 
 LABEL = "synapsed"
 LOG = "launchd.log"
-"""Log of the daemon before it has its own log, or when it cannot write that."""
+"""Log of the daemon before it has its own log, or if it cannot write its own log."""
 
 
 def plist_words(words: Iterable[str]) -> str:

@@ -79,7 +79,7 @@ class Systemd:
     def is_ours(self) -> bool:
         return env_file(self._paths).exists() and (self._units / SERVICE).exists()
 
-    # --- what is asked of the manager ---
+    # --- requests to the manager ---
 
     def state(self) -> State:
         wanted = "LoadState,UnitFileState,ActiveState,SubState,MainPID"

@@ -218,7 +218,7 @@ class TopApp(App[str]):
     def _open_box(self, *, hidden: bool) -> None:
         box = self._box
         box.password, box.value, box.display = hidden, "", True
-        self.set_focus(box)  # at once: what is typed next is for the box
+        self.set_focus(box)  # at once: the next keys are for the box
 
     def _close_box(self) -> None:
         box = self._box

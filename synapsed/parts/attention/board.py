@@ -54,7 +54,7 @@ class OpenItem:
 
 @dataclass(slots=True)
 class _Agent:
-    """Facts about one agent beside its items."""
+    """Facts about one agent besides its items."""
 
     prompt: Prompt | None = None
     running_since: float | None = None

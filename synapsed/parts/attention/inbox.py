@@ -129,7 +129,8 @@ class PersonInbox(WaitingHere):
 
     @property
     def moved(self) -> asyncio.Event:
-        """Event that is set at the next change of the items, and replaced then: take it before you look."""
+        """Event that is set at the next change of the items, and replaced then: take the event before you look at the
+        items."""
         return self._moved
 
     async def put_away(self, item_id: str, origin: Origin) -> None:

@@ -213,7 +213,7 @@ def _removed(source: sqlite3.Connection) -> str:
 
 
 def there(source: sqlite3.Connection, event_ids: list[int]) -> set[int]:
-    """Returns those of these events that the database still has."""
+    """Returns the ids among `event_ids` that the database still has."""
     if not event_ids:
         return set()
     marks = ", ".join("?" * len(event_ids))
@@ -222,7 +222,7 @@ def there(source: sqlite3.Connection, event_ids: list[int]) -> set[int]:
 
 
 def _remove(file: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:
-    """Removes documents from the index by the very text that is in it."""
+    """Removes documents, and their texts from the index, which needs exactly the text that it holds."""
     for doc_id, text in file.execute(f"SELECT id, text FROM docs WHERE {where}", values).fetchall():  # noqa: S608
         file.execute("INSERT INTO found (found, rowid, text) VALUES ('delete', ?, ?)", (doc_id, text))
         file.execute("DELETE FROM docs WHERE id = ?", (doc_id,))

@@ -130,7 +130,7 @@ def _checked(encoded: str, place: str) -> str:
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a message of the daemon's as a person reads it: files by their names."""
+    """Returns a message in the daemon's form as a person reads it: files by their names."""
     told = []
     for part in parts:
         if part.get("type") == "text":

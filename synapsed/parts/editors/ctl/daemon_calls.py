@@ -94,8 +94,8 @@ class Reach:
                 return
 
     def waits_for(self) -> tuple[dict[str, Any] | None, UsageLimit | None]:
-        """Returns the agent's present question, with its task as `task`, and the usage limit that it is at. Raises
-        CtlError."""
+        """Returns the agent's present question, with its task as `task`, and the usage limit that it has reached.
+        Raises CtlError."""
         agent = self.client.get(agent_path(self.address, "status"), {"detail": 1})
         prompt: dict[str, Any] | None = agent.get("prompt")
         asks = None if prompt is None else {**prompt, "task": agent.get("task")}
@@ -132,7 +132,7 @@ def newest(client: Client) -> int:
 
 
 class Stream:
-    """Follows server-sent events at `path` in a thread of its own, over kills of the daemon, until `close`.
+    """Follows server-sent events at `path` in a thread of its own, also after the daemon was killed, until `close`.
 
     `take` gets each event's name, data and id; `news` gets the word `away` with the error, once, when the daemon has
     been away for `AWAY_MAX`, `back` whenever it is there again, `busy` if it has no room for another stream now, and

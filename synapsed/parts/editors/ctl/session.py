@@ -33,7 +33,7 @@ ASKED_MAX: Final = 3
 """Times that the editor gets the same question: the program may not have taken an answer."""
 
 LOOKS_MAX: Final = 3
-"""Times that the program's commands are asked for, until it has sent some."""
+"""Most requests for the program's commands, until the program has sent some."""
 
 TERMINAL: Final = frozenset({"completed", "failed", "canceled", "rejected"})
 _CODES: Final = {
@@ -151,7 +151,7 @@ class OpenPrompt:
 
 
 class EditorSession:
-    """`session_id` is the editor's name for it, `name` the agent's for a person."""
+    """Decides for one session. `session_id` is the editor's name of the session, `name` the agent's name for people."""
 
     def __init__(self, session_id: str, *, name: str, cwd: str) -> None:
         self.session_id = session_id
@@ -202,7 +202,7 @@ class EditorSession:
 
     @property
     def with_words(self) -> frozenset[str]:
-        """Names of the commands that may have words behind them."""
+        """Names of the commands that may have words after them."""
         return frozenset(each.name for each in self._commands if each.hint)
 
     def commands(self, found: list[ProgramCommand]) -> Iterator[Command]:
@@ -222,7 +222,7 @@ class EditorSession:
 
     @property
     def full(self) -> bool:
-        """True if it takes no further prompt."""
+        """True if the session takes no further prompt."""
         return len(self._prompts) >= PROMPTS_MAX
 
     def prompt(self, id_: Id, message_id: str, body: dict[str, Any]) -> Iterator[Command]:
