@@ -122,7 +122,7 @@ def _note_loss(ctx: CommandContext, name: str) -> None:
     try:
         conversation = ctx.client.get(agent_path(name, "status"), {"detail": 1}).get("conversation") or {}
     except ApiError:
-        return  # the verb has succeeded: the reason is no matter of this remark
+        return  # the verb has succeeded: only this remark is left out
     note = str(conversation.get("note") or "")
     if note.startswith("new: ") and not conversation.get("resumed") and not conversation.get("said"):
         ctx.out.note(f"{name}: its conversation is {note}")
