@@ -160,6 +160,7 @@ RELEASED = {
     "history": "history",
     "host": "elsewhere",
     "notify": "attention",
+    "report": "profile_tools",
     "schedule": "schedules",
     "usage": "history",
     "web": "web",

@@ -36,7 +36,13 @@ CONFIG_FILES: Final[Mapping[str, str]] = MappingProxyType({"fleet.toml": "fleet"
 """Files beside config.toml."""
 
 DAEMON_VERBS: Final[Mapping[str, str]] = MappingProxyType(
-    {"broker": "fleet", "bundles": "profile_tools", "fleet": "fleet", "profile": "profile_tools"}
+    {
+        "broker": "fleet",
+        "bundles": "profile_tools",
+        "fleet": "fleet",
+        "profile": "profile_tools",
+        "report": "profile_tools",
+    }
 )
 """Verbs of `synapsed`."""
 

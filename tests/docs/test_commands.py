@@ -40,6 +40,7 @@ ELSEWHERE = {
     "systemctl --user restart synapsed": "tests/service/test_systemd.py",
     "synapsectl install --start": "tests/service/test_systemd.py",
     "synapsectl install": "tests/service/test_systemd.py",
+    "synapsectl report": "tests/parts/profile_tools/reports/test_ctl.py",
     "synapsectl top": "tests/synapsectl/test_top.py",
     "synapsectl web": "tests/parts/web/test_verbs.py",
     "synapsectl web --tailscale": "tests/parts/web/test_tailscale.py",

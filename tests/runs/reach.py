@@ -95,7 +95,7 @@ LATENT: Mapping[str, str] = {
     "synapsectl.service": r"service|install|doctor",
     "synapsectl.top": r"\btop\b",
     "synapsed.parts.worktrees": r"worktree",
-    "synapsed.parts.profile_tools": r"profile|doctor|bundle",
+    "synapsed.parts.profile_tools": r"profile|doctor|bundle|report",
 }
 
 

@@ -23,6 +23,7 @@ PLAYS = re.compile(r"golden\.replay|recorded_links|emulator\.streams|real\.recor
 """In the source of a test that plays recordings."""
 
 IN_REAL_TIME = {
+    "parts/profile_tools/reports/test_from_report.py": "a process of its own plays them",
     "parts/profile_tools/test_taking.py": "bundles' recordings are played by a process of their own",
     "parts/profile_tools/test_proving.py": "a process of its own plays them",
     "parts/profile_tools/test_recordings.py": "a process of its own plays them",
