@@ -31,7 +31,7 @@ def faces() -> tuple[Face, ...]:
     """Returns what each part says of itself."""
     there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
     found = [importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there]
-    LEFT_OUT.update({name: f"it {outside.missing(name)}" for name in outside.unfit()})
+    LEFT_OUT.update({name: f"it {outside.missing(name)}" for name in outside.unfit()} | outside.clashing())
     for name, package in outside.packages().items():
         try:
             face = importlib.import_module(f"{package}.face").FACE

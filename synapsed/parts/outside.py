@@ -18,16 +18,24 @@ GROUP: Final = "synapsed.parts"
 
 @cache
 def packages() -> dict[str, str]:
-    """Returns the package of each that is for this version, by its name, in the order of the names. A part with the
-    name of one that is here is left out; of two with one name the first on `sys.path` counts."""
-    return {name: package for name, (package, why) in _found().items() if why is None}
+    """Returns the package of each that is for this version, by its name, in the order of the names. Of two with one
+    name the first on `sys.path` counts."""
+    return {name: package for name, (package, why) in _found().items() if why is None and name not in NAMES}
 
 
 @cache
 def unfit() -> dict[str, str]:
     """Returns those that are for another version of synapsed, with which, as "is for synapsed …": the kernel's modules
     are public for one, and pip installs one version without the other."""
-    return {name: why for name, (_, why) in _found().items() if why is not None}
+    return {name: why for name, (_, why) in _found().items() if why is not None and name not in NAMES}
+
+
+@cache
+def clashing() -> dict[str, str]:
+    """Returns the packages that are left out because their part has the name of one of synapsed's own, with the
+    reason."""
+    why = "its part has the name of one of synapsed's own, {!r}: its entry point needs another name"
+    return {package: why.format(name) for name, (package, _) in _found().items() if name in NAMES}
 
 
 def missing(part: str) -> str:
@@ -43,7 +51,7 @@ def _found() -> dict[str, tuple[str, str | None]]:
     found: dict[str, tuple[str, str | None]] = {}
     for folder in sys.path:
         found = dict(_named_in(folder)) | found
-    return {name: found[name] for name in sorted(found) if name not in NAMES}
+    return {name: found[name] for name in sorted(found)}
 
 
 def _named_in(folder: str) -> Iterator[tuple[str, tuple[str, str | None]]]:

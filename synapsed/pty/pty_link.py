@@ -66,7 +66,7 @@ LEAVE_LOOK_S = 1.5
 OBSERVE_S = 2.0
 """Seconds for a look that an agent waits for."""
 
-INTERRUPT_LOOK_S = 2.0
+INTERRUPT_LOOK_S = 10.0
 """Seconds for a look before a turn is stopped. Without it no keys are pressed: they might not be for a turn, and no
 look would prove that they stopped it."""
 
