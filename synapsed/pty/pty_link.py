@@ -55,7 +55,7 @@ continued."""
 SHOWN_S = 2.0
 """Seconds that a request for the screen waits for output that is not drawn yet."""
 
-# The limits of looks and of saving are for a screen that no process draws at the moment.
+# A look, and saving a screen, wait for the process that draws the screen; it may be gone, or be slow: hence the limits.
 
 LEAVE_S = 30.0
 """Seconds for the program's own exit keys to end it, before it is ended by a signal."""
