@@ -1,5 +1,5 @@
-"""The end of a program: the times to send TERM, to send KILL, and to record its exit. Pure: the caller passes the facts
-and the time, and does what is returned.
+"""Decides the end of a program: when to send TERM, when to send KILL, and when to record its exit. Pure: the caller
+passes the facts and the time, and performs the returned action.
 
 The steps ("the ladder") after `stop`, and after a program ended by itself and left processes behind::
 

@@ -182,7 +182,7 @@ class AcpLink(ProgramLink):
         await super().close()
         self._spool.close()
 
-    # --- what comes in ---
+    # --- events ---
 
     def _on_event(self, event: KeeperEvent) -> None:
         match event:
@@ -232,7 +232,7 @@ class AcpLink(ProgramLink):
         if self._live:
             self._perform(self._session.waited(self._clock.monotonic()))
 
-    # --- what is to be done ---
+    # --- the session's commands ---
 
     def _perform(self, commands: Sequence[PipesCommand]) -> None:
         for command in commands:

@@ -312,7 +312,7 @@ class PtyLinkFactory:
             if keeper is None or not others:
                 await sweep_launch(launch_id)
             else:
-                log.error(  # noqa: TRY400 - told in words
+                log.error(  # noqa: TRY400 - the text says enough
                     "a program lives whose keeper cannot be reached",
                     launch=launch_id,
                     keeper=keeper,
