@@ -57,7 +57,7 @@ class _File(KeptSession):
 
 
 def recall(folder: Path, launch: str) -> KeptSession | None:
-    """Returns the state that an earlier daemon has kept of that launch; None if there is none."""
+    """Returns the state that an earlier daemon has kept of that launch, or None."""
     try:
         file = _File.model_validate_json((folder / STATE_FILE).read_bytes())
     except (OSError, ValidationError):

@@ -58,7 +58,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Reason why no message can be typed. `held` is the word that people see for it; None if there is none."""
+    """Reason why no message can be typed. `held` is the word that people see for it, if it has one."""
 
     what: str
     held: str | None = None

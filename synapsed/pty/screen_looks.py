@@ -258,7 +258,8 @@ class Looks:
             self._wake_at(when)
 
     async def _judge(self, now: float) -> float | None:
-        """Looks and judges. Returns the time at which this must be done again at the latest; None if there is none."""
+        """Looks and judges. Returns the time at which this must be done again at the latest; None: only after a
+        change."""
         turn, phase = self._session.turn, self._session.phase
         look = await self._look(whole=True)
         if look is None:

@@ -267,7 +267,7 @@ class Session:
 
     @property
     def _typed_at(self) -> str | None:
-        """Returns the learned prompt at which the turn's message was or is being typed; None if there is none."""
+        """Returns the learned prompt at which the turn's message was or is being typed, or None."""
         if self.turn is None or not self.turn.state.at_prompt or self.turn.state.phase is turns.Phase.PREPARED:
             return None
         return self.turn.state.prompt

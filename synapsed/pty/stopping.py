@@ -232,5 +232,5 @@ def _is_ready(look: Look) -> bool:
 
 
 def _works(look: Look) -> bool:
-    """Returns True if a sign of work is shown; a moving or hidden screen alone is none."""
+    """Returns True if a sign of work is shown; a moving screen, or a hidden composer, is no such sign."""
     return look.verdict.activity is Activity.BUSY and look.verdict.source not in ("quiet", "composer")

@@ -237,7 +237,7 @@ class TurnStream:
         return Piece(text[len(told) :], append=True) if text.startswith(told) and text != told else None
 
     def take(self, now: float) -> Piece | None:
-        """Returns the new text since the last piece; None if there is none, or it is too early."""
+        """Returns the new text since the last piece; None without new text, or if it is too early."""
         if now < self._due or self._left <= 0:
             return None
         self._due = now + TOLD_EVERY_S

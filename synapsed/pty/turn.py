@@ -404,8 +404,8 @@ class PtyTurn(TurnMachine[TurnState]):
 
     @property
     def _unproven(self) -> bool:
-        """Returns True if a channel should have reported the turn and has not, or, if there is none, if the program was
-        not seen at work: then an empty answer may be one that has not come yet."""
+        """Returns True if a channel should have reported the turn and has not; without channels, if the program was not
+        seen at work. Then an empty answer may be one that has not come yet."""
         return self._untold or (self._shows and not self.state.busy_seen)
 
     def _goes_on(self, seen: Seen) -> list[Command]:

@@ -75,7 +75,7 @@ class ScreenPool:
         return [process.pid for process in self._processes if process.pid is not None]
 
     def begin(self) -> None:
-        """Starts a process if there is none: called when a screen is about to be placed."""
+        """Starts a process if no process runs: called when a screen is about to be placed."""
         if self._watch is None:
             self._watch = asyncio.get_running_loop().create_task(self._watching())
         if not self._processes:
