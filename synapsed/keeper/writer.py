@@ -1,4 +1,4 @@
-"""Writing input to the program: in order, without blocking, with an answer for each write."""
+"""Writes input to the program: in order, without blocking, with an answer for each write."""
 
 from __future__ import annotations
 

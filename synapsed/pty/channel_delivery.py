@@ -1,4 +1,4 @@
-"""Performs turns, one at a time, by a way (`DeliveryWay`) of the program itself to take messages: a channel that
+"""Performs turns, one at a time, by a way on which the program itself takes messages (`DeliveryWay`): a channel that
 delivers, or its pipes. `ChannelTurn` decides; this module does the I/O."""
 
 import asyncio

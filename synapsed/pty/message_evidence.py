@@ -1,5 +1,5 @@
-"""Decides by the screen and by channels if the program has taken a turn's message: is the message in the composer (the
-program's input line) or elsewhere, and which turn is a channel's report about? Pure.
+"""Decides by the screen and by channels if the program has taken a turn's message: finds the message in the composer
+(the program's input line) or elsewhere, and assigns the channels' reports to turns. Pure.
 
 A composer without the message proves little: a program that ends its start-up draws its composer again, empty for a
 moment, and then with the former text. So the message, if it stands in the composer and was not proved to be taken, is

@@ -1,5 +1,5 @@
 """Reports changes of a program to its agent, look by look (a look is one reading of the screen), and keeps track of the
-answers to the program's questions: is one being typed, was the same asked again? Pure.
+answers to the program's questions: if an answer is being typed, and if the same question is asked again. Pure.
 
 A question is identified by its words. If the same words are asked again after an answer, that is another prompt, with
 an id of its own: an answer to the earlier prompt does not answer it.
