@@ -579,7 +579,7 @@ def _echoes(look: Look, message: str) -> bool:
 
 
 def _above(look: Look) -> list[int]:
-    """Returns the rows above the composer that have words, each as a number; rows of rules and frames are left out, as they do not
-    move."""
+    """Returns the rows above the composer that have words, each as a number; rows of rules and frames are left out, as
+    they do not move."""
     rows = look.screen.lines[: look.composer.row or 0]
     return [zlib.crc32(row.encode(errors="replace")) for row in rows if any(map(str.isalnum, row))]
