@@ -44,7 +44,8 @@ class ProcessAttributes(BaseModel):
     ) = None
     """CPUs on which it runs."""
     limits: Annotated[
-        dict[Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,16}$")], ResourceLimit], Field(max_length=LIMITS_MAX)
+        dict[Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,16}$")], ResourceLimit],
+        Field(max_length=LIMITS_MAX, json_schema_extra={"additionalProperties": False}),
     ] = {}
     """Limits by their names in setrlimit(2), without `RLIMIT_`."""
     oom_score_adj: Annotated[int, Field(ge=-1000, le=1000)] | None = None

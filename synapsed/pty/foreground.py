@@ -175,8 +175,8 @@ class Foreground:
             return []
 
     def _has_terminal(self, pid: int, task: Path | None = None) -> bool:
-        """Returns True if the file that the blocked process (or its thread `task`) reads is a device, and not a
-        socket."""
+        """Returns True if the file that the blocked process (or its thread `task`) reads is below /dev, such as a
+        terminal, and no socket."""
         try:
             at = ((task or self._proc / str(pid)) / "syscall").read_text().split()
             number = int(at[1], 16) if len(at) > 1 else 0

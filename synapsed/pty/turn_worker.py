@@ -299,7 +299,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         if spec.mode == "blocks":
             shown = await self._stage.text(scrollback=True)
             message_row = position_below(shown.split("\n"), turn.message, spec.start)
-            if message_row is None and not self._session.has_drawn(turn, look):
+            seen = message_row is not None or turn.state.busy_seen  # a long answer given twice looks as before
+            if not (seen or self._session.has_drawn(turn, look)):
                 return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
             full = screen.alternate or spec.start is not None or shown.count("\n") >= KEPT_ROWS // 2
             cut = full and is_cut(spec, shown, turn.message)
