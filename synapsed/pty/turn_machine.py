@@ -1,6 +1,6 @@
-"""The base class of the state machines of all turns, by whatever way the message is given: it decides the end of a
-turn, its stop, and the second leg, which explains to the model a refusal after which the program stopped. Pure: it has
-no I/O and no clock.
+"""Base class of the state machines of turns, for every way to give the message. It decides how a turn ends, and how it
+is stopped. If the program stops because a call was refused, the turn may get a second leg: a note that explains the
+refusal to the model. Pure: it has no I/O and no clock.
 
 A machine takes facts and returns the commands to perform, in order.
 """
