@@ -52,8 +52,8 @@ class Menu:
     tick: Literal["space", "right"] = "space"
     window: MenuWindow | None = None
     framed: bool = False
-    """True if more than its rows, such as a frame, shows that this is a menu: a prompt's sign at the cursor in it is then
-    no prompt."""
+    """True if more than its rows, such as a frame, shows that this is a menu: a prompt's sign at the cursor in it is
+    then no prompt."""
 
     @property
     def mark(self) -> str:
