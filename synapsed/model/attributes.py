@@ -56,7 +56,7 @@ class ProcessAttributes(BaseModel):
         return own.model_copy(update={**known, "limits": own.limits | self.limits})
 
     def unusual(self, own: "ProcessAttributes") -> str | None:
-        """Describes the unusual attributes in one line: an uncommon umask or nice value, and fewer CPUs or lower limits
+        """Describes the unusual attributes in one line: an uncommon umask or nice value, other CPUs or lower limits
         than the daemon's own. Returns None if all are usual."""
         told = []
         if self.umask is not None and self.umask not in USUAL_UMASKS:
