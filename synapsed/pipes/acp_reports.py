@@ -1,11 +1,11 @@
 """Reports of a program on pipes besides its text: its tool calls, its plan, its tokens; facts out. Pure."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from synapsed.model.facts import ChannelFact, PlanTold, ToolBegan, ToolOver, TurnUsed
 from synapsed.pipes.rpc import count, objects, size_of
+from synapsed.shared.outside_json import NotJson, read_object
 
 CHANNEL: Final = "acp"
 
@@ -90,10 +90,9 @@ def _input_as_text(update: dict[str, Any]) -> dict[str, Any] | None:
     request may have only the beginning."""
     texts = _output({"content": update.get("content")})
     try:
-        given = json.loads(texts["text"]) if texts is not None else None
-    except (ValueError, RecursionError):
+        return read_object(texts["text"]) if texts is not None else None
+    except NotJson:
         return None
-    return given if isinstance(given, dict) else None
 
 
 def plan(update: dict[str, Any], now_ns: int) -> PlanTold:

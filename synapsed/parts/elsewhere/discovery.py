@@ -25,6 +25,7 @@ from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.needs import needs_of
 from synapsed.parts.elsewhere.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
+from synapsed.shared.outside_json import NotJson, read_object
 
 CARD_BYTES = 1 << 20
 
@@ -148,10 +149,9 @@ async def _fetch(http: httpx.AsyncClient, url: str) -> tuple[int, bytes]:
 
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
-        card = json.loads(raw)
-    except (ValueError, RecursionError):
+        return read_object(raw)
+    except NotJson:
         return {}
-    return card if isinstance(card, dict) else {}
 
 
 # --- who speaks as synapse-a2a does ----------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
 
 def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool, credentials: bool) -> Found:
     try:
-        card = parse_agent_card(json.loads(raw))
+        card = parse_agent_card(read_object(raw))
     except (ValueError, ParseError, RecursionError, AttributeError) as error:
         raise CardInvalid(f"{card_url}: is no agent card: {str(error)[:TEXT_SHOWN]}", url=card_url) from error
     chosen = _choose(card, card_url)
