@@ -62,19 +62,20 @@ def _constant(name: str) -> None:
     raise NotJson(f"{name} is not JSON")
 
 
+_INNER: Final = (dict, list)
+"""Kinds of values that have values in them. A tuple is asked faster than a union."""
 _DEEP: Final = f"it has more than {DEPTH_MAX} levels"
 _DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_fraction, parse_constant=_constant)
 
 
 def _is_deep(value: Any) -> bool:
-    level = [value]
+    level = [value] if isinstance(value, _INNER) else []
     for _ in range(DEPTH_MAX):
         level = [
             inner
             for each in level
-            if isinstance(each, dict | list)
             for inner in (each.values() if isinstance(each, dict) else each)
-            if isinstance(inner, dict | list)
+            if isinstance(inner, _INNER)
         ]
         if not level:
             return False

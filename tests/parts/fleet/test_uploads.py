@@ -83,7 +83,21 @@ async def test_a_last_piece_that_is_said_again_while_the_file_is_written_has_the
     await uploads.close()
 
 
-@pytest.mark.parametrize("fails", ["write", "end"])
+class FullDisk:
+    """A file on a disk that is full: what is left of a piece cannot be written at its end either."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def write(self, piece: bytes) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    def close(self) -> None:
+        self._real.close()
+        raise OSError(errno.ENOSPC, "no space")
+
+
+@pytest.mark.parametrize("fails", ["room", "write", "end"])
 async def test_a_file_that_the_disk_refused_is_begun_again(
     host: Host, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
@@ -98,8 +112,11 @@ async def test_a_file_that_the_disk_refused_is_begun_again(
         raise StoreError("no space")
 
     with monkeypatch.context() as patch:
-        if fails == "write":
+        if fails == "room":
             patch.setattr(parcel_spool, "check_room", full)
+        elif fails == "write":
+            upload = uploads._begun[begun.id].upload
+            patch.setattr(upload, "_file", FullDisk(upload._file))
         else:
             patch.setattr(parcel_spool, "write_private", refused)
         with pytest.raises(StoreError):
