@@ -133,7 +133,7 @@ class ActLog:
 
 
 def _line(key: str, act: Act) -> bytes:
-    """Returns the line of an action in a file that is written anew. An answer that is kept in memory only is left out,
+    """Returns the line of an action in the file that is rewritten. An answer that is kept in memory only is left out,
     as it was before: of such an action the file has the beginning."""
     begun = _Line(key=key, state="begun", at=act.at, body=act.body)
     if act.answer is None:

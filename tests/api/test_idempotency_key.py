@@ -251,7 +251,7 @@ async def test_it_is_bounded_and_forgets(tmp_path: Path) -> None:
 
 
 async def test_long_answers_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when the file is written anew: it would be longer than what is read of it."""
+    """Also when the file is rewritten: it would be longer than what is read of it."""
     monkeypatch.setattr(acts, "LINES_MAX", 50)
     clock = FakeClock()
     kept = ActLog(tmp_path / "acts", clock)
@@ -262,7 +262,7 @@ async def test_long_answers_stay_in_memory(tmp_path: Path, monkeypatch: pytest.M
         await kept.begin("again")
         await kept.undone("again")
     await kept.begin("last", "body")
-    assert (tmp_path / "acts").read_text().count("again") < 40, "it was written anew"
+    assert (tmp_path / "acts").read_text().count("again") < 40, "it was rewritten"
     assert all(len(line) < acts.LINE_MAX for line in (tmp_path / "acts").read_bytes().splitlines())
     again = ActLog(tmp_path / "acts", clock)
     for number in range(20):
