@@ -9,7 +9,7 @@ from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPa
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`). `artifacts` is None
-    where only its state is told."""
+    where only its state is told. `mark` tells one saying of the same words from another; empty if nothing does."""
 
     id: str
     context_id: str
@@ -17,6 +17,7 @@ class Snapshot:
     artifacts: list[Artifact] | None
     said: str
     own: dict[str, Any]
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
