@@ -262,7 +262,7 @@ class Courier:
             try:
                 await self._apply(await self._ask(remote))
                 await self._externals.seen(self._alias)
-                if remote.streaming and not self.task.terminal and not self._settled_there:
+                if remote.streaming and self.task.status not in _SETTLED and not self._settled_there:
                     await self._listen(remote, task_id)
                 elif not self.task.terminal:
                     await self._say()
