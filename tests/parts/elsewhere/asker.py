@@ -16,12 +16,11 @@ UNKNOWN = {"code": -32001, "message": "Task not found"}
 @dataclass
 class Asker:
     """`said` are the messages that came, `late` the looks at a task, after an answer, that still show the question that
-    was answered. Questions have an id of their own each; without `marked` they have none, and no time."""
+    was answered. Each question has an id and a time of its own."""
 
     agent: RpcAgent
     questions: list[str]
     late: int = 0
-    marked: bool = True
     said: list[str] = field(default_factory=list)
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     _stale: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -39,10 +38,8 @@ class Asker:
         state = "TASK_STATE_INPUT_REQUIRED" if text else "TASK_STATE_COMPLETED"
         task["status"] = {"state": state}
         if text:
-            ids = {"messageId": f"q-{asked}" if self.marked else ""}
-            task["status"]["message"] = {"role": "ROLE_AGENT", "parts": [{"text": text}], **ids}
-            if self.marked:
-                task["status"]["timestamp"] = f"2026-01-01T00:00:{asked:02}Z"
+            message = {"messageId": f"q-{asked}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
+            task["status"] |= {"message": message, "timestamp": f"2026-01-01T00:00:{asked:02}Z"}
         else:
             task["artifacts"] = [{"artifactId": "a", "parts": [{"text": f"done: {', '.join(self.said)}"}]}]
 
