@@ -1,4 +1,4 @@
-"""Outcome of a task here, from its state over there. Pure.
+"""Decides the change of a task of this host from its state on another host. Pure.
 
 A question that an agent asks again in the same words is another one once the first was answered: it has another mark
 (the id of its message, the time of its status). An agent may go on saying that it waits until it has taken up the
@@ -20,20 +20,20 @@ TEXT_MAX: Final = 16_000
 OPTIONS_MAX: Final = 50
 LABEL_MAX: Final = 200
 ID_MAX: Final = 256
-"""Characters of a prompt's id, of an option's key and of what is proposed."""
+"""Characters of a prompt's id, of an option's key and of the default."""
 TAKEN_UP_S: Final = 60.0
 """Seconds in which an agent takes up an answer: until then it may still tell the question that was answered."""
 UNMARKED_S: Final = 5.0
 """The same for agents whose questions have no mark."""
 _TO_BE_ALLOWED: Final = frozenset({"permission", "confirmation", "trust", "selection"})
-"""Types of prompts that can be answered by a press."""
+"""Types of prompts that a person can answer with one press."""
 
 
 def outcome(
     task: Task, there: Snapshot, *, by: str, now: float, answered: bool = False, told: str = ""
 ) -> transitions.Commit | None:
-    """The change of `task`, which is open; None where nothing changes. `by` is the agent there, `answered`: its
-    question has just been answered, `told` is what was told of the answer in pieces."""
+    """Returns the change of `task`, which is open; None if there is no change. `by` is the remote agent; `answered`:
+    its question has just been answered; `told` is the part of the answer that this host's clients have already."""
     if answered:
         task = _keeping(task, {**_kept(task), "answered": now})
     match there.state:
@@ -126,8 +126,8 @@ def _digest(text: str) -> str:
 
 
 def bounded(prompt: Prompt) -> Prompt:
-    """The question, no larger than what is kept and shown. Where some of it was cut, nothing can be chosen: nobody
-    allows with one press what they cannot see."""
+    """Returns the question, cut to the size that is kept and shown. A question that was cut has no options: a person
+    must not allow with one press an action that is not shown whole."""
     default = prompt.default if prompt.default is not None and len(prompt.default) <= ID_MAX else None
     text, command, diff = prompt.prompt[:TEXT_MAX], _cut(prompt.command), _cut(prompt.diff)
     kept = {"prompt": text, "command": command, "diff": diff, "default": default}

@@ -61,6 +61,10 @@ CLOSE_TRIES = 3
 
 INTERRUPT_TRIES = 2
 
+INTERRUPT_WAITS = 3
+"""Number of further waits of SHOWN_S for a program that computes, or has not read the keys: gemini 0.61.0, starved,
+said ten seconds after Esc that it had stopped. Keys that are pressed again before that are for something else."""
+
 AGAIN_S = 1.0
 """Seconds within which a program on a busy machine shows that it works, and that it wants the keys again. If they are
 pressed again before it has read the first, the two may be another key."""
@@ -250,7 +254,7 @@ class Keyboard:
             self.interrupting = False
 
     def _interrupt(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
-        confirmed, drawn, spec = False, 0, self._profile.interrupt
+        confirmed, drawn, waits, spec = False, 0, INTERRUPT_WAITS, self._profile.interrupt
 
         def settled(look: Look) -> bool:
             nonlocal confirmed, drawn
@@ -266,6 +270,9 @@ class Keyboard:
             if not (yield from wait_for(settled, spec.confirm_ms / 1000)) and (yield from look_now()).offset > drawn:
                 # It had written more than was drawn in that time: what it did is seen now.
                 yield from wait_for(settled, spec.still_ms / 1000 + SHOWN_S)
+            while waits and not (settled((yield from look_now())) or (yield Rests())):
+                waits -= 1
+                yield from wait_for(settled, SHOWN_S)
             if confirmed:
                 yield from self.leave_opened()
                 return True

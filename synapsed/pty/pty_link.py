@@ -64,7 +64,7 @@ LEAVE_LOOK_S = 1.5
 OBSERVE_S = 2.0
 """Seconds for a look that an agent waits for: its screen may have no process that draws it."""
 
-INTERRUPT_LOOK_S = 2.0
+INTERRUPT_LOOK_S = 10.0
 """The same before a turn is stopped: keys are not pressed at a screen that is not seen, nor would anything prove that
 they stopped it."""
 

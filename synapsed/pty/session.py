@@ -7,6 +7,7 @@ one may be typed.
 """
 
 import functools
+import zlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -136,8 +137,6 @@ class Session:
         """The one turn of the program; None between turns."""
         self.speech = Speech(profile, self._said)
         self._tools = ToolScreen(profile, lambda fact: self._out.append(Emit(LinkTold(fact))))
-        self._stood: list[str] = []
-        """Text above the composer when the submit key was pressed."""
         self.observations = Observations(profile, start.asked)
         self.misreading = Misreading(profile.composer, start.misread)
         self._rest = RestAfterHooks(profile)
@@ -432,9 +431,11 @@ class Session:
             self._save_screen()
         return found
 
-    def submitting(self, look: Look) -> None:
-        """Notes that the submit key is about to be pressed into the screen of `look`."""
-        self._stood = _above(look)
+    def has_drawn(self, turn: PtyTurn, look: Look) -> bool:
+        """Returns True if anything stands above the composer that was not there when the message was submitted; also if
+        that is not known."""
+        stood = set(turn.state.stood)
+        return not stood or any(row not in stood for row in _above(look))
 
     def prepared(self) -> turns.TurnState:
         """Returns the state of a turn whose message is about to be pasted into the last screen."""
@@ -454,6 +455,7 @@ class Session:
             verdict=look.verdict,
             may_type=may_type,
             rows=self.misreading.before(look) if may_type else None,
+            above=_above(look) if turn.state.phase is turns.Phase.SETTLING else [],
             composer=look.composer.state,
             offset=look.offset,
             now=now,
@@ -461,7 +463,7 @@ class Session:
             error=error,
             interrupted=interrupted,
             echoed=self._echoed(turn, look),
-            replaced=turn.state.phase is turns.Phase.SUBMITTED and self._replaced(look),
+            replaced=turn.state.phase is turns.Phase.SUBMITTED and self._replaced(turn, look),
             text=look.composer.text,
             prompt=look.composer.prompt,
             stopped=look.record is not None and look.record == self._profile.interrupt.status,
@@ -524,10 +526,10 @@ class Session:
     def _ends_at_cursor(self, turn: PtyTurn, look: Look) -> bool:
         return ends_at_cursor(look.screen, turn.message, edited=self.prompts.edited)
 
-    def _replaced(self, look: Look) -> bool:
-        now = _above(look)
-        left = sum(row in now for row in self._stood)
-        return bool(self._stood) and 3 * left <= len(self._stood) and 2 * len(now) >= look.screen.rows
+    def _replaced(self, turn: PtyTurn, look: Look) -> bool:
+        now, stood = _above(look), turn.state.stood
+        left = sum(row in now for row in stood)
+        return bool(stood) and 3 * left <= len(stood) and 2 * len(now) >= look.screen.rows
 
     def tells_screen(self, event: LinkTurnNews) -> bool:
         """Returns True if the event is published with the text of the screen."""
@@ -558,7 +560,6 @@ class Session:
     def _drop(self) -> None:
         self.turn = None
         self.given_back, self._computes = None, False
-        self._stood = []
         self.speech.end()
         self._tools.end()
         self._out.append(LookSoon(at_once=True))  # the next message may be there: it finds one without this turn
@@ -574,6 +575,7 @@ def _echoes(look: Look, message: str) -> bool:
     return any(shows(line, anchor) for row, line in enumerate(look.screen.lines) if row != look.composer.row)
 
 
-def _above(look: Look) -> list[str]:
-    """Returns the rows above the composer that have words; rules and frames stay where they are."""
-    return [line for line in look.screen.lines[: look.composer.row or 0] if any(map(str.isalnum, line))]
+def _above(look: Look) -> list[int]:
+    """Returns the rows above the composer that have words, each as a number; rules and frames stay where they are."""
+    rows = look.screen.lines[: look.composer.row or 0]
+    return [zlib.crc32(row.encode(errors="replace")) for row in rows if any(map(str.isalnum, row))]

@@ -267,7 +267,7 @@ class PtyTurn(TurnMachine[TurnState]):
         self._go(Phase.SUBMITTING, seen.now)
         self.state.submitted = True
         self.state.submit_ns = int(seen.now * 1e9)
-        self.state.shown = masked(seen.text)
+        self.state.shown, self.state.stood = masked(seen.text), seen.above
         self.state.marks, self.state.located, self.state.left = seen.marks, False, False
         self.state.taken = self.state.worked_without = False
         self._composed.submitted(seen.now)

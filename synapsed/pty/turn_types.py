@@ -5,7 +5,7 @@ machine takes, the commands that it gives, and the times that it waits.
 commands.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -98,6 +98,8 @@ class TurnState(KeptTurn):
     """Prompt behind which the message was typed."""
     before: list[int] | None = None
     """The rows of the screen into which it was pasted, as `Misreading.before` gives them."""
+    stood: list[int] = []
+    """The rows above the composer when the submit key was pressed, each as a number."""
     at_prompt: bool = False
     """True if that was a prompt of a program that no profile describes: the message is submitted once it is shown
     there."""
@@ -117,6 +119,7 @@ NOT_SUBMITTED: dict[str, Any] = {
     "busy_seen": False,
     "resubmitted": False,
     "shown": "",
+    "stood": [],
 }
 """Values of a `TurnState` before its text is typed."""
 
@@ -185,6 +188,8 @@ class Seen:
     marks: tuple[int, int] = (0, 0)
     may_type: bool = False
     """True if nothing prevents a message (`readiness`); asked only for one that is not typed yet."""
+    above: list[int] = field(default_factory=list)
+    """Rows above the composer, as of `TurnState.stood`; only for a message that is about to be submitted."""
     rows: list[int] | None = None
     """Rows into which it would be pasted then, as of `TurnState.before`."""
 

@@ -25,7 +25,7 @@ from synapsed.pty.session_commands import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_machine import TurnMachine
-from synapsed.terminal.answer import from_screen, is_cut
+from synapsed.terminal.answer import from_screen, is_cut, position_below
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.look import Look
@@ -263,7 +263,6 @@ class TurnWorker(TurnPerformer[PtyTurn]):
                 turn.state.at_prompt = learns and look.composer.state == "empty"
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":
-                self._session.submitting(look)
                 mixed = look.composer.state == "draft" and turn.stands_behind_other(look.composer.text)
                 gone = look.composer.state == "empty" and needs_composer(self._profile.composer)
                 takes = look.verdict.activity is not Activity.WAITING and self._session.takes_enter(look)
@@ -293,9 +292,13 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             text = await channel.last_answer(command.since_ns, lambda prompt: sent in squeezed(prompt))
             if text is not None:
                 return turns.AnswerFound(text, True, f"{channel.name}: transcript")
-        spec, screen = self._profile.answer, (self._session.last or await self._looks.look()).screen
+        spec, look = self._profile.answer, self._session.last or await self._looks.look()
+        screen = look.screen
         if spec.mode == "blocks":
             shown = await self._stage.text(scrollback=True)
+            message_row = position_below(shown.split("\n"), turn.message, spec.start)
+            if message_row is None and not self._session.has_drawn(turn, look):
+                return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
             full = screen.alternate or spec.start is not None or shown.count("\n") >= KEPT_ROWS // 2
             cut = full and is_cut(spec, shown, turn.message)
             return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)

@@ -29,6 +29,10 @@ KEEP_UP_S = 0.3
 END_KEPT = 64 * 1024
 """Bytes at the end of the output that are drawn all the same: they fill the screen, and say why the program ended."""
 
+END_LEAST = 4 * 1024
+"""The least of them. A person who waits does not wait for more than can be drawn: while the end is not drawn, half of
+it is kept the next time. 64 KiB of requests to the terminal took a starved machine eight seconds."""
+
 EXIT_DRAWN_S = 1.0
 """The time that the output of a program which has ended by itself may wait to be drawn."""
 
@@ -103,22 +107,24 @@ class UndrawnOutput:
             self._waiting -= 1
 
     async def _keep_up(self) -> None:
+        kept = END_KEPT
         while self._waiting:
             came = self._session.offset
             if not self.far_behind:
                 await asyncio.sleep(KEEP_UP_S)
             if self._waiting and (self._drawn < came or self.far_behind):
                 with contextlib.suppress(KeeperLost, KeeperRefused):
-                    await self._pass_over()
+                    await self._pass_over(kept)
+                kept = max(kept // 2, END_LEAST)
                 if self.far_behind:
                     await asyncio.sleep(KEEP_UP_S)
 
-    async def _pass_over(self) -> None:
-        """Skips the undrawn output but for its end. Raises KeeperLost, KeeperRefused."""
+    async def _pass_over(self, kept: int = END_KEPT) -> None:
+        """Skips the undrawn output but for the last `kept` bytes. Raises KeeperLost, KeeperRefused."""
         keeper = self._program.keeper()
         self._pause()  # first: nothing is under way then when the keeper has answered
         try:
-            at = (await keeper.ping()).spool_end - END_KEPT
+            at = (await keeper.ping()).spool_end - kept
             if at > self._drawn:
                 log.info("output is passed over", agent_id=self._agent_id, start=self._drawn, end=at)
                 if at > self._session.offset:

@@ -509,3 +509,29 @@ async def test_a_turn_that_is_over_is_not_recorded_any_more() -> None:
     await until(terminal.driver.turn.idle.is_set)
     assert terminal.wanted == before
     worker.cancel()
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+async def test_what_stood_above_the_composer_before_the_message_is_no_answer_to_it(drawn: bool) -> None:
+    """opencode does not show a message that is dated before those of before the clock was set back, and answers it with
+    no word: the answer to another one was taken for its own, when the daemon was killed meanwhile."""
+    old = ("Line 1 of an answer.", "Line 2 of it.")
+    terminal = Terminal(PROFILE.model_copy(update={"answer": AnswerSpec(mode="blocks")}))
+    worker = await terminal.begin()
+    await until(terminal.driver.turn.idle.is_set)
+    terminal.draw(*old, "> hello")
+    await terminal.judge(1.0)
+    await terminal.record()
+    assert terminal.phase is Phase.SUBMITTED
+    terminal.draw("working", *old, "> ")
+    await terminal.judge()
+    await terminal.record()
+    assert terminal.phase is Phase.WORKING
+    terminal.draw(*old, *(["Line 3."] if drawn else []), "> ")
+    await terminal.judge()
+    await terminal.judge(STALE_S)
+    await terminal.record()
+    (ended,) = [event for event in terminal.events if isinstance(event, LinkTurnEnded)]
+    assert ended.answer.rstrip("> \n") == ("\n".join([*old, "Line 3."]) if drawn else "")
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 def configure(_: argparse.ArgumentParser) -> None:
-    """It has the options of every verb that serves."""
+    """Adds no option: each verb that serves has the same ones."""
 
 
 def run(_: argparse.Namespace, around: "Surroundings") -> None:
-    """Raises SynapsedError."""
+    """Runs the broker of this host. Raises SynapsedError."""
     from synapsed_fleet.broker import serve
     from synapsed_fleet.member_files import Home
 

@@ -1,4 +1,4 @@
-"""`POST …/message`: a text, the seeds' simple way; a task is made of it."""
+"""`POST …/message`: sends a text, the simple way that was first asked for, and makes a task of it."""
 
 from aiohttp import web
 

@@ -22,10 +22,10 @@ Rules = Annotated[list[str], AfterValidator(_rules)]
 
 
 class ApprovalConfig(Section):
-    """`approval = {...}`: which tool calls need no person. How a rule is written is said in `policy`."""
+    """`approval = {...}`: the tool calls that need no person. The module `policy` describes the syntax of a rule."""
 
     default: Literal["escalate", "allow", "deny"] = "escalate"
-    """Decision for calls that no rule covers; escalate: the person is asked."""
+    """Decision for calls that no rule covers; `escalate`: the person is asked."""
     allow: Rules = Field(default=[])
     deny: Rules = Field(default=[])
 

@@ -1,6 +1,6 @@
-"""Everything that needs a person now, over all agents: a view of the log of events.
+"""The board: everything that needs a person now, over all agents, as a view of the log of events.
 
-An item begins with an event `attention` with `opened` true and ends with one where it is false. An earlier
+An item begins with an event `attention` whose `state` is `opened`, and ends with one of another state. An earlier
 `inputRequired` has the whole prompt; a later one for the same prompt adds to it.
 """
 
@@ -54,7 +54,7 @@ class OpenItem:
 
 @dataclass(slots=True)
 class _Agent:
-    """Facts about one agent beside its items."""
+    """Facts about one agent besides its items."""
 
     prompt: Prompt | None = None
     running_since: float | None = None
@@ -121,8 +121,8 @@ class Board:
         return self._closed.get(item_id)
 
     def running_since(self, agent_id: str) -> float | None:
-        """Returns the time when its program started to run (seconds since the epoch); None if it does not run, or is
-        not known."""
+        """Returns the time when the agent's program started to run (seconds since the epoch); None if it does not run,
+        or the time is not known."""
         agent = self._agents.get(agent_id)
         return agent.running_since if agent is not None else None
 
