@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -167,6 +168,7 @@ def test_a_deep_card_is_refused() -> None:
         (pem(rsa.generate_private_key(public_exponent=65537, key_size=1024)), "2048"),
         (pem(ec.generate_private_key(ec.SECP256K1())), "P-256"),
     ],
+    ids=count(),  # keys are drawn
 )
 def test_files_that_are_no_keys(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
