@@ -236,12 +236,14 @@ class KeptProgram:
         self.emit(event)
 
     async def stop(self, grace: float, *, leave: Callable[[], Any]) -> LinkExited:
-        """Ends it `grace` seconds after the request to end; before that `leave` is awaited. A program whose keeper
-        stands still is ended with its keeper, which would never report the end."""
+        """Ends it `grace` seconds after the request to end; before that `leave` is awaited, which may fail: the program
+        may end at the first key, and be reported later. A program whose keeper stands still is ended with its keeper,
+        which would never report the end."""
         if not self.exited.done() and not await self._pulse.answers():
             self._lose(SILENT)
         elif not self.exited.done():
-            await leave()
+            with contextlib.suppress(KeeperRefused, KeeperLost):
+                await leave()
             try:
                 await self.keeper().stop(grace)
             except KeeperRefused:

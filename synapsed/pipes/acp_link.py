@@ -430,8 +430,7 @@ class AcpLink(ProgramLink):
         return await self._program.stop(grace, leave=self._leave)
 
     async def _leave(self) -> None:
-        with contextlib.suppress(KeeperRefused):
-            await self._program.keeper().close_input()
+        await self._program.keeper().close_input()
 
     async def poke(self) -> None:
         """Does nothing: everything comes on the program's pipes."""
