@@ -406,7 +406,8 @@ class AcpLink(ProgramLink):
         if not ends and not self._program.finishing:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
             self._gives_up = True
-            await self._program.signal(signal.SIGKILL)
+            with contextlib.suppress(KeeperRefused):  # it ended in this moment
+                await self._program.signal(signal.SIGKILL)
             await asyncio.shield(self._program.exited)
         return True
 
