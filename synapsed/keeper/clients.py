@@ -112,7 +112,7 @@ def _unlink_stale(path: str) -> None:
         except OSError:
             os.unlink(path)
             return
-    raise LaunchRefused("socket_in_use", f"somebody listens on {path} already")
+    raise LaunchRefused("socket_in_use", f"another process already listens on {path}")
 
 
 MAX_CLIENTS = 16

@@ -150,7 +150,7 @@ class KeptProgram:
             async with asyncio.timeout(GIVEN_UP_S if self.given_up.is_set() else None) as self._limit:
                 yield
         except TimeoutError:
-            raise KeeperLost(f"{SILENT}, and whoever waited for it has given up") from None
+            raise KeeperLost(f"{SILENT}, and the request was given up") from None
         finally:
             self._limit = None
 

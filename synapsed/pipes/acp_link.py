@@ -493,7 +493,7 @@ class AcpLink(ProgramLink):
                     self._tell_to_stop()
                 continue
             if self._session.waiting is None and self._is_prepared:
-                self._perform([ShowLine("a message is about to be given to it: send yours when it is done")])
+                self._perform([ShowLine("another message comes first: send yours when its turn is over")])
                 continue
             self._persons += 1
             try:

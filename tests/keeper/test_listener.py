@@ -48,7 +48,7 @@ def test_another_ones_socket_stays(listener: Listener, tmp_path: Path) -> None:
     place = tmp_path / "run" / "k.sock"
     place.unlink()
     other = Listener(os.path.relpath(place))
-    with pytest.raises(LaunchRefused, match="somebody listens"):
+    with pytest.raises(LaunchRefused, match="another process already listens"):
         listener.renew()
     listener.close()
     assert place.exists(), "it removes its own only"
