@@ -539,6 +539,19 @@ def test_laying_out_looks_at_each_character_a_few_times(monkeypatch: pytest.Monk
     assert looked < 6 * len(long)
 
 
+@pytest.mark.parametrize(("key", "answer"), [("a", "use it"), ("b", "not now")])
+def test_an_item_may_change_while_words_are_typed(key: str, answer: str) -> None:
+    asks = ASKS_WORDS | {"since": A["since"]} if key == "a" else A
+    desk = Desk(asks, B)
+    desk.press(key)
+    desk.tell(asks | {"looked_at": True, "since": "2026-01-02T11:30:00.000Z"}, B)
+    desk.press(*answer, "enter")
+    assert [one["id"] for one, _ in desk.model.held] == [asks["id"]]
+    assert desk.chosen == "b", "the next one that waits"
+    (given,) = desk.wait(HOLD_S)
+    assert given.item["looked_at"], "the item as it is now"
+
+
 # --- keys ---
 
 STREAM = b"y\x1b[A\x1bOB\x1b[200~two\rlines y\x1b[201~\xc3\xa9\x1b[5~\r\x7f"
