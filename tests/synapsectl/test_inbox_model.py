@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsectl import output
-from synapsectl.inbox.answer_keys import KeyPress, KeyReader
+from synapsectl.inbox.answer_keys import PASTE_MAX, KeyPress, KeyReader
 from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.model import (
     NOTICED_S,
@@ -577,6 +577,24 @@ def test_esc_is_a_key_once_nothing_follows() -> None:
     assert reader.flush() == [KeyPress("esc")]
     assert reader.feed(b"\x1b[1;5A") == [KeyPress("up")]
     assert reader.feed(b"\x1b[?1;2c\x1b[I") == [], "answers of the terminal are no keys"
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_long_paste_ends_wherever_its_end_is_cut(cut: int) -> None:
+    reader, end = KeyReader(), b"\x1b[201~"
+    assert reader.feed(b"\x1b[200~" + b"x" * (PASTE_MAX + 100) + end[:cut]) == []
+    assert reader.pasting
+    assert reader.feed(end[cut:] + b"y") == [KeyPress("paste", "x" * PASTE_MAX), KeyPress("y")]
+
+
+def test_what_is_dropped_of_a_long_paste_makes_no_end() -> None:
+    reader = KeyReader()
+    reader.feed(b"\x1b[200~" + b"x" * (PASTE_MAX - 3) + b"\x1b[2" + b"x" * 100 + b"01~yy")
+    for _ in range(40):
+        reader.feed(b"y" * 5000)
+    assert reader.pasting
+    (paste,) = reader.feed(b"\x1b[201~")
+    assert len(paste.text) == PASTE_MAX
 
 
 @given(st.binary(max_size=200))
