@@ -21,6 +21,7 @@ from synapsed.errors import NotTaken, NotWaiting, PromptChanged, QueueFull
 from synapsed.model.task import Prompt, TaskState
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent, answers, ends, permission
+from tests.synapsectl.pty_tool import PtyTool
 
 
 @pytest.fixture
@@ -268,6 +269,23 @@ def test_screen_as_a_picture_in_a_file(daemon: FakeDaemon, ctl: Ctl, tmp_path: P
     assert file.read_bytes() == f"{form} of claude> \n\n".encode()
     assert file.stat().st_mode & 0o777 == 0o600
     assert ctl("screen", "claude", f"--{form}", str(tmp_path / "no" / "folder")).code == 2
+
+
+@pytest.mark.parametrize(("typed", "code"), [(b"\x04", 2), (b"secret\r", 0)])
+def test_ctrl_d_at_the_question_for_a_password_answers_nothing(daemon: FakeDaemon, typed: bytes, code: int) -> None:
+    prompt = Prompt(prompt_id="p1", type="password", prompt="Password:", options=[])
+    daemon.agents["claude"] = agent("claude", port=8100, activity="waiting", prompt=prompt)
+    tool = PtyTool("input", "claude")
+    try:
+        tool.until(b"claude: ")
+        tool.type(typed)
+        assert tool.end() == code
+        assert (b"there is no answer" in tool.shown) == (code == 2)
+        assert b"Traceback" not in tool.shown
+        assert b"secret" not in tool.shown
+    finally:
+        tool.close()
+    assert [body for _, body in posted(daemon)] == ([] if code else [{"input": "secret"}])
 
 
 def test_logs(daemon: FakeDaemon, ctl: Ctl) -> None:
