@@ -385,7 +385,8 @@ def test_a_followed_log_ends_with_its_program(daemon: FakeDaemon, ctl: Ctl) -> N
     thread.start()
     result = ctl("logs", "-f", "claude", "-n", "2")
     thread.join()
-    assert (result.code, result.out) == (0, "two\nthree\nfour\n")
+    assert (result.code, result.out) == (0, "two\nthree\nfour\nfi\n"), "a last line without an end is shown as well"
+    assert ctl("logs", "-f", "claude", "--raw", "-n", "1").out == "fi"
 
 
 def test_shutdown_is_over_when_it_says_so(daemon: FakeDaemon, ctl: Ctl) -> None:
