@@ -17,7 +17,7 @@ from synapsectl.inbox.items import Chosen
 from synapsectl.inbox.program import give
 from synapsectl.output import CommandOutput
 from synapsectl.prompts import NoSuchChoice, choose
-from synapsed.errors import NotTaken, NotWaiting, PromptChanged, QueueFull
+from synapsed.errors import Forbidden, NotTaken, NotWaiting, PromptChanged, QueueFull
 from synapsed.model.task import Prompt, TaskState
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent, answers, ends, permission
@@ -306,6 +306,15 @@ def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.die()
     assert ctl("version").code == 0
     assert ctl("--version").out.endswith("synapsed does not run\n")
+
+
+def test_the_version_where_the_daemon_refuses(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.refuse("GET", "/control/status", Forbidden("a person's"))
+    assert json.loads(ctl("version", "--json").out)["synapsed"] == "9.9"
+    daemon.refuse("GET", "/healthz", QueueFull("there are too many requests"))
+    refused = ctl("version")
+    assert "too many requests" in refused.err
+    assert refused.code != 0
 
 
 def test_logs_as_a_recording(ctl: Ctl, daemon: FakeDaemon, tmp_path: Path) -> None:
