@@ -2,7 +2,8 @@
 
     python -S -E -I companion.py PLAN
 
-PLAN is a JSON file, 0600: `{"socket", "companion": [argv], "attached": [argv], "alone": [argv], "wait_s", "failed"}`.
+PLAN is a JSON file, 0600: `{"socket", "companion": [argv], "attached": [argv], "alone": [argv], "wait_s", "failed",
+"log"}`.
 The server (`companion`) is started in a session of its own, without a terminal, so that no key of a person's reaches
 it, and listens on `socket`, whose directory only this user may enter. When it listens this process becomes `attached`,
 so that pid, exit code and terminal are the terminal program's. The keeper (the process that holds the terminal) ends
@@ -63,7 +64,7 @@ def _start(plan: dict) -> "str | None":  # type: ignore[type-arg]  # plain JSON;
 
 
 def _private(folder: str) -> None:
-    """Makes `folder`, or checks that no other user can enter it. Raises OSError if another user can."""
+    """Makes `folder` one that only this user can enter. Raises OSError if it is another user's, or no folder."""
     os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     try:
         os.mkdir(folder, 0o700)

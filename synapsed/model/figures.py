@@ -1,4 +1,4 @@
-"""Figures that the packages count about their own work, for the metrics of the daemon. Pure."""
+"""Figures that the packages count about their own work, for the measurements of the daemon. Pure."""
 
 from bisect import bisect_left
 from collections import Counter

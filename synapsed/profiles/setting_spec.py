@@ -109,7 +109,7 @@ class LimitPattern(_Section):
     answer: str | None = None
     """The words belong to a dialog, which gets this answer: the turn then ends."""
     code: ErrorCode | None = None
-    """The words mean that the account does not work, not that a limit is reached: the turn fails with this code."""
+    """The words mean instead that the program is not signed in: the turn fails with this code."""
 
 
 class AccountSpec(_Section):

@@ -211,7 +211,8 @@ CREATE TABLE fleet_quarantine (
 """
 
 _BORN = """
--- An agent on the port of one that was removed has its id: what is read of an agent comes after these.
+-- An agent's id comes from its port, so that a new agent may have the id of one that was removed: only events and tasks
+-- after these two are its own.
 ALTER TABLE agents ADD COLUMN born INTEGER NOT NULL DEFAULT 0;      -- id of the last event before it
 ALTER TABLE agents ADD COLUMN born_task INTEGER NOT NULL DEFAULT 0; -- `seq` of the last task before it
 """

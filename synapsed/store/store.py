@@ -163,7 +163,7 @@ class SqliteStore:
 
     @property
     def database(self) -> Database:
-        """Counters for measurements."""
+        """The database itself, for its counters."""
         return self._database
 
     @property

@@ -52,7 +52,8 @@ class Menu:
     tick: Literal["space", "right"] = "space"
     window: MenuWindow | None = None
     framed: bool = False
-    """True if it is known by more than its rows: a prompt's sign at the cursor within it is no prompt."""
+    """True if more than its rows, such as a frame, shows that this is a menu: a prompt's sign at the cursor in it is
+    then no prompt."""
 
     @property
     def mark(self) -> str:

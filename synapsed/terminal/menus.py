@@ -1,4 +1,4 @@
-"""Reads menus that no profile knows off the screen. Pure.
+"""Finds on the screen a menu that no profile describes: its question, its options and the marked one. Pure.
 
 The options are rows, one of which is marked or has another background than its siblings, or rows below a row that
 filters them. The question stands above them.

@@ -1,4 +1,5 @@
-"""`synapsed broker`: keeps this host's broker until SIGTERM or SIGINT. Installed units call it."""
+"""`synapsed broker`: runs this host's broker, which carries the messages between the hosts of a fleet, until SIGTERM or
+SIGINT. Service units call it."""
 
 import argparse
 import asyncio
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def configure(_: argparse.ArgumentParser) -> None:
-    """Adds no option: each verb that serves has the same ones."""
+    """Adds no option of its own: `synapsed` adds those that all its serving verbs have."""
 
 
 def run(_: argparse.Namespace, around: "Surroundings") -> None:

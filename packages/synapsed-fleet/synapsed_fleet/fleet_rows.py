@@ -15,7 +15,7 @@ VIA: Final = "fleet"
 
 
 def carried_by_fleet(task: Task) -> bool:
-    """Returns True if the fleet carries the task, which never changes."""
+    """Returns True if the fleet carries the task; the answer never changes during the task's life."""
     return part_of_task(task) == VIA
 
 
@@ -86,7 +86,7 @@ class InRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkCandidate:
-    """Work for any host that was seen here, while it is not known which host has it."""
+    """An offer of work, open to any host, that this host has seen; kept until it is known which host has taken it."""
 
     src: str
     id: str

@@ -40,7 +40,7 @@ REST_S: Final = 2.0
 """Seconds until the next look for room."""
 LOOK_S: Final = 30.0
 SETTLE_S: Final = 1.0
-"""Seconds between two looks for closed rows, and for room."""
+"""Seconds between two looks for closed rows."""
 KEEP_EVERY: Final = 64
 """Chunks after which the number of published ones is saved."""
 UNUSED_S: Final = 24 * 3600.0
@@ -144,8 +144,8 @@ class Parcels:
                 )
 
     async def attach(self, row: OutRow, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns references to files that go with the row; leaves out files that are gone, and calls `lost` for them.
-        Raises StoreError."""
+        """Returns references to files that go with the row. A file that is gone is left out, and `lost` is called for
+        it, but not with an answer (`upd`). Raises StoreError."""
         told = []
         for named in ids:
             if (parcel := self._kept.get(named)) is None:

@@ -1,7 +1,7 @@
 """The table of a fleet's streams and consumers at the broker, and comparisons with it.
 
-Pure: documents of JetStream's API as dictionaries, made and compared. `admin` sends them. Only the fleet's admin may:
-hosts create no consumer, because a host that may create one can have the broker deliver to any subject.
+Pure: documents of JetStream's API as dictionaries, made and compared. The module `admin` sends them. Only the fleet's
+administrator may create consumers: a host that may create one can have the broker deliver to any subject.
 
 No stream is the only copy of a message: what the broker loses, its sender publishes again. All have `deny_delete`, and
 none allows rollups, schedules or republishes: a rollup header of one host would erase messages of others.

@@ -1,4 +1,4 @@
-"""`POST …/message`: sends a text, the simple way that was first asked for, and makes a task of it."""
+"""`POST …/message`: makes a task of a plain text."""
 
 from aiohttp import web
 

@@ -1,6 +1,8 @@
-"""Follows the turns of an app server's thread: takes its notifications, makes facts. Pure, except the clock.
+"""Makes facts of the notifications about one thread (conversation) of an app server, a server that some programs offer
+beside their terminal. Pure, except the clock.
 
-Missed events are read from the thread's own turns, and reported as the same facts; no fact is reported twice.
+Missed events are read from the thread's own turns, and reported as the same facts. No prompt and no end of a turn is
+reported twice.
 """
 
 import time
@@ -159,8 +161,9 @@ class AppTurns:
             )
 
     def _accept(self, item: _Json, turn: str) -> None:
-        """Handles a user's message. A person's message in a turn of synapsed belongs to that turn, unless the turn had
-        its answer by then: synapsed's turn is over in that case, and the rest belongs to the person."""
+        """Handles a user's message. A person may write while a turn works on synapsed's message: before that is
+        answered, the person's message is part of the same turn. After that, synapsed's turn is reported as ended with
+        its answer, and all that follows is the person's."""
         id_ = str(item.get("id"))
         if id_ in self._accepted:
             return

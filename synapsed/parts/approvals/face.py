@@ -1,4 +1,5 @@
-"""Rules for the actions of agents' programs that need no person: `approval = {...}` in `[agents.NAME]`.
+"""Declares the part: rules that allow or refuse a program's tool calls without a person, as `approval = {...}` in
+`[agents.NAME]`.
 
 `policy` describes a rule's syntax and decides about a call; `deciding` answers the program's questions.
 """

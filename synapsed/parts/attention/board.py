@@ -1,7 +1,7 @@
 """The board: everything that needs a person now, over all agents, as a view of the log of events.
 
-An item begins with an event `attention` whose `state` is `opened`, and ends with one of another state. An earlier
-`inputRequired` has the whole prompt; a later one for the same prompt adds to it.
+An item begins with an event `attention` whose `state` is `opened`, and ends with one of another state. The
+`inputRequired` before it has the whole prompt; a later one for the same prompt adds to it.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from synapsed.model.events import (
 from synapsed.model.task import Prompt
 
 ITEMS_MAX = 1000
-"""Most open items. If there are more, the oldest that asks nothing is hidden, or else the oldest."""
+"""Most open items. If there are more, the oldest that asks nothing is forgotten, or else the oldest."""
 
 CLOSED_MAX = 500
 """Most closed items whose end is remembered."""
@@ -89,7 +89,7 @@ class Board:
 
     def restore(self, opened: Iterable[Event], around: Iterable[Event]) -> None:
         """Restores the items. `opened`: the log's events of open items. `around`: earlier and later events of the same
-        agents, in their order; those of other items are ignored."""
+        agents, in their order; events of items that are not in `opened` are ignored."""
         known = {event.id for event in opened}
         for event in sorted({event.id: event for event in (*opened, *around)}.values(), key=lambda event: event.id):
             if not isinstance(event.data, AttentionChanged) or event.id in known:

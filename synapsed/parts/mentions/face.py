@@ -1,4 +1,4 @@
-"""A line `@agent message` in an attached terminal is sent to that agent."""
+"""Declares the part, which sends a line `@agent message` in an attached terminal to that agent."""
 
 from synapsed.config.config import AttachConfig
 from synapsed.kernel import Face

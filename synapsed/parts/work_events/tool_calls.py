@@ -39,7 +39,7 @@ class _Open:
     input: dict[str, Any]
     source: str
     at_ns: int | None
-    """None if an earlier daemon saw it start, and it was not reported again."""
+    """None if this daemon has no report of its start: an earlier daemon saw that, or none came."""
     turn: str | None
     task_id: str | None = None
     context_id: str | None = None

@@ -144,7 +144,6 @@ def at_a_terminal(daemon: Daemon, answer: str, *words: str) -> int:
     return status
 
 
-@pytest.mark.night
 def test_a_persons_own_profile_wins(daemon: Daemon, signer: Signer) -> None:
     written(daemon.home / "config" / "profiles" / "dummy.toml", "[ready]\nquiet_ms = 70\n")
     taken = daemon.ctl("profiles", "update", "--from", str(bundled(daemon, signer, READS)))
@@ -178,6 +177,7 @@ def test_a_bundle_whose_program_fails_is_told_and_gone_back_from(daemon: Daemon,
     assert (task.code, task.out.strip()) == (0, "it works again")
 
 
+@pytest.mark.night
 def test_agents_go_on_where_a_daemon_finds_a_bundle(daemon: Daemon, signer: Signer) -> None:
     """Taken while none ran; and the daemon's own `kill -9` changes nothing about it."""
     assert daemon.ctl("profiles", "update", "--from", str(bundled(daemon, signer, READS))).code == 0
