@@ -44,7 +44,7 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
     except NoDaemon as error:
         yield _no_daemon(ctx, error)
     except CtlError as error:
-        yield Finding("daemon", WRONG, f"it answers, but not what was asked: {error}", "synapsectl shutdown")
+        yield Finding("daemon", WRONG, f"it answers, but the answer is no status: {error}", "synapsectl shutdown")
     else:
         yield _daemon(status, len(agents or ()))
         yield from _files(status)

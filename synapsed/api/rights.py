@@ -67,14 +67,16 @@ class Rights:
     def require_right(self, right: Right, act: str) -> None:
         """Raises Forbidden if a grant does not allow it; `act` completes "may not …"."""
         if self.grant is not None and right not in self.grant.rights:
-            raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
+            raise Forbidden(
+                f"this {self.grant.kind} does not have the right {right!r}: it may not {act}", needs=[right]
+            )
 
     def require_send(self) -> None:
         """Raises Forbidden if the caller has a grant that allows no sending; for routes where the body names the
         receiver."""
         if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
-                f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",
+                f"this {self.grant.kind} does not have the right 'answer' or 'send': it may not send messages",
                 needs=["answer", "send"],
             )
 

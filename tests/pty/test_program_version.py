@@ -137,7 +137,7 @@ def test_what_pip_installed(tmp_path: Path) -> None:
 def test_a_version_that_was_not_told_is_not_the_same() -> None:
     assert (
         drift("", verified="1.2.3", since=None)
-        == "profile verified on 1.2.3, and its version is not known: it did not tell it"
+        == "profile verified on 1.2.3, and its version is not known: the program did not print it"
     )
     assert drift(None, verified="1.2.3", since=None) is None, "it was not asked yet"
 

@@ -182,7 +182,7 @@ def join(members: Members, name: str, document: object, *, fleet: str, now: floa
     if invited is None:
         raise InvalidRequest(f"there is no invitation for {name!r}: 'synapsectl fleet invite {name}' makes one")
     if invited.expires <= now:
-        raise InvalidRequest(f"the invitation for {name!r} counts no more: 'synapsectl fleet invite {name}' again")
+        raise InvalidRequest(f"the invitation for {name!r} has expired: 'synapsectl fleet invite {name}' again")
     key = key_asked_for(document, fleet=fleet, name=name, invited=invited.key)
     if invited.used_by not in (None, key):
         raise InvalidRequest(f"the invitation for {name!r} was used already, by another key")
