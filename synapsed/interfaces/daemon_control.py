@@ -306,9 +306,17 @@ class Terminals(Protocol):
         ...
 
     async def attach(
-        self, agent_id: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
+        self,
+        agent_id: str,
+        *,
+        cols: int,
+        rows: int,
+        read_only: bool,
+        keep_size: bool = False,
+        reach: frozenset[str] | None = None,
     ) -> Attachment:
-        """`reach`: names of the only agents that lines typed there may go to (`LineRouting`); None: to all."""
+        """`keep_size`: as `LinkTerminal.attach` has it. `reach`: names of the only agents that lines typed there may go
+        to (`LineRouting`); None: to all."""
         ...
 
     def watch(self, agent_id: str) -> ScreenWatch:

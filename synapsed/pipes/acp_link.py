@@ -470,8 +470,11 @@ class AcpLink(ProgramLink):
     def type_now(self, data: bytes) -> bool:
         return False
 
-    def nobody_types(self) -> None:
-        """Leaves the window as it is."""
+    def follows(self, size: tuple[int, int] | None) -> None:
+        """Takes that size; where nobody is followed, the window stays as it is."""
+        if size is not None:
+            self._stage.resize(*size)
+            self._viewers.resize(*size)
 
     def seen_in(self, outer: OuterTerminal) -> None:
         self._stage.note(outer)

@@ -95,6 +95,7 @@ class FakeAttachment:
         self.changed = asyncio.Event()
         self.outer: OuterTerminal | None = None
         self.one_screen = False
+        self.keep_size = False
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def redraw(self) -> bytes:
@@ -568,10 +569,18 @@ class FakeTerminals:
         return '{"version": 3}\n'
 
     async def attach(
-        self, agent_id_: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
+        self,
+        agent_id_: str,
+        *,
+        cols: int,
+        rows: int,
+        read_only: bool,
+        keep_size: bool = False,
+        reach: frozenset[str] | None = None,
     ) -> FakeAttachment:
         self._fake.directory.view(agent_id_)
         attached = FakeAttachment(cols=cols, rows=rows, read_only=read_only, reach=reach)
+        attached.keep_size = keep_size
         self._fake.attachments.append(attached)
         return self._fake.attachments[-1]
 
