@@ -2,7 +2,7 @@
 
 import { h, render } from "../vendor/preact.mjs";
 import { useEffect, useState } from "../vendor/hooks.mjs";
-import { ApiError, get, post } from "./api.js";
+import { ApiError, ROOT, get, post } from "./api.js";
 import { Agents } from "./agents.js";
 import { Inbox, useWaiting } from "./inbox.js";
 import { Newer } from "./newer.js";
@@ -29,7 +29,7 @@ async function whoAmI() {
 function takeCode() {
   const found = /[#&]code=([^&]+)/.exec(location.hash);
   if (!found) return "";
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", `${ROOT}/`);
   put({ route: "" });
   return decodeURIComponent(found[1] ?? "");
 }
@@ -196,6 +196,9 @@ function App() {
   return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), h(Newer, null), h(Toast, null));
 }
 
+// Under a proxy's path without its last slash the worker would not be this page's.
+if (location.pathname !== `${ROOT}/`) history.replaceState(null, "", `${ROOT}/${location.hash}`);
+
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
 
@@ -205,8 +208,8 @@ render(h(App, null), root);
 // The worker brings the rest of the page: the lists come first.
 void enter().then(() => {
   if (!("serviceWorker" in navigator) || !isSecureContext) return;
-  const address = "/web/sw.js";
+  const address = `${ROOT}/web/sw.js`;
   // The one script that is named by a text; the policy of this page lets no other be made.
   const makers = /** @type {any} */ (window).trustedTypes?.createPolicy("page", { createScriptURL: () => address });
-  navigator.serviceWorker.register(makers ? makers.createScriptURL(address) : address, { scope: "/" }).catch(() => {});
+  navigator.serviceWorker.register(makers ? makers.createScriptURL(address) : address, { scope: `${ROOT}/` }).catch(() => {});
 });

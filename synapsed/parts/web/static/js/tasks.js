@@ -181,8 +181,7 @@ export function Conversation({ agent, agentId, clock }) {
   };
   const earlier = async () => {
     try {
-      const at = new URL(more, location.href);
-      const found = await get(at.pathname + at.search);
+      const found = await get(more);
       put([...list.current, ...found]);
       setMore(nextOf(found));
     } catch (error) {
