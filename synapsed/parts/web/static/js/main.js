@@ -5,7 +5,6 @@ import { useEffect, useState } from "../vendor/hooks.mjs";
 import { ApiError, ROOT, get, post } from "./api.js";
 import { Agents } from "./agents.js";
 import { Inbox, useWaiting } from "./inbox.js";
-import { Newer } from "./newer.js";
 import { put, toast, useStore } from "./store.js";
 import { again, start } from "./stream.js";
 
@@ -52,7 +51,11 @@ async function enter() {
         return;
       }
       put({ line: "offline" });
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      import("./kept.js").then((kept) => kept.bring(), () => {});
+      await new Promise((resolve) => {
+        setTimeout(resolve, wait);
+        addEventListener("online", resolve, { once: true });
+      });
     }
   }
 }
@@ -191,9 +194,10 @@ function Phone() {
 function App() {
   const door = useStore((state) => state.door);
   const desk = useDesk();
+  const Newer = useStore((state) => state.Newer);
   if (door === "out") return h("div", null, h(Later, { view: "out", name: "", clock: 0, desk }), h(Toast, null));
   if (door === "unknown") return h("div", null, h(Line, null), h("p", { class: "quiet boot" }, "synapsed"));
-  return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), h(Newer, null), h(Toast, null));
+  return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), Newer && h(Newer, null), h(Toast, null));
 }
 
 // Under a proxy's path without its last slash the worker would not be this page's.

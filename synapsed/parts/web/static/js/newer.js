@@ -18,7 +18,7 @@ async function isWhole(wanted) {
     await new Promise((resolve) => next.addEventListener("statechange", resolve, { once: true }));
   }
   const answer = await fetch(`${ROOT}/`, { cache: "no-cache" });
-  return (await answer.text()).includes(`/web/${wanted}/`);
+  return (await answer.text()).includes(`web/${wanted}/`);
 }
 
 /** Whether nothing would be lost: no text, no file, no tap, no terminal. */
