@@ -178,7 +178,7 @@ class FakeControl:
         """Of the profile `dummy`."""
         self.prompts: dict[str, Prompt] = {}
         self.attachments: list[FakeAttachment] = []
-        self.rows = ['[[10,"the screen"]]']
+        self.cols, self.rows = 20, ['[[10,"the screen"]]']
         """What pages are shown."""
         self.drawn = 0
         """How often they were drawn."""
@@ -546,7 +546,7 @@ class FakeTerminals:
             "text": "the screen",
             "coloured": b"the \x1b[0;1mscreen\x1b[m\n",
             "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
-            "rows": Rows(20, len(self._fake.rows), "", "#ffffff", "#000000", (0, 10), tuple(self._fake.rows)),
+            "rows": Rows(self._fake.cols, len(self._fake.rows), "", "#ffffff", "#000000", (0, 10), tuple(self._fake.rows)),
             "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
         }  # fmt: skip
         return shown[fmt]

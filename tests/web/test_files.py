@@ -84,7 +84,9 @@ def test_scripts_and_styles_stand_below_the_version():
     assert all(name.removeprefix(f"{page.version}/") in page.files for name in linked)
     assert told_to_the_worker()["version"] == page.version
     for path in WEB.glob("js/*.js"):
-        assert not re.search(r'["`/]web/[^"]+\.(?:css|mjs|js)["`]', path.read_text().replace("/web/sw.js`", "")), path.name
+        assert not re.search(r'["`/]web/[^"]+\.(?:css|mjs|js)["`]', path.read_text().replace("/web/sw.js`", "")), (
+            path.name
+        )
 
 
 def test_modules_are_there():

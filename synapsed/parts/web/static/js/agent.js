@@ -8,7 +8,7 @@ import { Card } from "./inbox.js";
 import { Screen } from "./screen.js";
 import { look } from "./stood.js";
 import { may, toast, useStore } from "./store.js";
-import { folder, isAsked } from "./words.js";
+import { Where, isAsked } from "./words.js";
 
 /** What is written, and the box to write: loaded beside the screen, which comes first. @type {any} */
 let talking = null;
@@ -34,7 +34,7 @@ export default function AgentView({ name, clock, desk }) {
   }, []);
   useEffect(() => setTyping(false), [name]);
   useLayoutEffect(look);
-  if (!agent) return h("div", { class: "agent" }, h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h("h2", null, name)), h("p", { class: "empty", "aria-busy": String(!known) }, known ? "There is no such agent (any more)." : ""));
+  if (!agent) return h("div", { class: "agent" }, h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h(desk ? "h2" : "h1", null, name)), h("p", { class: "empty", "aria-busy": String(!known) }, known ? "There is no such agent (any more)." : ""));
   const asks = (inbox ?? []).filter((item) => item.agent_id === agent.id && isAsked(item));
   const interrupt = async () => {
     try {
@@ -49,9 +49,10 @@ export default function AgentView({ name, clock, desk }) {
   const bar = h("header", { class: "bar" },
     desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"),
     h("span", { class: `dot d-${asks.length ? "waiting" : doing(agent)}`, role: "img", "aria-label": doing(agent) }),
-    h("h2", null, agent.name),
+    h(desk ? "h2" : "h1", null, agent.name),
     h("span", { class: "says", dir: "auto" }, saying(agent, asks.length > 0)),
-    desk ? h("span", { class: "where", title: agent.cwd }, `${agent.type} · ${folder(agent.cwd)}`) : null,
+    desk ? h("span", { class: "kind" }, agent.type) : null,
+    desk ? h(Where, { cwd: agent.cwd }) : null,
     h("span", { class: "acts" },
       desk && may("type") ? h("button", { type: "button", class: "tiny", id: "terminal", "aria-pressed": String(typing), onClick: () => setTyping(!typing) }, typing ? "Look only" : "Terminal") : null,
       desk ? h("a", { class: "tiny button", href: `#/side/${encodeURIComponent(agent.name)}`, title: "Several side by side" }, "Side by side") : null,

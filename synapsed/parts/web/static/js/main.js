@@ -181,14 +181,10 @@ function Phone() {
   const route = useStore((state) => state.route);
   const clock = useClock();
   const { view, name } = place(route);
-  if (view !== "home") return h("div", { class: "phone" }, h(Line, null), h("main", { class: "view" }, h(Later, { view, name, clock, desk: false })));
-  return h("div", { class: "phone" },
-    h("header", { class: "top" }, h("h1", null, "synapsed"), h(Nav, null)),
-    h(Line, null),
-    h("main", { class: "home" },
-      h(Inbox, { clock }),
-      h("h2", null, "Agents"),
-      h(Agents, { clock })));
+  const shown = view === "home"
+    ? h("main", { class: "home" }, h("h1", null, "synapsed"), h(Inbox, { clock }), h("h2", null, "Agents"), h(Agents, { clock }))
+    : h("main", { class: "view" }, h(Later, { view, name, clock, desk: false }));
+  return h("div", { class: "phone" }, h(Line, null), shown, view === "agent" || view === "side" ? null : h(Nav, null));
 }
 
 function App() {
