@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.timeout(400),  # some 20 s of CPU
 ]
 
-VIEWS = ("", "agent/ann", "events", "history", "usage", "settings", "side/ann,bob")
+VIEWS = ("", "agent/ann", "events", "history", "usage", "settings", "side/ann,bob", "start")
 
 
 async def findings(page: Any, *rules: str) -> list[str]:

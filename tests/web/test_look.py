@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 from synapsed.model.agent import Activity
 from synapsed.model.events import AttentionChanged, ToolExecution
 from synapsed.model.task import PromptOption
+from tests.fakes.clock import until
 from tests.web.conftest import CARD, DESK, PHONE, Devices, Worker, question, read
 
 pytestmark = pytest.mark.night
@@ -245,7 +246,7 @@ async def test_on_a_phone_all_that_is_tapped_is_large_enough(devices: Devices, w
         await worker.control.tell(worker.control.directory.resolve("bob"), told.model_copy(update={"id": f"f{number}"}))
     await worker.control.progress(task, "On the way.")
     page = await devices.open("/", **SMALL)
-    for view in ("", "agent/ann", "events", "history", "usage", "settings"):
+    for view in ("", "agent/ann", "events", "history", "usage", "settings", "start"):
         await page.goto(f"{devices.url}/#/{view}")
         await expect(page.locator("h1, h2").first).to_be_visible()
         await expect(page.locator("[aria-busy=true]")).to_have_count(0)
@@ -259,3 +260,33 @@ async def test_on_a_phone_all_that_is_tapped_is_large_enough(devices: Devices, w
             assert box is not None
             assert box["y"] + box["height"] >= 639, "the bar is at the bottom"
         assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+async def test_who_may_manage_starts_stops_and_restarts(devices: Devices, worker: Worker):
+    page = await devices.open("/", **DESK)
+    await page.route("**/control/profiles", lambda route: route.fulfill(json=[{"name": "claude"}, {"name": "dummy"}]))
+    page.on("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("link", name="Start an agent").click()
+    await page.get_by_label("Profile").select_option("dummy")
+    await page.get_by_label("Folder").select_option("/home/me/shop/web")
+    await page.get_by_role("button", name="Start", exact=True).click()
+    await expect(page.get_by_role("heading", name="dummy")).to_be_visible()
+    ((_, started),) = [call for call in worker.control.calls if call[0] == "start"]
+    assert (started.profile, started.name, started.cwd) == ("dummy", "dummy", "/home/me/shop/web")
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    await until(lambda: any(call[0] == "stop" for call in worker.control.calls))
+    await page.goto(f"{devices.url}/#/agent/ann")
+    await page.get_by_role("button", name="Restart", exact=True).click()
+    await until(lambda: ("restart", "synapse-claude-8100") in worker.control.calls)
+
+
+async def test_who_may_not_manage_is_shown_nothing_of_it(devices: Devices, worker: Worker):
+    page = await devices.open("/", **DESK)
+    me = {"device": {"id": "d", "name": "x", "push": False}, "rights": ["look", "answer", "type"], "push_key": None}
+    await page.route("**/web/me", lambda route: route.fulfill(json=me | {"version": "1", "page": ""}))
+    await page.goto(f"{devices.url}/#/agent/ann")
+    await page.reload()
+    await expect(page.get_by_label("Message to ann")).to_be_visible()
+    for name in ("Restart", "Stop"):
+        await expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+    await expect(page.get_by_role("link", name="Start an agent")).to_have_count(0)

@@ -218,7 +218,7 @@ async def test_without_a_line_it_opens_under_its_path(browser: Browser, proxy: t
     page = await devices.open(f"{UNDER}/")
     await expect(page.locator(".agents .name")).to_have_text(["ann", "bob"])
     await page.evaluate("navigator.serviceWorker.ready")
-    await page.wait_for_function("navigator.serviceWorker.controller !== null")
+    await page.wait_for_function("() => navigator.serviceWorker.controller !== null")
     await page.context.set_offline(True)
     await page.reload()
     await expect(page.get_by_text("Offline.")).to_be_visible()

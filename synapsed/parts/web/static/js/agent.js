@@ -12,8 +12,8 @@ import { Where, isAsked } from "./words.js";
 
 /** What is written, and the box to write: loaded beside the screen, which comes first. @type {any} */
 let talking = null;
-const load = () => Promise.all([import("./tasks.js"), import("./send.js")]).then(([tasks, send]) => {
-  talking = { ...tasks, ...send };
+const load = () => Promise.all([import("./tasks.js"), import("./send.js"), may("manage") ? import("./manage.js") : {}]).then((modules) => {
+  talking = Object.assign({}, ...modules);
 });
 
 /** @param {{name: string, clock: number, desk: boolean}} props */
@@ -56,7 +56,8 @@ export default function AgentView({ name, clock, desk }) {
     h("span", { class: "acts" },
       desk && may("type") ? h("button", { type: "button", class: "tiny", id: "terminal", "aria-pressed": String(typing), onClick: () => setTyping(!typing) }, typing ? "Look only" : "Terminal") : null,
       desk ? h("a", { class: "tiny button", href: `#/side/${encodeURIComponent(agent.name)}`, title: "Several side by side" }, "Side by side") : null,
-      may("answer") && doing(agent) === "busy" ? h("button", { type: "button", class: "tiny", onClick: interrupt }, "Interrupt") : null));
+      may("answer") && doing(agent) === "busy" ? h("button", { type: "button", class: "tiny", onClick: interrupt }, "Interrupt") : null,
+      Talk?.Manage ? h(Talk.Manage, { agent }) : null));
   const question = asks.length ? h("ul", { class: "cards here" }, asks.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: false }))) : null;
   const screen = typing && Terminal ? h(Terminal, { agent: agent.name, key: agent.id }) : h(Screen, { agent: agent.name, desk, key: agent.id });
   const talk = !Talk ? h("div", { class: "talk", "aria-busy": "true" }) : h(Talk.Conversation, { agent: agent.name, agentId: agent.id, clock, key: agent.id });

@@ -2,7 +2,7 @@
 
 import { h } from "../vendor/preact.mjs";
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
-import { useStore } from "./store.js";
+import { may, useStore } from "./store.js";
 import { visible } from "./visible.js";
 import { HELD, Where, ago, folder, project } from "./words.js";
 
@@ -100,6 +100,7 @@ export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
     h("ul", null, rows(front)),
     fold ? h("button", { type: "button", class: "fold", "aria-expanded": String(open), onClick: () => setOpen(!open) }, `${open ? "▾" : "▸"} ${idle.length} at rest`) : null,
     fold && open ? h("ul", null, rows(idle)) : null,
+    !wanted && may("manage") ? h("a", { class: "fold", href: "#/start" }, "Start an agent…") : null,
     wanted && !shown.length ? h("p", { class: "empty" }, "No agent is called that.") : null);
 }
 

@@ -20,7 +20,7 @@ async function whoAmI() {
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     const who = await get("/whoami");
-    return { device: null, rights: who.standing === "person" ? ["look", "answer", "type"] : [], push_key: null, version: "", page: "" };
+    return { device: null, rights: who.standing === "person" ? ["look", "answer", "type", "manage"] : [], push_key: null, version: "", page: "" };
   }
 }
 
@@ -104,6 +104,7 @@ const VIEWS = {
   usage: () => import("./usage.js"),
   history: () => import("./history.js"),
   side: () => import("./side.js"),
+  start: () => import("./start.js"),
   settings: () => import("./settings.js"),
 };
 
