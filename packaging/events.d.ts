@@ -133,7 +133,7 @@ export interface BatchEvents {
 
 export type By = "person" | "agent" | "policy" | "rule" | "daemon";
 
-/** The daemon came up, or goes. */
+/** The daemon has started, or is about to end. */
 export interface DaemonChanged {
   state: "started" | "stopping";
   version: string;
@@ -215,7 +215,7 @@ export interface FilePart {
   metadata?: { [key: string]: unknown } | null;
 }
 
-/** Events were skipped: those with ids from `from` to `to` are not kept any more, or some of them. It stands in no log, and has no id. */
+/** Events were skipped: all or some of those with ids from `from` to `to` are not kept any more. A gap is not in the log, and has no id. */
 export interface Gap {
   from: number;
   to: number;
@@ -254,7 +254,7 @@ export interface InputAnsweredEvent {
   context: string | null;
 }
 
-/** A program asks, and a person has to answer: in a task, or outside any. */
+/** A program asks, and a person has to answer: in a task, or outside of tasks. */
 export interface InputRequired {
   prompt: Prompt | Truncated;
 }
@@ -314,7 +314,7 @@ export interface PlanUpdatedEvent {
   context: string | null;
 }
 
-/** The process of an agent (docs/architecture.md); the transitions stand in `agents/lifecycle.py`. */
+/** State of an agent's process (docs/architecture.md); the transitions are in `agents/lifecycle.py`. */
 export type ProcessState = "stopped" | "starting" | "running" | "stopping" | "parked" | "exited" | "backoff" | "failed";
 
 /** Question of a program to a person (S4). */
@@ -414,7 +414,7 @@ export interface ScheduleCameEvent {
   context: string | null;
 }
 
-/** An agent's screen came to rest and shows something else than when it did so last. */
+/** An agent's screen came to rest, and shows something else than the last time. */
 export interface ScreenRested {
   /** Of its text: the same text has the same */
   digest: string;

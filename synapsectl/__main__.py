@@ -1,4 +1,4 @@
-"""`synapsectl VERB …`: starts at once what does not need the whole tool, then loads the rest."""
+"""`synapsectl VERB …`: draws the screen of `attach AGENT` at once, then loads the rest of the tool."""
 
 import os
 import sys

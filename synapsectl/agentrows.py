@@ -14,7 +14,7 @@ from synapsectl.output import TableCell, display_width
 HEADINGS = ("NAME", "STATE", "FOR", "WHAT", "FOLDER")
 
 FOLDERS_FROM = 60
-"""Columns from which a list has the folders: in a narrower one, the question gets the room."""
+"""Least columns of a list with folders; in a narrower list, the question gets their room."""
 
 ORDER = ("waiting", "unknown", "failed", "backoff", "limited", "starting", "busy", "ready", "parked")
 """Order of the rows; other words come last."""
@@ -29,7 +29,7 @@ STYLES = {
     "busy": BLUE,
     "ready": GREEN,
 }
-"""Style of a state; another one is dim."""
+"""Styles of states; all others are dim."""
 
 UNREAD_SCREEN = "unknown screen"
 
@@ -43,10 +43,10 @@ HELD = {
     "restart": "it is restarted before its next message",
     "no composer on the screen": "it shows no input line",
 }
-"""Reasons why messages are held, in more than a word."""
+"""Phrases for the daemon's words why messages are held."""
 
 NAME_SHARE, FOLDER_SHARE = 4, 5
-"""Shares of the terminal's columns for a name and for a folder at most; but each has at least `LEAST`."""
+"""A name gets at most a fourth of the terminal's columns, a folder a fifth; but each gets at least `LEAST`."""
 LEAST = 12
 
 
@@ -59,8 +59,8 @@ def state_of(agent: Mapping[str, Any]) -> str:
 
 
 def by_need(agents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the agents, those that need a person first, and the longest waiting of them at the front; at rest, as
-    they came."""
+    """Returns the agents in the order of `ORDER`. In a state that may need a person, the one that has waited longest
+    comes first; all others keep their order."""
 
     def place(agent: dict[str, Any]) -> tuple[int, str]:
         state = state_of(agent)
@@ -93,7 +93,7 @@ def _matter(agent: Mapping[str, Any], now: datetime) -> str:
 
 
 def row(agent: Mapping[str, Any], now: datetime, *, age: str, folder: str, columns: int) -> list[TableCell]:
-    """Returns the row of `HEADINGS`. `columns`: of the terminal."""
+    """Returns the row under `HEADINGS`. `columns`: the width of the terminal."""
     state = state_of(agent)
     needs = ORDER.index(state) <= ORDER.index("backoff") if state in ORDER else False
     return [

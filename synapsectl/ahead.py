@@ -1,7 +1,7 @@
 """`synapsectl attach AGENT` begins before the rest of the tool is loaded: the daemon is asked, and the screen drawn,
 with hardly more than every Python has loaded at its start; the rest is loaded while the person sees the screen already.
 
-That is only for the plainest case. In any other case this module stops, and `synapsectl.attachment` goes on with the
+This is only for the plainest case. In any other case this module stops, and `synapsectl.attachment` goes on with the
 connection and the terminal in their present state. Avoiding imports here is part of the gain.
 """
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 DEFAULT_DETACH = "ctrl-]"
-"""Key to detach. No agent program is known to use it; telnet's choice for the same reason."""
+"""Key to detach. No agent program is known to use it; telnet has the same key for the same reason."""
 
 PUSH_TITLE = b"\x1b[22;0t"
 ALTERNATE_ON, ALTERNATE_OFF = b"\x1b[?1049h", b"\x1b[?1049l"
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds for the daemon to accept: a full backlog for longer means that it is stuck."""
+"""Seconds for the daemon to accept a connection; if its backlog is full for longer, it is stuck."""
 
 DRAWN_S = 0.5
-"""Seconds for the screen; a slower one is waited for with the rest of the tool loaded."""
+"""Seconds to wait for the screen; if it takes longer, the rest of the tool is loaded first."""
 
 INTERRUPTED = 130
-"""128 + SIGINT, as a shell has it."""
+"""Exit code 128 + SIGINT, as shells report it."""
 
 CHUNK = 256 * 1024
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _PLAIN_SETTINGS = (b'"status":false', b'"wheel":false', b'"scrollback":0')
-"""Parts of the daemon's greeting if its screen is shown unchanged."""
+"""Parts of a greeting which say that the daemon's screen is shown unchanged."""
 _ONE_SCREEN = b'"one_screen":true'
 _HEAD_END = b"\r\n\r\n"
 
@@ -54,7 +54,7 @@ def take(given: int) -> tuple[int, list[object]]:
         fd = given
     try:
         saved: list[object] = termios.tcgetattr(fd)
-        # Keys typed before stay: they were meant for the agent.
+        # TCSADRAIN keeps the keys that were typed before: they were meant for the agent.
         tty.setraw(fd, termios.TCSADRAIN)
     except termios.error:
         if fd != given:
@@ -64,8 +64,8 @@ def take(given: int) -> tuple[int, list[object]]:
 
 
 def clear(rows: int, *, alternate: bool) -> bytes:
-    """Returns the bytes that keep the present screen, beneath the alternate one; or scroll it into the scrollback
-    instead of painting over it, also in a terminal that has no other screen."""
+    """Returns the bytes that save the present screen: `alternate` switches to the alternate screen, and the rows are
+    scrolled into the scrollback, so that they are not painted over in a terminal without an alternate screen either."""
     return PUSH_TITLE + (ALTERNATE_ON if alternate else b"") + scroll_away(rows)
 
 
@@ -91,7 +91,7 @@ class BegunAttach:
         self._screen = b""
 
     def receive(self) -> bool:
-        """Waits for the screen; returns True if it has come, after the greeting."""
+        """Waits at most `DRAWN_S` for the screen; returns True if it has come after the greeting."""
         from synapsed.shared.attach_frames import NEWS, SCREEN, SCREEN_MAX, FrameError, FrameReader
 
         until = time.monotonic() + DRAWN_S
@@ -134,7 +134,7 @@ class BegunAttach:
             self.unshown = clear(self.size[1], alternate=self.alternate) + self._screen
             taken = os.write(self.terminal[0], self.unshown)
             self.shown, self.unshown = self.unshown[:taken], self.unshown[taken:]
-        except (OSError, termios.error):  # full, or gone: who goes on sees to it
+        except (OSError, termios.error):  # full, or gone: `AttachedTerminal` handles it
             return
 
 
@@ -187,7 +187,7 @@ def _ask(agent: str, environ: "Mapping[str, str]") -> BegunAttach | None:
         if why_not_our_peer(connection) is not None:
             connection.close()
             return None
-        # A signal that ends or stops would leave the terminal as it is. To import `signal` itself takes its time.
+        # A signal that ends or stops would leave the terminal as it is. Importing `signal` itself would take longer.
         ending = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTSTP)
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ending)
         try:

@@ -1,6 +1,7 @@
-"""A person's terminal on an agent: keys there, output here, until one of them leaves.
+"""Attaches a person's terminal to an agent: passes keys to the agent and its output back, until the person detaches or
+the agent's program ends.
 
-The agent lives in its keeper: when the daemon goes away the viewer waits for the next one and goes on with a redraw.
+The program lives in its keeper: when the daemon goes away, this waits for the next daemon and goes on with a redraw.
 """
 
 import os
@@ -32,17 +33,18 @@ if TYPE_CHECKING:
     from synapsectl.lookback import Lookback
 
 RECONNECT = 60.0
-"""Seconds that the daemon may be away: one that was killed is back within two, on a busy machine much later. A person
+"""Seconds that the daemon may be away: a killed one is back within two seconds, on a busy machine much later. A person
 who does not want to wait can detach."""
 
 RETRY = 0.1
-"""Seconds between two attempts to reach it."""
+"""Seconds between two attempts to reach the daemon."""
 
 CLOSE_DEADLINE = 0.5
-"""Seconds for the daemon to take our goodbye; it notices ours anyway."""
+"""Seconds for the daemon to take the last keys and our goodbye; it notices a closed connection anyway."""
 
 INPUT_MAX = 1024 * 1024
-"""Bytes typed or pasted that wait for the agent; beyond them the terminal waits."""
+"""Bytes typed or pasted that wait for the agent; while there are more, the terminal is not read, or, on a line to
+another host, further keys are dropped and counted."""
 
 _MOUSE = re.compile(rb"\x1b\[<(\d+);\d+;\d+[Mm]")
 _WHEEL_UP = b"64"
@@ -50,8 +52,8 @@ _CLEAR = b"\x1b[H\x1b[2J"
 
 
 class AttachedTerminal:
-    """One attached terminal on `agent`, by the address that a person gave; from then on by its id, which stays the same
-    over a restart of the daemon."""
+    """One attached terminal. `agent` is the address that a person gave; once connected, the agent's id takes its place,
+    which stays the same over a restart of the daemon."""
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class AttachedTerminal:
         far: bool = False,
         held: bytes = b"",
     ) -> None:
-        """`far`: the agent is on another host. `held`: the key that has brought the person here."""
+        """`far`: the agent is on another host. `held`: the key with which the person came to this agent."""
         self._client = client
         self.agent = agent
         self._display = Display(terminal, read_only=read_only)
@@ -81,9 +83,10 @@ class AttachedTerminal:
         self._settings: dict[str, Any] = {}
         self._outer = TerminalAnswers(terminal.cell)
         self._outer_told: dict[str, Any] | None = None
-        """Properties of the terminal that the daemon has got."""
+        """Properties of the terminal that the daemon knows."""
         self._pieces: Pieces | None = None
-        """Earlier output, as far as it has come; it goes to `_own`, or is shown."""
+        """Earlier output, as far as it has come: for the terminal's own scrollback if `_own` is set, else to be
+        shown."""
         self._own = False
         self._lookback: Lookback | None = None
         self._read_only = read_only
@@ -94,7 +97,7 @@ class AttachedTerminal:
         """An attempt to open another connection."""
         self._typed = bytearray()
         self._typed_at = 0.0
-        """Time at which the oldest of them was typed."""
+        """Time at which the oldest key of `_typed` was typed."""
         self._lost, self._silent = 0, False
         """Number of typed bytes that are not known to have arrived; and True if the person was notified that the line
         is silent."""
@@ -118,11 +121,11 @@ class AttachedTerminal:
         return self._display.name
 
     def run(self, opened: Callable[[str], None]) -> Ending:
-        """Attaches, until it ends; the terminal is the person's again when this returns. `opened` gets the agent's name
+        """Attaches, and returns how it ended; the terminal is then the person's again. `opened` gets the agent's name
         before the terminal is taken.
 
-        Raises ApiError, NoDaemon or TimedOut if the first connection fails: nothing was touched then. TerminalGone if
-        there is no terminal any more."""
+        Raises ApiError, NoDaemon or TimedOut if the first connection fails: nothing was touched then. Raises
+        TerminalGone if there is no terminal any more."""
         with self._signals:
             if self._begun is not None:
                 self._go_on(self._begun)
@@ -146,12 +149,11 @@ class AttachedTerminal:
                     while self._ending is None:
                         self._step()
                     if isinstance(self._ending, ProgramExited):
-                        # The program's last words.
+                        # The program's last output.
                         with suppress(OSError):
                             self._terminal.write_out(self._display.waiting)
                     self._hear_out()
-                # Only now, when the person has the terminal back, does the daemon get the message, which may take its
-                # time.
+                # The daemon gets the message after the person has the terminal back, since it may take time.
                 if isinstance(self._ending, Detached | Hopped):
                     self._way.command({"type": "detach"})
                     self._hear_last()
@@ -160,7 +162,8 @@ class AttachedTerminal:
                 self._way.close(CLOSE_DEADLINE)
 
     def _go_on(self, begun: BegunAttach) -> None:
-        """Goes on with a begun connection: the screen may be drawn already, and signals wait for this."""
+        """Goes on with a begun connection: the screen may be drawn already, and the signals that were blocked are
+        handled from here on."""
         self._drawn = self._terminal.go_on(begun)
         self._display.waiting += begun.unshown
         self._signals.unblock()
@@ -211,7 +214,8 @@ class AttachedTerminal:
         return readable, writable
 
     def _suspend(self) -> None:
-        """Stops, as the person's shell wants it, with the terminal given back; takes it again when it goes on."""
+        """Gives the terminal back and stops this process, as the person's shell expects; takes the terminal again when
+        the process goes on."""
         self._display.waiting.clear()
         self._hear_out()
         self._terminal.give_back()
@@ -236,7 +240,7 @@ class AttachedTerminal:
             if passed.detached:
                 self._end(Detached())
         if self._display.expire(now):
-            self._resized = True  # the daemon draws again what the words stand on
+            self._resized = True  # the daemon draws again the row under the words
         if self._way.leased is not None:
             self._look_at_line(self._way.leased)
         if self._way.daemon is None and now >= self._retry_at:
@@ -254,7 +258,7 @@ class AttachedTerminal:
                 over_last_row(f"no word from there for {now - leased.heard_at:.0f} s: keys wait{self._told_lost()}")
             )
         elif self._silent:
-            self._resized = True  # the daemon draws again what the words stand on
+            self._resized = True  # the daemon draws again the row under the words
         self._silent = silent
 
     def _drop(self, leased: LeasedKeys) -> None:
@@ -268,7 +272,7 @@ class AttachedTerminal:
         return f", {self._lost} bytes that you typed are not known to have got there" if self._lost else ""
 
     def _hear_last(self) -> None:
-        """Waits shortly for the news that the last keys have arrived."""
+        """Waits a short time for the news that the last keys have arrived."""
         deadline = time.monotonic() + CLOSE_DEADLINE
         daemon, leased = self._way.daemon, self._way.leased
         if daemon is None or leased is None or not leased.may_send(clock()):
@@ -280,7 +284,7 @@ class AttachedTerminal:
                     self._hear_only(leased, daemon.receive())
 
     def _hear_only(self, leased: LeasedKeys, frames: list[tuple[int, bytes]]) -> None:
-        """Handles news while the terminal is the person's: nothing is shown there any more."""
+        """Handles news without showing anything: the terminal is the person's again."""
         for kind, payload in frames:
             match parse_news(payload) if kind == NEWS else None:
                 case {"type": "lease", "lease": int(lease), "taken": int(taken)}:
@@ -309,7 +313,7 @@ class AttachedTerminal:
         elif self._settings.get("wheel") and b"\x1b[<" in data and not self._display.status.takes_mouse:
             if _WHEEL_UP in _MOUSE.findall(data):
                 self._look_back(own=False)
-            data = _MOUSE.sub(b"", data)  # the program has not asked for them
+            data = _MOUSE.sub(b"", data)  # the program has not asked for mouse reports
         passed = self._filter.feed(data)
         self._type(passed.data)
         if passed.detached:
@@ -323,12 +327,13 @@ class AttachedTerminal:
         self._flush_at = None if hold is None else time.monotonic() + hold
 
     def _ask(self) -> None:
-        """Queries the terminal's properties; not while its input is read for something else."""
+        """Queries the terminal's properties, but not while the person looks back, when its input is read by
+        `Lookback`."""
         if self._lookback is None and os.environ.get("TERM") not in NOT_ASKED:
             self._display.show(self._outer.ask(time.monotonic()))
 
     def _hear_out(self) -> None:
-        """Takes the answers that are on their way: the next reader of this terminal would take them for keys."""
+        """Reads the terminal's answers that are on their way: its next reader would take them for keys."""
         while (wait := self._outer.wait(time.monotonic())) and select.select([self._terminal], [], [], wait)[0]:
             data = self._terminal.read()
             if data == b"":
@@ -337,7 +342,7 @@ class AttachedTerminal:
 
     def _type(self, data: bytes) -> None:
         if self._outer.tells_colors and b"\x1b[?997;" in data:
-            # The daemon tells the program when it has heard the new ones, for which the program will ask.
+            # The daemon reports the change to the program once it has the new colours, for which the program will ask.
             data = SCHEME.sub(b"", data)
             self._ask()
         if self._read_only or not data:
@@ -349,7 +354,7 @@ class AttachedTerminal:
         else:
             self._lost += len(data)
 
-    # --- what the keys behind the first one do ----------------------------------------------------------------------
+    # --- what the keys after the first one do -----------------------------------------------------------------------
 
     def _act(self, action: str) -> None:
         match action:
@@ -398,7 +403,7 @@ class AttachedTerminal:
             self._way.command({"type": "earlier", "bytes": BYTES})
 
     def _show_earlier(self, pieces: "Pieces") -> None:
-        """Shows the earlier output, which has come."""
+        """Shows the earlier output, once all of it has come."""
         from synapsectl.earlier import lines
         from synapsectl.lookback import Lookback
 
@@ -420,7 +425,7 @@ class AttachedTerminal:
         self._display.show(self._terminal.reset + WHEEL_ON + self._lookback.draw())
 
     def _back_to_live(self) -> None:
-        """Shows the agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
+        """Shows the agent's screen again, drawn as a whole: its output was not shown meanwhile."""
         self._lookback = None
         self._display.uncover()
         try:
@@ -433,8 +438,8 @@ class AttachedTerminal:
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
     def _connect(self, *, same: bool = False) -> None:
-        """Connects; `same`: to the agent that has the terminal. Raises CtlError, and leaves the present connections as
-        they are."""
+        """Connects; `same`: the agent is the same, so keys that were not sent yet are kept. Raises CtlError, and leaves
+        the present connection as it is."""
         begun, self._begun = self._begun, None
         self._display.status.size = self._terminal.size() if begun is None else begun.size
         self._window = cols, rows = self._display.status.window()
@@ -444,7 +449,7 @@ class AttachedTerminal:
         self._have(way)
 
     def _keep_untyped(self) -> None:
-        """Keeps the keys that this connection did not get, for the next one."""
+        """Keeps the keys that this connection did not get, for the next connection."""
         if untyped := self._way.untyped():
             self._typed[:0] = untyped
 
@@ -455,7 +460,7 @@ class AttachedTerminal:
         self._display.told = {}
         self._outer_told = None
         if change := self._terminal.show_on(alternate=bool(greeting.get("one_screen"))):
-            self._display.show(change)  # it is another daemon
+            self._display.show(change)  # the next daemon may draw on the other screen
         if not self._settings:
             self._configure(greeting.get("settings") or {})
 
@@ -466,7 +471,7 @@ class AttachedTerminal:
         self._filter = KeyFilter(self._detach, parse_commands(settings.get("keys") or {}), self._outer.hear)
 
     def _begin(self) -> None:
-        """Begins a screen, in a terminal that may have shown anything."""
+        """Begins a screen, in a terminal that may show anything."""
         self._display.begin()
         self._take(self._way.frames)
 
@@ -508,7 +513,7 @@ class AttachedTerminal:
         self._display.covered = False
         self._reason = reason
         self._away_since = time.monotonic()
-        # Not at once: a daemon that just let go of us is not asked again and again.
+        # Not at once, so that a daemon that has just closed the connection does not get attempt after attempt.
         self._retry_at = self._away_since + RETRY
         # Over the last line of the screen; the next redraw takes it away.
         self._display.show(over_last_row(f"the daemon is away; waiting for it{self._told_lost()}"))
@@ -557,7 +562,8 @@ class AttachedTerminal:
             self._way.command(leased.again(gone=not keys))
 
     def _send(self) -> None:
-        """Sends keys that were typed while the daemon was away to the next one."""
+        """Sends everything that waits for the daemon: the size, the terminal's properties, and keys, also those that
+        were typed while no daemon was there."""
         daemon = self._way.daemon
         if daemon is None:
             return
@@ -569,7 +575,7 @@ class AttachedTerminal:
             status.size = self._terminal.size()
             self._window = cols, rows = status.window()
             daemon.command({"type": "resize", "cols": cols, "rows": rows})
-            self._ask()  # its font may be another one
+            self._ask()  # a new size may come from another font
             if self._lookback is not None:
                 self._lookback.resize(status.size)
                 self._display.show(_CLEAR + self._lookback.draw())

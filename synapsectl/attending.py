@@ -34,8 +34,8 @@ class Attendant:
         self.follower = TaskPrinter(ctx.out)
 
     def wait(self, task: dict[str, Any], request: dict[str, Any] | None, *, sent: str) -> dict[str, Any]:
-        """Waits as `Waiter.wait` does; `sent` is the task that Ctrl-C is about. Raises KeyboardInterrupt if the person
-        stops watching."""
+        """Waits as `Waiter.wait` does; `sent` is the task that Ctrl-C can cancel. Raises KeyboardInterrupt if the
+        person stops watching."""
         again = False
         while True:
             try:
@@ -63,8 +63,8 @@ class Attendant:
     # --- inside ---
 
     def _ask(self, task: dict[str, Any]) -> bool:
-        """Asks the task's question; returns True if the wait goes on. A daemon that goes away meanwhile is waited for,
-        and the question asked again."""
+        """Asks the task's question; returns True if the wait goes on. If the daemon goes away meanwhile, the wait goes
+        on, and the question is asked again."""
         try:
             return ask(self._ctx, self._agent, task)
         except NoDaemon as error:
@@ -88,12 +88,13 @@ class Attendant:
         self._ctx.out.note(text)
 
     def _make_room(self) -> None:
-        """Makes the next words begin a line of their own."""
+        """Makes the next output begin on a line of its own."""
         self._line.clear()
         self.follower.end()
 
     def _think_twice(self, sent: str) -> None:
-        """Asks the meaning of Ctrl-C; returns if the wait goes on. Raises KeyboardInterrupt."""
+        """Asks the person what Ctrl-C means; returns if the wait goes on. Raises KeyboardInterrupt if the person stops
+        watching."""
         out = self._ctx.out
         try:
             out.stderr.write(f"\n{CHOICES}")

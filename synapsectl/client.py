@@ -1,4 +1,4 @@
-"""The daemon's API over its Unix socket: plain requests and event streams.
+"""Calls the daemon's API over its Unix socket: plain requests and event streams.
 
 HTTP/1.0 is spoken, one connection a request: the end of an answer is the end of the connection, nothing is chunked,
 and a stream can be waited on with a time limit without losing a byte. Doing so by hand saves the 16 ms that importing
@@ -77,8 +77,8 @@ def _quoted(text: str) -> str:
 
 
 class Client:
-    """Speaks to the daemon behind `socket_path`, or, if no process listens there, to the one that `lock` names. `token`
-    is an agent's own, in a shell of an agent."""
+    """Speaks to the daemon behind `socket_path`, or, if no process listens there, to the daemon whose socket the lock
+    file `lock` records. `token` is an agent's own, in a shell of an agent."""
 
     def __init__(self, socket_path: str, *, token: str | None = None, lock: str | None = None) -> None:
         self.socket_path = socket_path
@@ -111,8 +111,8 @@ class Client:
         return document_of(self.request("POST", path, None, body=body or {}, timeout=timeout, key=key))
 
     def tell(self, path: str, body: Mapping[str, Any], *, timeout: float) -> socket.socket:
-        """Sends `body` and waits for no answer; it is handled while the connection is open. Raises NoDaemon,
-        OSError."""
+        """Sends `body` without waiting for the answer; the daemon handles the request while the returned connection is
+        open. Raises NoDaemon, OSError."""
         connection = self.connect()
         try:
             connection.settimeout(timeout)
@@ -134,8 +134,8 @@ class Client:
         return reply.body
 
     def save(self, path: str, file: BinaryIO) -> int:
-        """Writes the raw body at `path` into `file`, piece by piece; returns its bytes. Raises ApiError, BadAnswer,
-        NoDaemon, TimedOut; OSError of the file's."""
+        """Writes the raw body at `path` into `file`, piece by piece; returns its size in bytes. Raises ApiError,
+        BadAnswer, NoDaemon, TimedOut; OSError if the file cannot be written."""
         with self.connect() as connection:
             connection.settimeout(self._within(REQUEST_TIMEOUT))
             self._send(connection, "GET", path, None, body=None, accept="*/*")
@@ -246,7 +246,8 @@ class Client:
         return connection
 
     def _within(self, seconds: float) -> float:
-        """Returns `seconds`, or the rest of the person's own limit, and a moment to learn the state then."""
+        """Returns `seconds`, or the rest of the person's own limit if that is less, but at least `GRACE`, for the
+        request that reads the state after the limit."""
         if self.deadline is None:
             return seconds
         return min(seconds, max(GRACE, self.deadline - time.monotonic()))
@@ -283,7 +284,7 @@ class Client:
         try:
             connection.sendall(head + payload)
         except (BrokenPipeError, ConnectionResetError):
-            # A server that refuses a body before it has read it answers, then closes: the answer says why.
+            # A server that refuses a body answers and closes before it has read the body: the answer says why.
             return
 
 

@@ -1,7 +1,7 @@
 """Colours: the sixteen that every terminal has in its own shades, and the rules for using them.
 
-https://no-color.org and https://bixense.com/clicolors: NO_COLOR switches them off, CLICOLOR_FORCE on where stdout is no
-terminal, CLICOLOR=0 off. A terminal that obeys no escape sequences (TERM=dumb) gets none in any case.
+https://no-color.org and https://bixense.com/clicolors: NO_COLOR and CLICOLOR=0 switch them off; CLICOLOR_FORCE switches
+them on, also if stdout is no terminal. A terminal that obeys no escape sequences (TERM=dumb) gets none in any case.
 """
 
 from collections.abc import Mapping
@@ -21,5 +21,5 @@ def wanted(environ: Mapping[str, str], *, on_terminal: bool) -> bool:
 
 
 def painted(text: str, style: str) -> str:
-    """Returns `text` in a style: colours and attributes, joined by `;`; as it is for an empty one."""
+    """Returns `text` in a style: colours and attributes, joined by `;`. For an empty style it is unchanged."""
     return f"\x1b[{style}m{text}{OFF}" if style and text else text

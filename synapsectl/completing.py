@@ -1,8 +1,8 @@
 """Finds the possible next words of a command line: verbs, options and their choices, and words from the daemon (agents,
 tasks, the keys of an answer). The shells' scripts (`synapsectl completion SHELL`) only show the results.
 
-The metavar of an argument says its kind: `AGENT`, `TASK`, `PROFILE`, …; of `AGENT KEY` the first word and all
-others."""
+The metavar of an argument says its kind: `AGENT`, `TASK`, `PROFILE`, …; in `AGENT KEY`, `AGENT` is the kind of the
+first word, and `KEY` that of all others."""
 
 from argparse import Action
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class Candidates(NamedTuple):
 
 
 type Source = "Callable[[CommandLine], Iterable[Candidate]]"
-"""Asks the daemon for words."""
+"""Function that asks the daemon for words."""
 
 
 def candidates(words: Sequence[str], ctx: CommandContext) -> Candidates:
@@ -89,8 +89,8 @@ def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandCo
 
 
 def _read(before: list[str], options: Mapping[str, Action]) -> tuple[list[str], set[str], Action | None, bool]:
-    """Returns the words that are no options, the options that are used up, the one that waits for its value, and True
-    if `--` stands before."""
+    """Returns the words that are no options, the options that are used up, the option that waits for its value, and
+    True if `--` stands before."""
     given: list[str] = []
     used: set[str] = set()
     waiting: Action | None = None

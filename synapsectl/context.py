@@ -45,7 +45,7 @@ class CommandContext:
 
     @cached_property
     def paths(self) -> "Paths":
-        from synapsed.config.paths import Paths  # it takes pathlib, which the quick verbs do without
+        from synapsed.config.paths import Paths  # it imports pathlib, which the quick verbs do without
 
         return Paths.from_environ(self.environ)
 
@@ -91,8 +91,8 @@ class CommandContext:
         return typed_line().strip().lower() in ("y", "yes")
 
     def busy(self, what: str) -> "AbstractContextManager[None]":
-        """Shows on a terminal the present action while the block runs, if it takes time and a person reads it; nothing
-        else may be printed within it."""
+        """Shows the present action on a terminal while the block runs, if it takes time and a person reads the output;
+        the block may print nothing else."""
         if self.as_json:
             from contextlib import nullcontext
 

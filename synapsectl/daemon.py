@@ -7,7 +7,7 @@ from synapsectl.errors import NoDaemon
 def ensure_daemon(ctx: CommandContext, *, spawn: bool) -> None:
     """Returns when a daemon answers. Raises NoDaemon."""
     try:
-        # An answer, not only a connection: a daemon that was killed a moment ago still takes those.
+        # An answer is needed, not only a connection: a daemon that was killed a moment ago still accepts connections.
         ctx.client.get("/healthz")
     except NoDaemon as error:
         if error.hint and ctx.inside_agent:

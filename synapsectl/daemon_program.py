@@ -1,4 +1,4 @@
-"""The daemon's program and helpers of its package, for verbs of parts, which know this tool only."""
+"""Runs the daemon's program, and has helpers of its package, for verbs of parts, which import this tool only."""
 
 import json
 import subprocess

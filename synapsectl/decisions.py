@@ -31,7 +31,7 @@ NEXT = 4
 
 
 def everyone(ctx: CommandContext) -> list[str]:
-    """Returns the askers of all questions that can be answered yes or no, by task if there is one, the oldest first."""
+    """Returns the addresses of all who ask a question that can be answered yes or no, the oldest question first."""
     items, hosts = look(ctx.client)
     for line in missing(hosts):
         ctx.out.note(line)
@@ -111,8 +111,8 @@ def _called(name: str, agent: dict[str, Any]) -> str:
 
 
 def check_reads(client: Client, agent: dict[str, Any]) -> None:
-    """Raises NoReason if no model reads the typed text: there a message is a command. A text for an agent elsewhere is
-    always a message of A2A."""
+    """Raises NoReason if no model reads the typed text, since a shell would run the reason as a command. A text for an
+    agent elsewhere is always a message of A2A."""
     if agent.get("elsewhere"):
         return
     profiles = {one["name"]: one for one in client.get("/control/profiles")}

@@ -17,7 +17,7 @@ from synapsectl.verbs import ALIASES, NEEDS, OPTIONS, QUICK_VERBS, VERBS, is_ins
 
 USAGE = 2
 PIPE_CLOSED = 141
-"""Exit code 128 + SIGPIPE: the reader of our output has enough."""
+"""Exit code 128 + SIGPIPE: the reader of our output has closed it."""
 NOT_WRITTEN = 74
 """EX_IOERR of <sysexits.h>: the output could not be written, and all else was done."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -91,7 +91,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
     try:
         args, run = _quick(name, arguments[1:]) or _parsed([name, *arguments[1:]])
     except SystemExit:
-        sys.stdout.flush()  # the help: it may find no room, or no reader
+        sys.stdout.flush()  # the help: its output may have no room, or no reader
         raise
     as_json = bool(getattr(args, "json", False))
     try:
@@ -132,7 +132,7 @@ def _has_folder() -> bool:
 
 
 def _has_inbox(out: CommandOutput) -> bool:
-    """Returns True if there is a terminal for the inbox, and a daemon that has one."""
+    """Returns True if there is a terminal for the inbox, and a daemon accepts connections."""
     context = CommandContext(os.environ, out)
     if not out.on_terminal or context.dumb or not sys.stdin.isatty():
         return False
@@ -144,8 +144,8 @@ def _has_inbox(out: CommandOutput) -> bool:
 
 
 def _quick(name: str, arguments: list[str]) -> "tuple[argparse.Namespace, Run] | None":
-    """Returns the parser's result for a quick verb's plainest command lines; None for all others. argparse is a tenth
-    of such a verb's time."""
+    """Returns the parser's result for a quick verb's plainest command lines; None for all others. Importing argparse
+    would take a tenth of such a verb's time."""
     if name not in QUICK_VERBS:
         return None
     command = VERBS[name].load()

@@ -1,5 +1,5 @@
-"""The display of an agent on a person's terminal: the program's output, the status line, and our own words for a
-moment."""
+"""Shows an agent on a person's terminal: the program's output, the status line, and hints of our own for some
+seconds."""
 
 import time
 from typing import Any
@@ -9,10 +9,11 @@ from synapsectl.statusline import WHEEL_OFF, StatusRow
 from synapsectl.tty import Terminal
 
 HINT = 4.0
-"""Seconds for which the status line shows something else."""
+"""Seconds for which a hint is shown."""
 
 SHOWN_MAX = 1024 * 1024
-"""Bytes that wait for the terminal; beyond them the sender waits, and sends a redraw instead."""
+"""Bytes that wait for the terminal; while there are more, nothing is read from the daemon, which sends a redraw instead
+of what it could not send."""
 
 
 def over_last_row(words: str) -> bytes:
@@ -20,7 +21,8 @@ def over_last_row(words: str) -> bytes:
 
 
 class Display:
-    """Never blocks: output that the terminal does not take at once waits. `gone` is set if it has hung up."""
+    """Writes to the terminal without blocking: output that the terminal does not take at once waits. `gone` is True if
+    the terminal has hung up."""
 
     def __init__(self, terminal: Terminal, *, read_only: bool) -> None:
         self.terminal = terminal
@@ -65,18 +67,18 @@ class Display:
             self.gone = True
 
     def output(self, data: bytes) -> None:
-        """Takes output of the program: whole sequences."""
+        """Shows output of the program, which has only whole escape sequences."""
         if not self.covered:
             self.show(self.status.feed(data))
 
     def screen(self, data: bytes, *, drawn: bool) -> None:
-        """Takes the program's whole screen, which may be `drawn` already."""
+        """Shows the program's whole screen; `drawn`: the terminal shows it already."""
         self.refresh()
         screen = self.status.screen(data)
         self.show(self.status.counted() if drawn else screen)
 
     def begin(self) -> None:
-        """Begins a screen, in a terminal that may have shown anything."""
+        """Begins a screen, in a terminal that may show anything."""
         self.waiting.clear()
         self.show(self.terminal.reset)
 
@@ -101,7 +103,7 @@ class Display:
         return not self.status.kept
 
     def attention(self, needs: int, *, here: Any, doing: Any, bell: bool) -> None:
-        """Takes the number of items that need a person."""
+        """Shows the number of items that need a person; rings if there are more than before, and `bell` is set."""
         more = needs > self.told.get("needs", needs)
         self.told = {"needs": needs, "here": here, "doing": doing}
         self.show(self.status.needs(needs) + (b"\a" if more and bell else b""))
@@ -119,7 +121,7 @@ class Display:
             self.show(self.status.refresh())
 
     def toggle_status(self) -> None:
-        """Shows the status line, or gives its row back."""
+        """Shows the status line, or gives its row back to the program."""
         if self.status.kept:
             self.show(self.status.end())
         self.status.shown = not self.status.shown

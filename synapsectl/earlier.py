@@ -1,5 +1,5 @@
-"""Earlier output of an agent, as lines: drawn by a process of its own (`synapsed.terminal.scrollback_lines`), which has
-no rights. Its output is checked: its input may have taken it over."""
+"""Draws earlier output of an agent as lines, by a process of its own (`synapsed.terminal.scrollback_lines`), which has
+no rights. The lines are checked, since the agent's output may have taken that process over."""
 
 import json
 import re
@@ -42,13 +42,13 @@ def lines(pieces: Pieces) -> list[str]:
 
 
 def checked(said: bytes) -> list[str]:
-    """Returns the lines of the JSON output, without anything but text. Raises ValueError."""
+    """Returns the lines of the JSON output, with nothing but text and colours in them. Raises ValueError."""
     try:
         found = json.loads(said)
     except RecursionError:
         raise ValueError("no lines") from None
     if not isinstance(found, list):
-        raise ValueError("no lines")  # noqa: TRY004 - it is what was said that is wrong
+        raise ValueError("no lines")  # noqa: TRY004 - the JSON is wrong, not an argument's type
     return [_CONTROLS.sub("", line) for line in found if isinstance(line, str)]
 
 
@@ -66,7 +66,7 @@ def _drawn(given: bytes) -> bytes:
     try:
         assert process.stdin is not None
         assert process.stdout is not None
-        with process.stdin, process.stdout:  # it reads all before it says anything
+        with process.stdin, process.stdout:  # it reads all before it writes anything
             process.stdin.write(given)
             process.stdin.close()
             said = process.stdout.read(SAID_MAX)

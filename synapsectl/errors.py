@@ -7,6 +7,7 @@
     ├── NoDaemon            3  nothing answers on the control socket
     │   └── BadAnswer       3  something answers that is no synapsed
     ├── NotOurs             3  somebody else made the control socket: nothing was sent
+    ├── NotAllowed          6  a sandbox keeps this process from the control socket
     ├── WrongUser           6  root, in a person's home
     ├── NotInstalled        6  an extra of the package is missing
     ├── MaybeAccepted       8  the connection broke before the answer to a message
@@ -71,8 +72,8 @@ class NotOurs(CtlError):
 
 
 class NotAllowed(CtlError):
-    """The system keeps this process from the control socket: it is in a sandbox. Not a `NoDaemon`: one may well run,
-    and none can be started from here."""
+    """The system keeps this process from the control socket: it is in a sandbox. Not a `NoDaemon`: a daemon may well
+    run, and none can be started from here."""
 
     exit_code = REFUSED
     code = "NOT_ALLOWED"
@@ -93,8 +94,8 @@ class NotInstalled(CtlError):
 
 
 class MaybeAccepted(CtlError):
-    """The daemon got the message, but it is unknown if it accepted it. A second message with the same key is the same
-    task."""
+    """The daemon got the message, but it is unknown if the daemon accepted it. A second message with the same key is
+    the same task."""
 
     exit_code = MAYBE_ACCEPTED
     code = "MAYBE_ACCEPTED"

@@ -26,8 +26,8 @@ _STATES = {"failed": RED, "completed": GREEN, "opened": YELLOW, "input_required"
 
 
 class Lines:
-    """Times are those of the local zone, with the day if it differs from the line before. Colours are used only on a
-    terminal, and not with NO_COLOR; text of others never adds any."""
+    """Writes a line for each event. Times are of the local zone, with the day if it differs from that of the line
+    before. Colours are used only on a terminal, and not with NO_COLOR; text from agents never adds colours."""
 
     def __init__(self, *, on_terminal: bool, environ: Mapping[str, str], today: date | None = None) -> None:
         self._coloured = wanted(environ, on_terminal=on_terminal)

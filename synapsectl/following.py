@@ -1,4 +1,4 @@
-"""Text as it comes: the part of an artifact that is not printed yet."""
+"""Prints a task's text as it comes: of each artifact, the part that is not printed yet."""
 
 import json
 
@@ -47,9 +47,9 @@ class TaskPrinter:
         told, printed = self._told.get(key, ""), self._said.get(key)
         whole = self._told[key] = told + text if data.get("append") else text
         if printed is None and ANSWER in self._said and whole.startswith(self._said[ANSWER]):
-            printed = self._said.pop(ANSWER)  # it was not the answer yet
+            printed = self._said.pop(ANSWER)  # the printed text is this artifact's, not the answer
         if printed is not None and printed.rstrip() == whole.rstrip():
-            piece = ""  # blanks at the end of a screen's row are no news
+            piece = ""  # blanks at the end of a screen's row do not matter
         elif printed is not None and whole.startswith(printed):
             piece = whole[len(printed) :]
         elif printed is None or data.get("lastChunk", True):
@@ -70,7 +70,7 @@ class TaskPrinter:
         self._out.stdout.flush()
 
     def end(self) -> None:
-        """Ends the output: the last line ends."""
+        """Ends the colours and the last line."""
         self._out.control(self._colours.end() if self._out.on_terminal and self._out.coloured else "")
         if self._open:
             self._out.line()

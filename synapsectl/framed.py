@@ -96,7 +96,7 @@ class TerminalConnection:
         return bool(self._rest)
 
     def receive(self) -> list[tuple[int, bytes]]:
-        """Returns the frames that came, without waiting. Raises BadAnswer when it is over."""
+        """Returns the frames that came, without waiting. Raises BadAnswer when the connection is over."""
         data, self._rest = self._rest, b""
         if not data:
             try:
@@ -127,7 +127,7 @@ class TerminalConnection:
             self._keys.append((self._sent + len(self._unsent), data))
 
     def leased(self, piece: bytes) -> None:
-        """Does the same for a piece with its lease."""
+        """Sends a piece of keys with its lease, or keeps it until the socket takes it."""
         self._send(frame(LEASED, piece))
 
     def command(self, document: Mapping[str, Any]) -> None:
@@ -158,7 +158,7 @@ class TerminalConnection:
             self._keys.popleft()
 
     def close(self, timeout: float) -> None:
-        """Says goodbye as far as `timeout` seconds allow: earlier data count."""
+        """Sends the data that still waits, for at most `timeout` seconds, then closes the connection."""
         deadline = time.monotonic() + timeout
         while self._unsent and (left := deadline - time.monotonic()) > 0:
             _, writable, _ = select.select([], [self], [], left)

@@ -1,4 +1,5 @@
-"""A screen of our own: lines that are drawn in place, keys one by one, the terminal as it was on every way out.
+"""A full screen of our own, for `inbox` and `list --watch`: draws lines in place, reads keys one by one, and leaves the
+terminal as it was on every way out.
 
 The alternate screen is used, so that the former screen is back afterwards. Only lines that changed are written,
 in one synchronized piece: nothing flickers, and little goes over a slow line. Ctrl-C ends it, Ctrl-Z suspends it and
@@ -24,12 +25,12 @@ TAKE_DEADLINE = 1.0
 """Seconds for the terminal to take the drawing; the rest is drawn again later."""
 
 HELD_UP = 0.3
-"""Seconds by which a wait ends late in a process that was stopped, or starved: then the time of a key is unknown."""
+"""Seconds by which a wait ends late if the process was stopped or starved: then the time of a key is unknown."""
 
 ENTER = b"\x1b[22;0t\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[H\x1b[2J"
 LEAVE = b"\x1b[?2026l\x1b[?2004l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l\x1b[23;0t"
-"""Sequences at the end: the title is pushed and popped, the cursor hidden, long lines do not wrap, a paste is marked as
-one."""
+"""Sequences at the beginning and the end. In between, the title is pushed, the cursor hidden, long lines do not wrap,
+and a paste is marked as one."""
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -62,7 +63,7 @@ class FullScreen:
     def __enter__(self) -> Self:
         """Takes the terminal. Raises TerminalGone."""
         with suppress(OSError):
-            # A description of our own: one that the shell shares must not become non-blocking.
+            # A file description of our own: the one that the shell shares must not become non-blocking.
             self._fd = os.open(os.ttyname(self._given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -96,8 +97,8 @@ class FullScreen:
         return size.columns or 80, size.lines or 24
 
     def pressed(self, seconds: float | None, pasting: Callable[[], bool] = bool) -> Iterator[bytes]:
-        """Yields pressed keys, byte by byte, except a paste; none after another event, or after so many seconds. Keys
-        that are not read stay for the next reader of the terminal."""
+        """Yields pressed keys byte by byte, or in larger pieces while `pasting`; yields none after another event, or
+        after so many `seconds`. Keys that are not read stay for the next reader of the terminal."""
         begun = time.monotonic()
         waited = self._key_waits(begun)
         readable, _, _ = select.select([self._fd, self._woken], [], [], seconds)
@@ -182,7 +183,7 @@ class FullScreen:
         saved, self._saved = self._saved, None
         if saved is None:
             return
-        # A process in the background would be stopped for touching the terminal, and leave it as it is.
+        # Without this, the kernel would stop a process in the background here, and the terminal would stay as it is.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
             if not self._write(LEAVE):
@@ -237,7 +238,8 @@ def changed_lines(before: Sequence[str] | None, lines: Sequence[str]) -> str:
     pieces = [] if before is not None else ["\x1b[0m\x1b[H\x1b[2J"]
     for number, line in enumerate(lines):
         if before is None or number >= len(before) or before[number] != line:
-            # Erased before: behind a line as wide as the screen the cursor stands on its last character.
+            # A line is erased before it is drawn: after a line as wide as the screen, the cursor stands on its last
+            # character.
             pieces.append(f"\x1b[{number + 1};1H\x1b[0m\x1b[2K{line}")
     if before is not None and len(before) > len(lines):
         pieces.append(f"\x1b[{len(lines) + 1};1H\x1b[0m\x1b[J")

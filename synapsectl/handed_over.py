@@ -1,4 +1,4 @@
-"""The files and data that a task handed over besides text: shown with type and size, and saved in a folder.
+"""Shows the files and data that a task handed over besides text, with type and size, and saves them in a folder.
 
 A name from an agent is never used as a path: parts that could lead elsewhere, be hidden or control a terminal are
 removed, no file is overwritten, and no other user can read it (0600). An address is shown, and not fetched.
@@ -16,25 +16,25 @@ from synapsectl.errors import CtlError, UsageError
 from synapsectl.output import CommandOutput, named, short_id
 
 FILES_MAX: Final = 1_000
-"""Files and data of one task that are saved."""
+"""Most files and data of one task that are saved."""
 BYTES_MAX: Final = 256 * 1024 * 1024
 """Largest size in bytes of all saved files of one task."""
 NAME_MAX: Final = 150
-"""Bytes of a name."""
+"""Most bytes of a name."""
 TRIES: Final = 10_000
 _UNSAFE: Final = re.compile(r"[^\w.,+=@ ()\[\]-]")
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 
 
 class NotSaved(CtlError):
-    """Something of it could not be written; the message says what."""
+    """A file could not be written, or there are too many; the message says which."""
 
     exit_code = 1
     code = "NOT_SAVED"
 
 
 class HandedOver(NamedTuple):
-    """A file, with its content or its address (`uri`), or data. `size` is in bytes, None for what is an address."""
+    """A file, with its content or its address (`uri`), or data. `size` is in bytes, None for an address."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class HandedOver(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Returns its description, on one line."""
+        """Returns a description on one line."""
         facts = [self.kind] if self.kind else []
         facts += [sized(self.size)] if self.size is not None else []
         told = f"{named(self.name)} ({', '.join(facts)})" if facts else named(self.name)
@@ -74,7 +74,7 @@ def _file(file: Mapping[str, Any], artifact: Mapping[str, Any]) -> HandedOver:
     try:
         content = base64.b64decode(file["bytes"], validate=True)
     except (binascii.Error, ValueError):
-        content = str(file["bytes"]).encode("utf-8", "replace")  # what is no base64 is kept as it came
+        content = str(file["bytes"]).encode("utf-8", "replace")  # content that is no base64 is kept as it came
     return HandedOver(name, kind, len(content), content)
 
 
@@ -94,7 +94,7 @@ def tell(out: CommandOutput, task: Mapping[str, Any]) -> None:
 
 
 def prepare(folder: str) -> None:
-    """Makes the folder, before anything is asked of anybody. Raises UsageError."""
+    """Makes the folder, before the daemon gets any request. Raises UsageError."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - pathlib takes 4 ms to import
     except OSError as error:
@@ -102,7 +102,7 @@ def prepare(folder: str) -> None:
 
 
 def save(out: CommandOutput, task: Mapping[str, Any], folder: str) -> list[str]:
-    """Writes all that has a content; returns the paths, each of which is told. Raises NotSaved."""
+    """Writes everything that has content, with a note for each file; returns the paths. Raises NotSaved."""
     paths, left = list[str](), BYTES_MAX
     for number, one in enumerate(handed_over(task), 1):
         if one.content is None:
@@ -121,7 +121,7 @@ def save(out: CommandOutput, task: Mapping[str, Any], folder: str) -> list[str]:
 
 
 def _written(folder: str, name: str, content: bytes) -> str:
-    """Under the name, or the next that is free. Raises OSError."""
+    """Writes the content under the name, or the next that is free; returns the path. Raises OSError."""
     base, dot, end = name.rpartition(".") if "." in name[1:] else (name, "", "")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for number in range(1, TRIES):
@@ -141,7 +141,8 @@ def _written(folder: str, name: str, content: bytes) -> str:
 
 
 def safe(name: str) -> str:
-    """A name for a file, of one that somebody else chose: no path, not hidden, nothing that a terminal obeys."""
+    """Returns a file's name, made from one that another chose: it is no path, not hidden, and has nothing that a
+    terminal obeys."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     clean = _UNSAFE.sub("_", last).lstrip(". -").rstrip(". ") or "file"
     kept = clean.encode("utf-8", "replace")
@@ -153,7 +154,7 @@ def safe(name: str) -> str:
 
 
 def sized(size: int) -> str:
-    """The size for a person."""
+    """Returns the size in words for a person."""
     value, unit = float(size), 0
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1

@@ -1,5 +1,4 @@
-"""Finds the next agent: those that need a person first, the longest waiting at the front; else in the order of
-`list`."""
+"""Finds the next agent to go to: one that needs a person, the longest waiting first; else the next one of `list`."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Stops the work of an agent, for any sender of it."""
+"""Stops the work of an agent, whoever has sent it."""
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext

@@ -93,7 +93,8 @@ def add_worktree_options(parser: argparse.ArgumentParser) -> None:
 
 
 def start_by_choice(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any]:
-    """Does `start_agent`, in a worktree if `args` ask for one. Raises its errors, GitRefused, SetupFailed."""
+    """Does the same as `start_agent`, in a worktree if `args` ask for one. Raises its errors, GitRefused,
+    SetupFailed."""
     if args.worktree is None:
         if args.base is not None or args.setup is not None:
             raise UsageError("--base and --setup are for a worktree: name it with --worktree NAME")
@@ -267,7 +268,7 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
 
 
 def withheld_from(agent: dict[str, Any]) -> str | None:
-    """Returns a sentence about the attributes of this shell that its program could not get."""
+    """Returns a sentence about the attributes of this shell that the agent's program could not get."""
     withheld = agent.get("withheld")
     return f"{agent['name']}: not given to its program as this shell has it: {withheld}" if withheld else None
 

@@ -1,4 +1,4 @@
-"""Data of the daemon, read again at each event there; over its restarts too.
+"""Keeps data of the daemon up to date: reads them again at each event, also over restarts of the daemon.
 
 A thread of its own reads them, so that the display stays quick: keys work while the daemon is slow, or away.
 """
@@ -16,7 +16,7 @@ APART = 0.1
 """Least number of seconds between two reads, in spite of events."""
 
 QUIET = 5.0
-"""Seconds without an event after which it reads again: some changes have no event."""
+"""Seconds without an event after which the data are read again: some changes have no event."""
 
 RETRY = 0.5
 """Seconds between two attempts to reach a daemon that is away."""
@@ -31,7 +31,7 @@ class LiveView(NamedTuple):
 
 class Live:
     """Reads data with `look`; `events` are types of events after which to read again (all but pieces of text if it is
-    empty), each of which goes to `on_event`. `changed` is called, in the thread, whenever `seen` is another."""
+    empty), each of which goes to `on_event`. `changed` is called, in the thread, whenever `seen` has changed."""
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class Live:
         self._over = threading.Event()
         self._looked = 0.0
         self._stale = False
-        """True if an event came since."""
+        """True if an event came since the last read."""
         self.seen = LiveView()
 
     def start(self) -> None:
-        """Begins; it ends with the process, or after `stop`."""
+        """Starts the thread, which ends with the process, or after `stop`."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
@@ -73,7 +73,7 @@ class Live:
     def _watch(self) -> None:
         """Reads, and reads again at events, until the daemon goes away."""
         with self._client.stream("/events", self._query) as stream:
-            # Only now: later events are reported.
+            # The data are read after the stream is open, so that no later change is missed.
             self._see()
             for event in stream.events(lambda: max(0.001, self._due() - time.monotonic())):
                 if self._over.is_set():

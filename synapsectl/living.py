@@ -9,7 +9,7 @@ from synapsed.process.lock_record import programs
 
 
 def without_daemon(error: NoDaemon, ctx: CommandContext) -> NoDaemon:
-    """Returns `error` with the agents that live all the same."""
+    """Returns `error` with the names of the agents that live all the same."""
     if ctx.inside_agent or not (names := sorted(map(_name, programs(state_directory(ctx.environ))))):
         return error
     hint = f"{', '.join(names)} {'lives' if len(names) == 1 else 'live'} on without one: 'synapsectl up' brings it back"

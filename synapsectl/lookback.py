@@ -107,7 +107,7 @@ class Lookback:
     # --- keys -------------------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> bytes:
-        """Takes keys; returns the rest when it is `over`."""
+        """Takes keys; returns those after the one that ends the pager (`over`)."""
         whole, self._partial = self._partial + data, b""
         at = 0
         while at < len(whole) and not self.over:
@@ -127,11 +127,11 @@ class Lookback:
         if match["button"] is not None:
             move = {WHEEL_UP: -WHEEL_ROWS, WHEEL_DOWN: WHEEL_ROWS}.get(int(match["button"]), 0)
             if move > 0 and self._top == self._last_top():
-                self.over = True  # the wheel leads back to where it led from
+                self.over = True  # the wheel has led here, and leads back
             self._move(move)
             return
         named = match["csi"] or match["ss3"] or b""
-        # With Shift and the like the number of those stands in between.
+        # Shift and other modifiers put their number in between.
         named = named.partition(b";")[0].rstrip(b"~") + b"~" if named.endswith(b"~") else named[-1:]
         self._do(_NAMED.get(named, "") or _PLAIN.get(match["plain"] or b"", ""))
 
@@ -178,7 +178,8 @@ class Lookback:
             self._typing += key.decode("utf-8", "replace")
 
     def _find(self, *, backwards: bool) -> None:
-        """Goes to the next line with the pattern, with regard to case only if it has capitals; else around the end."""
+        """Goes to the next line with the pattern, and from the last line to the first. Case counts only if the pattern
+        has capitals."""
         if not self._pattern:
             return
         fold = str if self._pattern != self._pattern.lower() else str.lower
@@ -198,7 +199,7 @@ class Lookback:
     # --- drawing ----------------------------------------------------------------------------------------------------
 
     def draw(self) -> bytes:
-        """Returns the bytes that draw it all."""
+        """Returns the bytes that draw all rows, and the last one with the position."""
         out = ["\x1b[?2026h\x1b[r\x1b[?7l\x1b[?25l\x1b[m"]
         for number in range(self._height):
             at = self._top + number
@@ -208,7 +209,7 @@ class Lookback:
         return "".join(out).encode("utf-8", "replace")
 
     def _mark(self, row: str) -> str:
-        """Returns `row` with the searched text in reverse, if no colours are in between."""
+        """Returns `row` with the pattern in reverse where it stands in the same case and without colours in between."""
         return row.replace(self._pattern, f"\x1b[7m{self._pattern}\x1b[27m") if self._pattern else row
 
     def _status(self) -> str:

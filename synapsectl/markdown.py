@@ -1,8 +1,9 @@
-"""Markdown with colours, as it comes: text goes in by pieces, the same text comes out with escape sequences between.
+"""Colours Markdown as it comes: text goes in by pieces, the same text comes out with escape sequences between.
 
-No character is changed, moved or held back, so that the text can be copied, and a piece is shown at once. The kind of a
-line (a heading, a list, a quote, code) is seen from its first characters; a style within a line (code, strong,
-emphasis) begins and ends with its marks, and ends with the line at the latest. Pure.
+No character is changed or moved, so that the text can be copied. A piece is shown at once, except the first characters
+of a line and marks (`*`, backticks) until the next character decides their meaning. The kind of a line (a heading, a
+list, a quote, code) is seen from its first characters; a style within a line (code, strong, emphasis) begins and ends
+with its marks, and ends with the line at the latest. Pure.
 """
 
 import re
@@ -40,7 +41,7 @@ class MarkdownColours:
         return "".join(self._feed(piece))
 
     def end(self) -> str:
-        """Returns the undecided rest."""
+        """Returns the rest that was not decided, and ends the styles."""
         return "".join(self._over())
 
     def _feed(self, piece: str) -> Iterator[str]:

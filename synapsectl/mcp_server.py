@@ -1,7 +1,8 @@
-"""`synapsectl mcp`: tools for an agent's model to use the other agents, as an MCP server on stdin and stdout.
+"""`synapsectl mcp`: an MCP server on stdin and stdout, with tools by which an agent's model uses the other agents.
 
-The program starts it, so it is a process of the agent's: the daemon recognises it by that, and it has the agent's
-rights. There is one table of tools; a tool makes one or two requests to the daemon, in a thread, because some wait.
+The agent's program starts it, so it is a process of the agent: by this the daemon recognises it and gives it the
+agent's rights. There is one table of tools; a tool makes one or two requests to the daemon, in a thread, because some
+wait.
 """
 
 import json
@@ -31,7 +32,7 @@ INSTRUCTIONS: Final = (
     "[A2A:<task>:<sender>]."
 )
 AT_ONCE: Final = 32
-"""Calls under way; further ones wait for their turn."""
+"""Most calls under way at a time; further ones wait."""
 
 
 type Args = Mapping[str, Any]
@@ -48,7 +49,8 @@ class Colleagues:
         self._client = client
 
     def who(self) -> dict[str, Any]:
-        """Returns the agent that this is, with its rights. Raises Refused if the daemon takes us for no agent."""
+        """Returns the agent whose process this is, with its rights. Raises Refused if the daemon takes us for no
+        agent."""
         told: dict[str, Any] = self._client.get("/whoami")
         if told["agent"] is None:
             raise Refused("the daemon does not know this process for an agent's: it must be started by the agent")
@@ -251,7 +253,7 @@ def _outcome(task: Mapping[str, Any]) -> Any:
 
 
 class McpTools:
-    """Answers of the server."""
+    """Answers the server's two requests: lists the tools, and calls one."""
 
     def __init__(self, colleagues: Colleagues) -> None:
         self._colleagues = colleagues
@@ -281,7 +283,7 @@ class McpTools:
         return _told(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
 
     def _granted(self) -> frozenset[str]:
-        """Returns the agent's rights; none if they are unknown: those tools would be refused."""
+        """Returns the agent's rights; none if they are unknown, since tools that need a right would be refused."""
         try:
             return frozenset(self._colleagues.who()["rights"])
         except CtlError:

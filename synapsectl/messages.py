@@ -1,4 +1,4 @@
-"""The message of `send`: its text from the command line or stdin, its files."""
+"""Builds the message of `send`: its text from the command line or stdin, and its files."""
 
 import base64
 import os
@@ -63,7 +63,7 @@ def build_parts(text: str, files: list[str], large: list[str] | None = None) -> 
 
 
 def divided(files: list[str]) -> tuple[list[str], list[str]]:
-    """Returns the files that go by value with a message, and those that go to the daemon before (`give`)."""
+    """Returns the files that go by value with a message, and those that go to the daemon before it (`give`)."""
     small, large, left = [], [], MESSAGE_MAX // 4 * 3 - LEFT
     for path in files:
         try:
@@ -99,7 +99,7 @@ def give(client: "Client", path: str) -> dict[str, Any]:
                 piece = after
     except OSError as error:
         raise UsageError(f"--file: {named(path)}: {error.strerror}") from None
-    except (ApiError, BadAnswer) as error:  # or a daemon that knows of no such files
+    except (ApiError, BadAnswer) as error:  # no fleet, or a daemon without such requests
         if isinstance(error, ApiError) and error.code not in ("NOT_IN_FLEET", "NOT_FOUND"):
             raise
         raise _too_large("the message with its files (a third more on the way)") from None

@@ -1,4 +1,5 @@
-"""Properties of the person's terminal: its colours, the size of a cell, support of the kitty keyboard protocol.
+"""Asks the person's terminal for its properties: its colours, the size of a cell, support of the kitty keyboard
+protocol.
 
 The queries are sent while the agent's screen is drawn already, and answers are separated from keys whenever they come,
 so that nothing waits for them and no typed key is lost. Every terminal answers the last query, and all answer in order:
@@ -12,7 +13,7 @@ from typing import Any
 QUESTIONS = b"\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[16t\x1b[?u\x1b[c"
 
 ANSWERED_S = 1.0
-"""Seconds for which answers are awaited before the terminal is given back, to whose next reader they would be keys."""
+"""Seconds to wait for answers before the terminal is given back, since its next reader would take them for keys."""
 
 NOT_ASKED = frozenset({"linux"})
 """Values of TERM whose terminals print queries that they do not know."""
@@ -31,7 +32,8 @@ SCHEME = re.compile(rb"\x1b\[\?997;\d+n")
 
 
 class TerminalAnswers:
-    """Collects answers. `pixels` returns the size of a cell from the kernel, for terminals that do not answer that."""
+    """Collects answers. `pixels` returns the size of a cell from the kernel, for terminals that do not answer that
+    query."""
 
     def __init__(self, pixels: Callable[[], tuple[int, int] | None]) -> None:
         self._pixels = pixels
@@ -39,7 +41,7 @@ class TerminalAnswers:
         self._until = 0.0
         self._waits = False
         self.told: dict[str, Any] | None = None
-        """Its properties, once it has answered."""
+        """Properties of the terminal, once it has answered."""
 
     def ask(self, now: float) -> bytes:
         """Returns the queries; nothing while answers are awaited."""

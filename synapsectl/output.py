@@ -23,15 +23,15 @@ MIN_COLUMN = 8
 """Columns that a clipped column keeps."""
 
 UNBROKEN = 1 << 20
-"""Columns of what no terminal shows."""
+"""Columns of output that no terminal shows."""
 
 LEAST_FOLDED = 20
-"""Columns of a terminal in which words are still kept whole."""
+"""Least columns of a terminal in which lines are broken at words."""
 
 _FOLDED = re.compile(rf"(?<=:) +{PROGRAM} [a-z].*| *\(?'{PROGRAM} [^']*'[^ ]*| *[^ ]+")
-"""Pieces that are not broken: a command that ends a line, one in quotes, a word."""
+"""Pieces that are not broken: a command at the end of a line, a command in quotes, a word."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
-"""Control characters, with bytes that are no UTF-8, as Python has them."""
+"""Control characters, and bytes that are no UTF-8, in Python's form of them."""
 _TURNS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 """Characters that reverse the order in which the following text is drawn."""
 
@@ -51,7 +51,7 @@ def display_width(text: str) -> int:
 
 
 def _width(character: str) -> int:
-    import unicodedata  # most text has no use for it
+    import unicodedata  # most text does not need it
 
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
@@ -96,14 +96,14 @@ def fold(text: str, columns: int, *, indent: int | None = None) -> str:
 
 
 def harmless(text: str) -> str:
-    """Returns `text` with its control characters, newline and tab excepted, those that turn its order, and bytes that
-    are no text made visible."""
+    """Returns `text` with everything made visible that a terminal would obey: control characters except newline and
+    tab, characters that reverse the order of text, and bytes that are no UTF-8."""
     text = _CONTROL.sub(lambda match: f"\\x{ord(match[0]) & 0xFF:02x}", text)
     return text if text.isascii() else _TURNS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def as_json(document: Any, *, indent: int | None = None) -> str:
-    """Returns `document` as JSON that a terminal can show, and that every reader reads as the same."""
+    """Returns `document` as JSON that a terminal can show; parsed, it is the same document."""
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     return text if text.isascii() else _UNSEEN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
@@ -114,7 +114,7 @@ def one_line(text: str) -> str:
 
 
 def named(name: str) -> str:
-    """Returns the name of a file on one line, without losing any character, as `one_line` would."""
+    """Returns the name of a file on one line; unlike `one_line`, this keeps every character."""
     return harmless(name).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -174,7 +174,7 @@ class CommandOutput:
         self.stdout.write(text)
 
     def raw(self, data: bytes) -> None:
-        """Prints bytes of a program unchanged; on a terminal only the sequences that an attached one gets."""
+        """Prints bytes of a program unchanged; on a terminal only with the sequences that an attached terminal gets."""
         if self.on_terminal:
             from synapsed.terminal.viewer_filter import ViewerFilter
 
@@ -186,7 +186,7 @@ class CommandOutput:
 
     def document(self, document: Any) -> None:
         """Prints the one JSON document of `--json`; indented for a person."""
-        # In one piece: an unbuffered stdout would take each of the many pieces of `dump` to the kernel.
+        # In one piece: an unbuffered stdout would write each of the many pieces of `json.dump` by a call of its own.
         self.stdout.write(as_json(document, indent=2 if self.on_terminal else None) + "\n")
 
     def either(self, document: Any, *, as_json: bool, line: str = "", note: str = "") -> None:
@@ -247,7 +247,7 @@ class CommandOutput:
     def table_lines(
         self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "", columns: int | None = None
     ) -> list[str]:
-        """Returns the lines of that table, in `columns` columns if they are given."""
+        """Returns the lines that `table` prints, in `columns` columns if they are given."""
         columns = self.columns if columns is None else columns
         table = [[_cell(value) for value in values] for values in rows]
         if columns is None or not headings:
@@ -280,13 +280,13 @@ class CommandOutput:
 
 
 def _cell(value: object) -> tuple[str, TableCell]:
-    """Returns its text, harmless and on one line; and its style."""
+    """Returns the text of `value`, harmless and on one line; and its cell, which has the style."""
     cell = value if isinstance(value, TableCell) else TableCell(value)
     return one_line("" if cell.text is None else str(cell.text)), cell
 
 
 def fit(widths: Sequence[int], columns: int, first: int) -> list[int]:
-    """Returns column widths that fit into `columns`: the column `first` gives way first, then the widest ones."""
+    """Returns column widths that fit into `columns`: the column `first` is narrowed first, then the widest ones."""
     fitted = list(widths)
     excess = sum(fitted) + len(GAP) * (len(fitted) - 1) - columns
     for index in [first, *sorted(range(len(fitted)), key=lambda i: -widths[i])]:

@@ -1,5 +1,5 @@
-"""The command line: argparse, with a sub-parser for each verb that loads the verb's module when it is used, and errors
-with a suggestion.
+"""Parses the command line with argparse: a sub-parser for each verb loads the verb's module when it is used, and errors
+have a suggestion.
 
 A verb is a module of `synapsectl.commands` (or an object in one) with `configure` and `run`, or with `SUBVERBS`;
 `EXAMPLES` beside them are shown by `--help`, in the manual, and are parsed by a test.
@@ -70,8 +70,8 @@ def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argp
 
 
 def _read_bytes(parser: "VerbParser", args: argparse.Namespace) -> None:
-    """Makes texts of words that Python has read as ASCII, as a locale may say, except names of files. Ends the process
-    if one is no UTF-8."""
+    """Decodes as UTF-8 the words that Python has read as ASCII because of the locale, except names of files. Ends the
+    process if one is no UTF-8."""
     files = {one.dest for one in parser.own_actions if str(one.metavar or one.dest).upper() in BYTES_TOO}
 
     def read(value: Any) -> Any:
@@ -136,10 +136,10 @@ class VerbParser(argparse.ArgumentParser):
     def __init__(
         self, *, prog: str, load: Callable[[], SubVerb], columns: int | None, about: str = "", color: bool = False
     ) -> None:
-        # Left to itself the formatter asks shutil for the width with every option: 5 ms of imports.
+        # Without a width, the formatter asks shutil for one with every option: 5 ms of imports.
         formatter = partial(argparse.HelpFormatter, width=(columns or WIDTH) - 2)
         super().__init__(prog=prog, add_help=False, allow_abbrev=False, formatter_class=formatter)
-        self.color = color  # Python 3.14 would have it, and tells the parsers below this one
+        self.color = color  # Python 3.14 has it, and passes it on to the parsers below this one
         self.about = about
         self._load = load
         self._columns = columns
@@ -147,7 +147,7 @@ class VerbParser(argparse.ArgumentParser):
 
     @cached_property
     def verb(self) -> SubVerb:
-        """The verb; its options are this parser's from here on."""
+        """The verb. Reading this loads it, and adds its options to this parser."""
         verb = self._load()
         self.add_argument(*HELP, action="help", help="show this help")
         self.description = verb.help and f"{verb.help[0].upper()}{verb.help[1:]}."
@@ -157,7 +157,7 @@ class VerbParser(argparse.ArgumentParser):
 
     @cached_property
     def parts(self) -> "Mapping[str, VerbParser]":
-        """The parsers of its sub-verbs."""
+        """The parsers of this verb's sub-verbs."""
         if not self.verb.subverbs:
             return {}
         adding = self.add_subparsers(prog=self.prog, title="what", metavar="WHAT", parser_class=VerbParser)
@@ -178,7 +178,7 @@ class VerbParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """Parses arguments and options in any order; an unknown one is an error of this verb, not of the whole tool."""
-        if self._mixing:  # Python 3.13.0 comes back here from within
+        if self._mixing:  # Python 3.13.0 calls this method again from within
             return super().parse_known_args(args, namespace)
         given = list(args or [])
         if self.parts:
@@ -205,7 +205,8 @@ class VerbParser(argparse.ArgumentParser):
         return self._broken(usage) + blank + rest + (f"\nexamples:{shown}\n" if shown else "")
 
     def _broken(self, usage: str) -> str:
-        """A usage of the verb's own in lines that fit; argparse has broken one that it made."""
+        """Returns `usage`, broken into lines that fit if the verb has written it; argparse has broken a usage that it
+        made."""
         if self.usage is None:
             return usage
         room = (self._columns or UNBROKEN) - len(USAGE_WORD)
@@ -235,7 +236,7 @@ class VerbParser(argparse.ArgumentParser):
         self.error(f"name what to do first: {', '.join(self.parts)}" + (f"; {word} comes after it" if word else ""))
 
     def refuse_uninstalled(self, verb: str) -> None:
-        """Ends with an error if it is a verb of a part that is not installed."""
+        """Ends with an error if `verb` is one of a part that is not installed."""
         if verb in RELEASED:
             from synapsed.parts.outside import missing
 

@@ -21,7 +21,8 @@ class Hindrance(NamedTuple):
 
 
 def unwritable(places: Iterable[Path]) -> list[Hindrance]:
-    """Tries to write to each, or to the folder that it would be made in; removes the trial."""
+    """Tries to write to each place, or to the folder in which it would be made, and removes the trial. Returns what
+    hinders it."""
     folders = dict.fromkeys(existing(place) for place in places)
     return [found for folder in folders if (found := _tried(folder)) is not None]
 

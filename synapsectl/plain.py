@@ -1,4 +1,4 @@
-"""A terminal program's raw output as plain text: for reading, not for its look."""
+"""Turns a terminal program's raw output into plain text, for reading, not for its look."""
 
 import re
 
@@ -30,11 +30,11 @@ class PlainText:
     def __init__(self) -> None:
         self._tokenizer = Tokenizer()
         self._cr = ""
-        """True after CR, which LF may follow; else the last character."""
+        """A CR at the end of the last data, which LF may follow; else empty."""
         self._line = ""
         self._last = ""
         self._row = ""
-        """Row of the cursor, as far as it is known; and its column."""
+        """Row of the cursor, as far as it is known; `_column` is its column."""
         self._column = 0
 
     def feed(self, data: bytes) -> list[str]:
@@ -67,7 +67,8 @@ class PlainText:
         return ""
 
     def _moved(self, row: str, column: str) -> str:
-        """Returns a gap for a movement to the right in the same row; else the next text is elsewhere."""
+        """Returns a gap for a movement to the right in the same row; else a line break, since the next text is
+        elsewhere."""
         before, self._column = self._column, int(column) if column.isdecimal() else 1
         same, self._row = row == self._row, row
         return _GAP if same and self._column > max(before, 1) else "\n"

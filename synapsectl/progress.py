@@ -15,8 +15,8 @@ PATIENCE = 1.0
 
 
 class StatusLine:
-    """`stream` is stderr. Nothing is written if that is no terminal, or one without escape sequences; nor if it is not
-    to be `on`."""
+    """One line on `stream` (stderr). Nothing is written if that is no terminal, or one without escape sequences, or if
+    `on` is False."""
 
     def __init__(
         self,

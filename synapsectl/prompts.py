@@ -1,4 +1,5 @@
-"""Questions of agents to a person: found for a task or an agent, shown with a way to answer, their yes and no."""
+"""Handles questions of agents to a person: finds the question of a task or an agent, shows it with a way to answer, and
+finds the option that says yes or no."""
 
 import re
 from typing import Any, NamedTuple
@@ -20,9 +21,9 @@ _ENDING = re.compile(
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
 
 ALIASED = "external:"
-"""Ids of agents elsewhere begin so that were given an alias: they have no terminal."""
+"""Beginning of the ids of agents elsewhere that were given an alias: they have no terminal here."""
 ASKING_MAX = 20
-"""Tasks that are named where an agent asks in several."""
+"""Most tasks that are named if an agent asks in several."""
 QUESTION_MAX = 160
 """Characters of a question in a line about something else."""
 NOT_TAKEN = "NOT_TAKEN"
@@ -104,13 +105,13 @@ def _asked_elsewhere(client: Client, address: str) -> WhoAsks:
 
 
 def is_elsewhere(agent_id: str) -> bool:
-    """Returns whether it is the id of an agent elsewhere that only messages reach."""
+    """Returns True for the id of an agent elsewhere that only messages reach."""
     return agent_id.startswith(ALIASED)
 
 
 def who_answers(client: Client, address: str) -> dict[str, Any]:
-    """Returns the state of the agent that asks. One elsewhere, under an alias, has only its name here; "elsewhere" says
-    so. Raises ApiError."""
+    """Returns the state of the agent that asks. Of an agent elsewhere, under an alias, only the name is known here; its
+    "elsewhere" is True. Raises ApiError."""
     try:
         agent: dict[str, Any] = client.get(agent_path(address, "status"), {"detail": 1})
     except ApiError as error:
@@ -176,13 +177,13 @@ def show_prompt(out: CommandOutput, prompt: dict[str, Any] | None) -> None:
 
 
 def hands(agent: str) -> str:
-    """Returns the way in which a person goes on if nothing can be answered from here."""
+    """Returns the commands with which a person goes on if nothing can be answered from here."""
     return f"attach answers it: synapsectl attach {agent}; or synapsectl keys {agent} KEY…"
 
 
 def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
-    """Returns the words about the reason of a wait for `name`: the `task` that it works on, and its question, with a
-    way to answer."""
+    """Returns words why a message waits for `name`: the `task` on which the agent works, and its question, with a way
+    to answer."""
     what = f"task {short_id(task)}" if task else f"what {name} does"
     if prompt is None:
         return f"waits behind {what}"
@@ -205,8 +206,8 @@ def tell_hands(ctx: CommandContext, who: WhoAsks, host: str = "") -> None:
 
 
 def only_there(task: dict[str, Any]) -> str | None:
-    """Returns the way to answer the question of a task elsewhere that its host takes from no person here; None for any
-    other."""
+    """Returns the way to answer the question of a task on another host, if that host takes no answer to it from a
+    person here; else None."""
     there = (task.get("metadata") or {}).get("external") or {}
     prompt, answers = task.get("prompt") or {}, there.get("answers")
     if answers is None or prompt.get("type") in answers:

@@ -17,7 +17,7 @@ from synapsectl.prompts import SCREEN, WhoAsks, answer, asked, show_prompt
 from synapsed.shared.choices import choice
 
 LOOK = 1.0
-"""Seconds between two checks if the question still stands."""
+"""Seconds between two checks that the question still stands."""
 ELSEWHERE = frozenset({"PROMPT_CHANGED", "NOT_WAITING"})
 """Codes of the refusal of an answer after another one was given elsewhere."""
 BY_HAND = frozenset({SCREEN, "login"})
@@ -68,9 +68,9 @@ def meant(prompt: Mapping[str, Any], line: str) -> TypedAnswer:
 
 
 def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:
-    """Asks the question of `agent`, within the task or before it, and gives it the answer. Returns False if it is not
-    answered from here: it has to be done at its terminal, or the person does not want to (Ctrl-D). Raises ApiError,
-    NoDaemon, TimedOut."""
+    """Asks the question of `agent`, of the task or from before the task has begun, and gives the agent the answer.
+    Returns False if the question is not answered from here: it has to be answered at the agent's terminal, or the
+    person does not want to (Ctrl-D). Raises ApiError, NoDaemon, TimedOut."""
     while True:
         who = _who(ctx, task)
         if who.prompt is None:

@@ -25,8 +25,9 @@ def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
 
 
 def asks_at(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:
-    """Finds the daemon as `elsewhere` does, for an answer to a question: if the host's socket is not here (a host of a
-    fleet, or one that is away), questions of its agent in tasks that were sent from this host are answered here."""
+    """Finds the daemon as `elsewhere` does, for an answer to a question. If the host is not one that ssh reaches (a
+    host of a fleet), or the part that reaches hosts is missing, the question is answered here if the agent asks it in a
+    task that was sent from this host."""
     try:
         return elsewhere(ctx, address)
     except (ApiError, NotInstalled) as error:
@@ -45,6 +46,6 @@ def asks_at(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str
 
 
 def elsewhere(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:
-    """Returns the same, with `@HOST` to put after names of that host; empty for this host."""
+    """Returns the same as `reach`, with `@HOST` to put after names of that host; empty for this host."""
     there, name = reach(ctx, address)
     return there, name, "" if there is ctx else "@" + address.rpartition("@")[2]

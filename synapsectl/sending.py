@@ -63,8 +63,8 @@ def ask(
     key: str | None = None,
 ) -> Sent:
     """Sends `body` to `agent`. If `sender` is an agent here and wants a response, a task of its own is made first,
-    which the reply completes within `limit` seconds; they count only if no caller waits. With a `key` that was used
-    before it is the former task. Raises ApiError, MaybeAccepted."""
+    which the reply completes within `limit` seconds; that limit counts only if no caller waits. With a `key` that was
+    used before, the former task is returned. Raises ApiError, MaybeAccepted."""
     own = _make_own(client, sender, body, wait=wait, limit=limit) if response and sender else None
     if own is not None:
         body = body | {"metadata": body["metadata"] | {"sender_task_id": own["id"], "response_expected": True}}
@@ -186,7 +186,7 @@ class Sending:
 
     def _send(self, agent: str, body: dict[str, Any], *, alone: bool) -> Sent:
         wanted = self._wanted
-        # A key is one task's: each of several agents gets one of its own.
+        # A key stands for one task: each of several agents gets a key of its own.
         key = wanted.key if alone or wanted.key is None else f"{wanted.key} {agent!a}"
         sent = ask(
             self._client,
@@ -206,7 +206,8 @@ class Sending:
     # --- what comes back ---
 
     def _settle(self, sent: Sent, *, alone: bool) -> tuple[int, dict[str, Any]]:
-        """Returns the exit code of one task, and its state then; prints a single one, and followed text."""
+        """Waits for one task; returns its exit code, and its last state. Prints the answer of a single task, and
+        followed text."""
         if not self._wanted.wait:
             return DONE, sent.task
         if self._wanted.follow and not alone:
@@ -216,7 +217,7 @@ class Sending:
             self._ctx, sent.agent, deadline=wanted.deadline, follow=wanted.follow, asks=not wanted.json
         )
         try:
-            # An agent could not answer what is asked of a person, so it waits on.
+            # An agent cannot answer a question to a person, so it goes on waiting.
             person = sent.awaited is not sent.task and self._ctx.own_agent is None
             task = attendant.wait(sent.awaited, sent.task if person else None, sent=sent.task["id"])
         except TimedOut as error:
@@ -235,7 +236,7 @@ class Sending:
         return code, task
 
     def _files(self, task: dict[str, Any]) -> None:
-        """Save what came with the answer, or name it."""
+        """Saves the files and data that came with the answer, or names them."""
         if self._wanted.save is not None:
             save(self._out, task, self._wanted.save)
         elif not self._wanted.json:

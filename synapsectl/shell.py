@@ -30,8 +30,8 @@ def environment(ctx: CommandContext) -> dict[str, str]:
 def brought(ctx: CommandContext) -> dict[str, Any] | None:
     """Returns the request that gives an agent its variables of this shell; None if this is no person's shell.
 
-    A person's has a terminal. A script without a terminal may be a person's or not: it only replaces variables that
-    lead to nothing. Jobs of cron or a service manager, and an agent's shell, bring nothing."""
+    A person's shell has a terminal. A script without a terminal may be a person's or not: it only replaces variables
+    that name missing files. Jobs of cron or a service manager, and an agent's shell, bring nothing."""
     if ctx.inside_agent:
         return None
     streams: tuple[TextIO | None, ...] = (sys.stdin, sys.stdout, sys.stderr)
@@ -56,7 +56,7 @@ def bring(ctx: CommandContext, agents: list[str]) -> None:
 
 @contextmanager
 def brought_along(ctx: CommandContext, agent: str) -> Iterator[None]:
-    """Does the same while a terminal is attached to `agent`, without a wait."""
+    """Does the same as `bring` while a terminal is attached to `agent`, without waiting for the answer."""
     connection = None
     with suppress(CtlError, OSError):
         if (body := brought(ctx)) is not None:
@@ -69,7 +69,7 @@ def brought_along(ctx: CommandContext, agent: str) -> Iterator[None]:
 
 
 def bring_all(ctx: CommandContext, agent: str) -> list[str]:
-    """Makes this shell's environment that of `agent`, from its next start on. Returns the names of variables that
+    """Gives `agent` the whole environment of this shell, from its next start on. Returns the names of variables that
     decide which code runs. Raises ApiError."""
     body = {"env": environment(ctx), "bring": "all"}
     names: list[str] = ctx.client.post(agent_path(agent, "environment", control=True), body)["names"]

@@ -1,4 +1,4 @@
-"""Signals to an attached terminal (its end, its stop, another size), and to a request that is under way."""
+"""Handles signals to an attached terminal (to end, to stop, of another size), and to a request that is under way."""
 
 import os
 import select
@@ -12,7 +12,7 @@ from typing import Self
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 CTRL_C_SECONDS = 1.0
-"""Seconds after which a Ctrl-C that came in a bad moment is seen at most; see `typed_line`."""
+"""Seconds after which at the latest a Ctrl-C is seen that came at a bad moment; see `typed_line`."""
 
 
 class TerminalSignals:
@@ -72,7 +72,8 @@ class TerminalSignals:
 def typed_line() -> str:
     """Returns the next line that a person types, with its line break; empty at Ctrl-D. Raises KeyboardInterrupt.
 
-    A Ctrl-C that arrives just before `readline` waits in the kernel is noted by Python, and seen at the next key only.
+    A Ctrl-C that arrives just before `readline` waits in the kernel is noted by Python, and seen only at the next key:
+    so `select` waits before it.
     """
     while sys.stdin.isatty() and not select.select([sys.stdin], [], [], CTRL_C_SECONDS)[0]:
         pass
@@ -81,8 +82,8 @@ def typed_line() -> str:
 
 class DeferredInterrupt:
     """A context manager: the first Ctrl-C inside is only noted, so that the answer to a request is still read, which
-    names the thing to end; `on_first` is called then. The second one interrupts. Outside the main thread, where no
-    signal arrives, it does nothing."""
+    names the thing to end; `on_first` is called at that first Ctrl-C. The second one interrupts. Outside the main
+    thread, where no signal arrives, it does nothing."""
 
     def __init__(self, on_first: Callable[[], None]) -> None:
         self.came = False

@@ -1,4 +1,5 @@
-"""Starts a daemon if none runs: detached, waits for it, and shows its last words if it does not come up."""
+"""Starts a daemon if none runs: starts it detached, waits for it, and shows the end of its log if it does not come
+up."""
 
 import fcntl
 import os
@@ -24,7 +25,7 @@ START_DEADLINE = 30.0
 takes ten times as long."""
 
 GUARD_DEADLINE = START_DEADLINE + SLOW_TIMEOUT
-"""Seconds to wait for another verb that starts or ends the daemon: it takes less, unless it is suspended."""
+"""Seconds to wait for another verb that starts or ends the daemon: that verb takes less, unless it is suspended."""
 
 POLL = 0.02
 """Seconds between two looks at the socket."""
@@ -89,8 +90,8 @@ def is_elsewhere(ctx: CommandContext) -> bool:
 
 
 def take_over(ctx: CommandContext) -> None:
-    """Releases the state, so that the next daemon has it, wherever the last one was. Raises NoDaemon if that one
-    runs."""
+    """Releases the state, so that the next daemon can have it, wherever the last one ran. Raises NoDaemon if the last
+    one still runs."""
     try:
         lock = os.open(ctx.paths.lock, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -108,8 +109,8 @@ def take_over(ctx: CommandContext) -> None:
 
 @contextmanager
 def guarded(ctx: CommandContext) -> Iterator[None]:
-    """Keeps others from starting a daemon of this home, or shutting one down, within; waits for one that does. Raises
-    TimedOut if that one does not end, OSError if there is no folder for the daemon's log."""
+    """Keeps other verbs from starting or shutting down this home's daemon while the block runs; waits first for a verb
+    that does so now. Raises TimedOut if that verb does not end, OSError if there is no folder for the daemon's log."""
     guard = os.open(ctx.paths.logs, os.O_RDONLY | os.O_CLOEXEC)
     try:
         deadline = _until(ctx, GUARD_DEADLINE)
@@ -146,11 +147,11 @@ def _check_limit(ctx: CommandContext) -> None:
 
 
 def note_shutdown(ctx: CommandContext) -> None:
-    """Notes that a person has just ended the daemon: a verb that has waited for it since before starts no other one."""
+    """Notes that a person has just ended the daemon: a verb that was waiting for that end starts no other daemon."""
     noted = ctx.paths.logs / SHUT_DOWN
     with suppress(OSError):
         noted.touch(mode=0o600)
-        now = time.time_ns()  # the kernel's own time may be milliseconds old
+        now = time.time_ns()  # the time that `touch` sets may be milliseconds old
         os.utime(noted, ns=(now, now))
 
 
@@ -227,8 +228,9 @@ def lasting_environment(ctx: CommandContext) -> dict[str, str]:
 
 
 def spawn_detached(argv: list[str], environ: dict[str, str], output: int, *, umask: int = 0o077) -> int:
-    """Starts `argv` in a session of its own, a child of init's, with ordinary priority and all CPUs: this shell's were
-    not meant for it. Returns a descriptor that ends with the process: its other end is the process's only."""
+    """Starts `argv` as a child of init in a session of its own, with ordinary priority and all CPUs: this shell's
+    limits were not meant for it. Returns a descriptor that becomes readable when the process ends, since only that
+    process has the other end."""
     alive, end = os.pipe()
     child = os.fork()
     if child:

@@ -1,10 +1,11 @@
-"""The last row of an attached terminal, kept from the program; and the title, with the number of agents that need a
-person.
+"""Draws the status line in the last row of an attached terminal, which the program does not get; and the title, with
+the number of items that need a person.
 
 The program's window is one row shorter than the terminal, and its output passes as it is, except sequences that would
 reach beyond: scrolling regions end above the row, the cursor is not put on it, and after an erasure it is drawn again.
-Drawing it uses the terminal's one saved cursor: if a program goes back to an older saved one, its screen is wrong, and
-the daemon draws it again. Pure: output in, output out. It comes from the daemon, which never cuts a sequence in two.
+Drawing the row uses the terminal's one saved cursor: if a program then goes back to a cursor that it saved before, its
+screen is wrong, and the daemon draws it again. Pure: output in, output out. The output comes from the daemon, which
+never cuts a sequence in two.
 """
 
 import re
@@ -25,7 +26,7 @@ _MOUSE = frozenset({b"9", b"1000", b"1002", b"1003"})
 _FORMS = frozenset({b"1005", b"1006", b"1015", b"1016"})
 WHEEL_ON, WHEEL_OFF = b"\x1b[?1000;1006h", b"\x1b[?1000;1006l"
 _CUT = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
-"""Beginning of a character."""
+"""Beginning of a character in UTF-8 whose rest has not come."""
 
 
 class StatusRow:
@@ -36,7 +37,7 @@ class StatusRow:
         self._titled = titled
         self._wheel = wheel
         self.mouse: set[bytes] = set()
-        """The modes that report the mouse which the program has set, and their forms."""
+        """Modes of mouse reports, and of their forms, that the program has set."""
         self.shown = shown
         self.size = size
         self.text = ""
@@ -55,7 +56,7 @@ class StatusRow:
         """The first and the last row of the scrolling region."""
         self._strayed = self._told = False
         self._stale = False
-        """True if it is to be drawn when possible."""
+        """True if the row is to be drawn when possible."""
         self._whole = True
         """True if no character is cut at the end of the output."""
 
@@ -86,7 +87,7 @@ class StatusRow:
 
     def strays(self) -> bool:
         """Returns True if the program has done something that cannot be followed here, so that its screen has to be
-        drawn again; once until it is."""
+        drawn again. Returns it only once until that is done."""
         told, self._told = self._told, self._told or self._strayed
         return self._strayed and not told
 
@@ -176,17 +177,17 @@ class StatusRow:
         top, _, bottom = region.partition(b";")
         end = int(bottom or 0)
         rows = int(top or 1) or 1, end if 0 < end < last else last
-        if rows[0] < rows[1]:  # else it counts for nothing
+        if rows[0] < rows[1]:  # else the terminal ignores it
             self._scrolls = rows
         return b"\x1b[%d;%dr" % rows
 
     def _reset(self, match: re.Match[bytes], last: int) -> bytes:
-        """Returns the bytes to send after a reset, or a test pattern all over."""
+        """Returns the bytes to send after a reset, or after the test pattern (ESC # 8)."""
         self._stale = True
         if match["soft"]:  # terminals differ in what it resets
             self._strayed = self._replaced = True
             return b"\x1b7" + self._region() + b"\x1b8"
-        # Both of the others end the region, and leave the cursor at home.
+        # The full reset and the test pattern both end the region, and leave the cursor at home.
         self._saved = self._origin = False
         self._scrolls = (1, last)
         if match["other"] == b"c":

@@ -16,7 +16,7 @@ ESCAPE_HOLD = 0.05
 pressed Esc should not wait longer."""
 
 REPLY_HOLD = 1.0
-"""The same for a beginning that no key has: it is an answer whose rest is on its way."""
+"""Seconds that a beginning is kept which no key has: it is an answer of the terminal, whose rest is on its way."""
 
 KEY_HOLD = 1.0
 """Seconds between two keys of a detach sequence; after that the first was meant for the agent."""
@@ -87,10 +87,10 @@ COMMANDS = {
     "detach": "d",
     "help": "?",
 }
-"""Commands of an attached terminal, each with its usual key after the first of those that detach."""
+"""Commands of an attached terminal, each with its usual key, which is pressed after the first detach key."""
 
 _PAGE_UP = re.compile(rb"\x1b\[5(?:;(?:1|65|129|193)(?::1)?)?~")
-"""Page Up, which scrolls back too, after the same key, as in tmux; with Caps Lock or Num Lock as well."""
+"""Page Up, which after the first detach key scrolls back too, as in tmux; with Caps Lock or Num Lock as well."""
 
 
 def parse_keys(text: str) -> tuple[Key, ...]:
@@ -139,7 +139,8 @@ class HeldKey:
 
 
 class KeyFilter:
-    """Sorts the terminal's input. While `hold` is a number, `flush` it when nothing came for so many seconds."""
+    """Sorts the terminal's input. While `hold` is a number, its user calls `expire` when nothing came for so many
+    seconds."""
 
     def __init__(
         self,
@@ -147,8 +148,8 @@ class KeyFilter:
         commands: Mapping[str, Key] | None = None,
         heard: Callable[[bytes], None] = lambda _reply: None,
     ) -> None:
-        """`commands`: the keys with a command after the first of `detach`. If that is the only one it detaches alone,
-        when nothing follows it, or by being pressed twice. `heard` gets each of the terminal's answers."""
+        """`commands`: keys that give a command after the first key of `detach`. If `detach` has only one key, that key
+        detaches if no key follows it, or if it is pressed twice. `heard` gets each of the terminal's answers."""
         self._detach = tuple(detach)
         self._commands = dict(commands or {}) if detach else {}
         self._heard = heard
@@ -221,7 +222,8 @@ class KeyFilter:
         return kept
 
     def _begin_paste(self, out: list[bytes]) -> None:
-        """Begins a paste: kept bytes are the agent's, unless all that follows them is a command."""
+        """Begins a paste: kept detach keys go to the agent, unless they are complete and only a command could follow
+        them."""
         out += [self._kept if self._matched < len(self._detach) else b"", _PASTE]
         self._kept, self._matched, self._taken, self._pasted = b"", 0, False, b""
 
@@ -244,7 +246,7 @@ class KeyFilter:
         return self._take_key(piece, out)
 
     def _take_run(self, run: bytes, out: list[bytes]) -> bool:
-        """Handles bytes without an escape: a key each, but most of them of no interest."""
+        """Handles bytes without an escape: each is a key, but only those from a first detach key on are looked at."""
         self._taken = False
         at = 0
         while at < len(run):
@@ -353,7 +355,7 @@ def _is_reply(piece: bytes) -> bool:
         # DECRPM, the state of a mode.
         return final == b"y"
     if prefix == b"?":
-        # 997 also tells unasked that the colours turned dark or light.
+        # 997 is also sent without a query, when the colours turn dark or light.
         return final in b"cnuRSt" and not (final == b"n" and parameters.startswith(b"997;"))
     if prefix:
         return prefix in b">=" and final in b"cmq"

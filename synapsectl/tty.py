@@ -1,4 +1,4 @@
-"""The person's terminal: raw while an agent has it, as it was on every way out."""
+"""Makes the person's terminal raw while an agent has it, and restores it on every way out."""
 
 import fcntl
 import os
@@ -39,13 +39,14 @@ _USUAL = b"".join(
 )
 RESET = _STOP + ALTERNATE_OFF + KEYBOARD + _USUAL
 RESET_ALTERNATE = _STOP + _USUAL
-"""Takes back all settings of a program in a terminal that showed its output; the second one stays on its screen."""
+"""Takes back all settings of a program in a terminal that showed its output; `RESET_ALTERNATE` stays on the present
+screen."""
 _TITLE = b"\x1b[23;0t"
 _BELOW = b"\x1b[999;1H\r\n"
 LEAVE = RESET + _TITLE + _BELOW
 LEAVE_ALTERNATE = RESET_ALTERNATE + _BELOW + ALTERNATE_OFF + b"\x1b[m\x1b[?25h" + _TITLE
-"""Resets the title as well, as it was pushed at the beginning. If there is an alternate screen its end brings the
-former one back, the cursor too; a terminal without one goes on in a free line."""
+"""Resets the title as well, which was pushed at the beginning. If there is an alternate screen, leaving it brings the
+former screen and cursor back; a terminal without an alternate screen goes on in a free line."""
 END_PROGRESS = b"\x1b]9;4;0\x1b\\"
 END_STATUS = b"\x1b]7501;state=clear\x1b\\"
 
@@ -78,7 +79,7 @@ class Terminal:
         self.give_back()
 
     def go_on(self, begun: BegunAttach) -> bool:
-        """Takes over its present state; returns True if it was made raw before."""
+        """Takes over the state in which `begun` left the terminal; returns True if it was made raw there."""
         if begun.terminal is None:
             return False
         self._fd, self._saved = begun.terminal
@@ -87,7 +88,7 @@ class Terminal:
         return True
 
     def take(self) -> None:
-        """Makes it raw, if it is not. Raises TerminalGone."""
+        """Makes the terminal raw, if it is not raw yet. Raises TerminalGone."""
         if self._saved is not None:
             return
         try:
@@ -106,23 +107,23 @@ class Terminal:
         return RESET + (ALTERNATE_ON if alternate else scroll_away(self.size()[1]))
 
     def give_back(self) -> None:
-        """Makes it what it was, if it was taken."""
+        """Restores the terminal, if it was taken."""
         saved, self._saved = self._saved, None
         if saved is None:
             return
         extra = (END_PROGRESS if self._progress else b"") + (END_STATUS if self._status else b"")
-        # A process in the background would be stopped for touching the terminal, and leave it as it is.
+        # Without this, the kernel would stop a process in the background here, and the terminal would stay as it is.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
             with suppress(OSError, termios.error):
                 leave = (LEAVE_ALTERNATE if self.alternate else LEAVE) + extra
                 if not self.write_out(leave):
-                    # Output that it has not taken by now is dropped: the person must not wait for it, and our last
-                    # words need room.
+                    # Output that the terminal has not taken by now is dropped: the person must not wait for it, and our
+                    # reset needs room.
                     termios.tcflush(self._fd, termios.TCOFLUSH)
                     self.write_out(leave)
             with suppress(OSError, termios.error):
-                # Flushed: mouse reports and answers on their way would be typed into the shell.
+                # Input is flushed: mouse reports and answers on their way would be typed into the shell.
                 termios.tcsetattr(self._fd, termios.TCSAFLUSH, saved)  # type: ignore[arg-type]  # as it was got
         finally:
             signal.signal(signal.SIGTTOU, before)
@@ -164,8 +165,8 @@ class Terminal:
             return b""
 
     def write(self, data: bytes | bytearray) -> int:
-        """Shows as much of `data` as the terminal takes now; returns the number of bytes. Raises OSError when it is
-        gone."""
+        """Shows as much of `data` as the terminal takes now; returns the number of bytes. Raises OSError when the
+        terminal is gone."""
         self._note(data)
         try:
             return os.write(self._fd, data)

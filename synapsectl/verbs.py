@@ -11,10 +11,11 @@ from synapsectl.output import PROGRAM, UNBROKEN, fold
 
 
 class Verb(NamedTuple):
-    """`module` is one of `package`; `module:name` an object in one that several verbs share. The verb of a part stands
-    in the overview after the verb `after`, and `completes` has the possible words of its command line: by sub-verb and
-    metavar (`remove NAME`) a path of the daemon, and the keys of the words there and of their descriptions; or as
-    `module:name` a function that returns words, each with its description."""
+    """A verb. `module` is a module of `package`; `module:name` is an object in a module that several verbs share. The
+    verb of a part stands in the overview after the verb `after`. `completes` says where the possible words of its
+    command line come from. Its keys are sub-verb and metavar (`remove NAME`); a value is a path of the daemon, with the
+    keys of the words there and of their descriptions, or, as `module:name`, a function that returns words, each with
+    its description."""
 
     module: str
     help: str
@@ -51,9 +52,9 @@ class Verb(NamedTuple):
 
 class DaemonVerb(NamedTuple):
     """A verb of `synapsed`, in a part's table `DAEMON_VERBS`. `module` has its `configure`, for its parser, and `run`,
-    which gets the parsed arguments and `Surroundings`; it may raise SynapsedError, and returns True where something has
-    failed that it has told itself. `log`: it serves until SIGTERM or SIGINT, and its log has this name. `internal`: it
-    is for `synapsectl`, and reports errors as JSON, too; so does any with `--json`. `reads`: for these values of its
+    which gets the parsed arguments and `Surroundings`; it may raise SynapsedError, and returns True if something has
+    failed that it has reported itself. `log`: it serves until SIGTERM or SIGINT, and its log has this name. `internal`:
+    it is for `synapsectl`, and reports errors as JSON, too; so does any with `--json`. `reads`: for these values of its
     argument `what` it writes nothing, so that root may ask for them, too."""
 
     module: str
@@ -64,8 +65,8 @@ class DaemonVerb(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """The surroundings of a part's verb of `synapsed`: the daemon's paths, a function that reads the configuration, the
-    notifier of the service manager, and a function that returns the files in place of built-in profiles."""
+    """Things that the daemon gives to a part's verb of `synapsed`: its paths, a function that reads the configuration,
+    the notifier of the service manager, and a function that returns the files in place of built-in profiles."""
 
     paths: Any
     configuration: Callable[[], Any]
@@ -173,12 +174,12 @@ NEEDS = {"inbox": "attention", "next": "attention", "top": "attention"}
 """Verbs of this tool that need a part."""
 
 OPTIONS = {"fleet": "fleet", "worktree": "worktrees"}
-"""Options of its verbs that need a part."""
+"""Options of this tool's verbs that need a part."""
 
 
 @cache
 def verbs() -> dict[str, Verb]:
-    """Returns all verbs but those of other distributions' parts, in the order of the overview."""
+    """Returns all verbs except those of parts of other distributions, in the order of the overview."""
     found = dict(VERBS)
     for package in _here("verbs"):
         found = with_part(found, package)
@@ -186,12 +187,12 @@ def verbs() -> dict[str, Verb]:
 
 
 def packages_with(module: str) -> list[str]:
-    """Returns the packages for this tool, of all parts, that have such a module."""
+    """Returns the packages for this tool, of all parts, that have the module `module`."""
     return [*_here(module), *_outside(module)]
 
 
 def _here(module: str) -> list[str]:
-    """Returns those of parts in this distribution."""
+    """Returns the packages of `packages_with` for parts in this distribution."""
     from synapsed.parts import __path__ as parts
     from synapsed.parts.list import NAMES
 
@@ -200,7 +201,7 @@ def _here(module: str) -> list[str]:
 
 
 def is_installed(part: str) -> bool:
-    """Returns True if a part is there. Other distributions are looked at only if it is no folder of this one."""
+    """Returns True if a part is there. Other distributions are searched only if the part is no folder of this one."""
     from synapsed.parts import __path__ as parts
 
     if os.path.isfile(os.path.join(parts[0], part, "face.py")):  # noqa: PTH113, PTH118 - without pathlib
@@ -230,7 +231,7 @@ def daemon_verbs() -> dict[str, DaemonVerb]:
 
 
 def _outside(module: str) -> list[str]:
-    """Returns those of other distributions' parts."""
+    """Returns the packages of `packages_with` for parts of other distributions."""
     from importlib.util import find_spec
 
     from synapsed.parts.outside import packages
@@ -243,7 +244,7 @@ def _outside(module: str) -> list[str]:
 
 
 def with_part(found: dict[str, Verb], package: str) -> dict[str, Verb]:
-    """Returns the verbs with those of a part, each after the one that it names, and in its group."""
+    """Returns the verbs with those of a part, each in its group and after the verb that it names."""
     rows = list(found.items())
     for name, verb in import_module(f"{package}.verbs").VERBS.items():
         if name not in found:
@@ -257,7 +258,7 @@ def subverbs_of_parts(module: str) -> dict[str, Any]:
     """Returns the sub-verbs that parts add to the verb in that module of this tool."""
     found: dict[str, Any] = {}
     for package in packages_with("verbs"):
-        with suppress(Exception):  # as `all_verbs`
+        with suppress(Exception):  # as in `all_verbs`
             if (added := getattr(import_module(f"{package}.verbs"), "SUBVERBS", {}).get(module)) is not None:
                 found = import_module(f"{package}.{added}").SUBVERBS | found
     return found

@@ -21,11 +21,11 @@ RECONNECT = 10.0
 """Seconds that a daemon may be away: one that was killed is back within two."""
 
 RETRY = 0.1
-"""Seconds between two attempts to reach it."""
+"""Seconds between two attempts to reach the daemon."""
 
 FIRST_LOOK = 1.0
 LAST_LOOK = 4.0
-"""Seconds of silence after which the agent itself is looked at: at first, and at most."""
+"""Seconds of silence after which the agent's own status is read: at first, and at most."""
 
 RULE_LOOK = 2.0
 """Seconds after which a question outside the task is read again before it goes to a person: a rule may answer it."""
@@ -37,7 +37,7 @@ PASSING = frozenset({"unread"})
 """Reasons that hold messages for a moment whenever an answer is typed."""
 
 STANDS = frozenset({"permission", "question", "plan", "sign_in", "unreadable"})
-"""Kinds of items for which an agent stands still."""
+"""Kinds of items at which an agent does not go on."""
 
 LONG_START = 10.0
 """Seconds after which an agent that has not come up is mentioned: programs take less, except the slowest."""
@@ -77,12 +77,12 @@ class Waiter:
     def wait(
         self, task: dict[str, Any], request: dict[str, Any] | None = None, *, again: bool = False
     ) -> dict[str, Any]:
-        """Returns the task when it is at its end or waits for a person; a task without an event so far waits for a
-        person too when its agent does (`prompt` is then the agent's). If the task stands for the reply to a `request`,
-        and that waits for a person, it is the request.
+        """Returns the task when it is at its end or waits for a person. A task that has not begun waits for a person
+        too if its agent does (`prompt` is then the agent's). If the task stands for the reply to a `request`, and the
+        request waits for a person, the request is returned.
 
-        Raises TimedOut at the deadline, NoDaemon when the daemon stays away. After a return of the daemon the wait goes
-        on from its last place; so it does, with `again`, for a task of an earlier wait.
+        Raises TimedOut at the deadline, NoDaemon when the daemon stays away. After a restart of the daemon the wait
+        goes on from its last place; with `again`, from the last place of an earlier wait for the task.
         """
         self._cursor, self._noted, self._request = self._cursor if again else "0", "", request
         self._since = time.monotonic()
@@ -127,7 +127,7 @@ class Waiter:
                 else:
                     self._on_tick()
                 if event is None or event.event == "artifact":
-                    # A status may be the end, which counts even if it came late.
+                    # Another event may be the task's end, which counts even if it came after the deadline.
                     self._check(task)
                 if event is None and time.monotonic() >= look_at:
                     if held := self._held(task):
@@ -184,7 +184,7 @@ class Waiter:
         try:
             agent = self._client.get(agent_path(task["agent_id"], "status"), {"detail": 1})
         except ApiError:
-            # Elsewhere, removed, or not ours to see: the task's own events tell its end.
+            # The agent is elsewhere, removed, or not visible to us: the task's own events report its end.
             self._note_once(self._asked_there(task))
             return None
         self._note_once(self._why(agent, task))

@@ -41,19 +41,20 @@ class Attempt:
             self._found = error
 
     def over(self, seconds: float) -> bool:
-        """Waits so long for it, at the most; returns True if it is over."""
+        """Waits at most so many `seconds` for the attempt; returns True if it is over."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def result(self) -> OpenedWay:
-        """Returns the result, once it is over. Raises CtlError."""
+        """Returns the result, once the attempt is over. Raises CtlError."""
         if isinstance(self._found, OpenedWay):
             return self._found
         raise self._found or CtlError("nobody has asked")
 
 
 class Way:
-    """`daemon`: the connection, if there is one. `far`: the agent is on another host, and the line may be dead."""
+    """The way from a terminal to an agent. `daemon`: the connection, if there is one. `far`: the agent is on another
+    host, and the line may be dead."""
 
     def __init__(self, client: Client, *, read_only: bool, begun: BegunAttach | None, far: bool = False) -> None:
         self.daemon: TerminalConnection | None = None
@@ -68,7 +69,7 @@ class Way:
         """The first connection, if it has begun already."""
 
     def ask(self, agent: str, *, cols: int, rows: int) -> OpenedWay:
-        """Requests a connection to `agent` from the daemon, which takes its time. Raises CtlError."""
+        """Requests a connection to `agent` from the daemon, and waits for it. Raises CtlError."""
         begun, self._begun = self._begun, None
         opened = open_terminal(self._client, agent, cols=cols, rows=rows, read_only=self._read_only, begun=begun)
         try:
@@ -78,12 +79,12 @@ class Way:
             raise
 
     def untyped(self) -> bytes:
-        """Returns keys that the daemon does not have if this connection is over now. Those under a lease are counted
-        there."""
+        """Returns keys that the daemon does not have if this connection is over now. Keys under a lease are counted by
+        `leased`."""
         return b"" if self.daemon is None or self.leased is not None else self.daemon.untyped()
 
     def begin(self, way: OpenedWay) -> None:
-        """Takes the connection in place of the one before."""
+        """Takes the opened connection in place of the one before."""
         opened, greeting, self.frames = way
         self.leased = None
         if self._far and greeting.get("leases"):
@@ -106,12 +107,12 @@ class Way:
             self.daemon.close(timeout)
 
     def command(self, document: Mapping[str, Any]) -> None:
-        """Sends a command to the daemon, if it is there."""
+        """Sends a command to the daemon, if there is a connection."""
         if self.daemon is not None:
             self.daemon.command(document)
 
     def type(self, keys: bytearray, typed: float) -> None:
-        """Sends `keys` as far as possible now, and removes the sent ones; the oldest was `typed` then."""
+        """Sends `keys` as far as possible now, and removes the sent ones from it; `typed` is the time of the oldest."""
         if self.leased is not None:
             from synapsectl.leases import clock
 

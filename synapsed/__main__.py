@@ -1,4 +1,4 @@
-"""`python -m synapsed`, and the installed script."""
+"""The entry point of `python -m synapsed` and of the installed script."""
 
 from synapsed.own_python import leave_this_folder, open_streams
 

@@ -1,5 +1,5 @@
-"""Helpers for asyncio: timers that a test can turn and a pause by them, work that is begun at once, work that is done
-in small steps, background tasks, waiters for one thing, and the end of a listener."""
+"""Helpers for asyncio: timers whose clock a test can set, a pause that uses them, work that begins at once, work in
+small steps, background tasks, waiters for one event, and the end of a listener."""
 
 import asyncio
 from collections import deque
@@ -26,14 +26,14 @@ class _Callback(Protocol):
 
 
 def at_once[T](work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-    """Returns a task for `work` that runs as far as it can before this returns, and not after the other work of the
+    """Returns a task for `work`, which has already run as far as it can: it does not wait for the other work of the
     loop."""
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, eager_start=True)
 
 
 async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None = None) -> None:
-    """Returns after so many seconds, at once for 0, or once `woken` is set; the end of the time sets it, too. A pause
-    that is cancelled leaves no timer."""
+    """Returns after `seconds` (at once for 0), or earlier if `woken` is set; the end of the time sets `woken`, too. A
+    cancelled pause leaves no timer."""
     if seconds <= 0:
         return
     over = woken or asyncio.Event()
@@ -45,7 +45,7 @@ async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None =
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancels them; returns when they are over."""
+    """Cancels `tasks`; returns when all of them are over."""
     for task in (tasks := list(tasks)):
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -54,8 +54,8 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
 async def whole[T](
     work: Coroutine[Any, Any, T], *, undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
 ) -> T:
-    """Returns the result of `work`, which runs to its end even if the caller is cancelled, however often. The
-    cancellation is raised afterwards, and `undo` gets the result, which no caller has."""
+    """Returns the result of `work`, which runs to its end even if the caller is cancelled, however often. Then no
+    caller gets the result, so `undo` gets it, and the cancellation is raised afterwards."""
     task = asyncio.get_running_loop().create_task(work)
     cancelled = False
     while not task.done():
@@ -74,8 +74,8 @@ class Pace:
     """Limits how many callers do a piece of work in one turn of the event loop, in the order in which they came.
 
     An event that three hundred streams wait for wakes them all, and a slow disk lets two dozen programs go on at once.
-    In a single turn of the loop that would block everything else for a tenth of a second. So a few of one kind work in
-    each turn, and everything else has its place between two turns. One object serves all work of a kind.
+    In a single turn of the loop that would block everything else for a tenth of a second. So each turn admits only a
+    few of one kind, and everything else runs between two turns. One object serves all work of a kind.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -85,7 +85,7 @@ class Pace:
         self._counting = False
 
     async def turn(self) -> None:
-        """Returns when the caller may do its piece: at once if few do."""
+        """Returns when the caller may do its piece of work: at once if few callers were admitted in this turn."""
         loop = asyncio.get_running_loop()
         if not self._counting:
             self._counting = True
@@ -102,7 +102,7 @@ class Pace:
         self._admitted = 0
         while self._waiting and self._admitted < self._at_once:
             place = self._waiting.popleft()
-            if not place.done():  # it has left
+            if not place.done():  # a cancelled caller does not wait any more
                 place.set_result(None)
                 self._admitted += 1
         if self._admitted:
@@ -120,11 +120,12 @@ class Waiters:
     def add(self) -> asyncio.Future[None]:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
-        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may be gone
+        # A caller that is gone does not read the error, which asyncio would log then.
+        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())
         return waiter
 
     def take(self) -> "Waiters":
-        """Takes the present waiters, apart from all who come later."""
+        """Moves the present waiters into an object of their own, and returns it: later ones do not belong to it."""
         taken = Waiters()
         taken._waiting, self._waiting = self._waiting, []
         return taken
@@ -142,8 +143,8 @@ class Waiters:
 
 
 class TaskSet:
-    """Tasks without an awaiter: they are kept until they are over, or the garbage collector would take them. `failed`
-    gets the error of one that raises; it logs the error by default."""
+    """Background tasks that no code awaits. The set refers to them until they are over, because the garbage collector
+    could remove them otherwise. `failed` gets the error of a task that raises; by default the error is logged."""
 
     def __init__(self, failed: Callable[[BaseException], None] | None = None) -> None:
         self._failed = failed or _log_failure
@@ -158,7 +159,7 @@ class TaskSet:
     def spawn[T](
         self, work: Coroutine[Any, Any, T], *, name: str | None = None, eager: bool = False
     ) -> asyncio.Task[T]:
-        """Does `work` from the next turn of the loop on; `eager`: see `at_once`."""
+        """Starts `work` in the next turn of the loop; with `eager` at once (`at_once`)."""
         begin = at_once if eager else asyncio.get_running_loop().create_task
         task = begin(work, name=name)
         self._tasks.add(task)
@@ -166,12 +167,12 @@ class TaskSet:
         return task
 
     async def finish(self) -> None:
-        """Returns when all are over, with those that are begun meanwhile."""
+        """Returns when all tasks are over, also those that begin meanwhile."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
     async def cancel(self) -> None:
-        """Cancels the present ones; returns when they are over."""
+        """Cancels the present tasks; returns when they are over."""
         await cancel_all(self._tasks)
 
     def _done(self, task: asyncio.Task[Any]) -> None:

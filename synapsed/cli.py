@@ -38,16 +38,16 @@ NEXT: Final = """synapsed is the daemon; what you type is synapsectl:
 No account at hand: 'synapsectl start dummy'. In the foreground: 'synapsed run'; 'synapsed -h' has more."""
 """Text for a command line without a verb."""
 SWITCH_S = 0.0005
-"""Seconds for which a thread that computes keeps the interpreter from the event loop. The default is ten times as long,
-and the loop waits for it again after each system call: twenty short ones beside a busy thread were a tenth of a
+"""Seconds for which a computing thread may keep the interpreter from the event loop. The default is ten times as long,
+and the loop waits that long again after each system call: twenty short calls beside a busy thread took a tenth of a
 second."""
 OWN: Final = ("run", "check-config", "repair", "version")
 """Verbs that need no part."""
 
 
 def command_line(asked: str | None = None, *, parts: bool = True) -> argparse.ArgumentParser:
-    """Returns the parser of `synapsed`; `parts` adds the verbs of parts. Of these only the one that is `asked` for is
-    loaded, or all if that is None."""
+    """Returns the parser of `synapsed`; `parts` adds the verbs of parts. Only the module of the verb `asked` is loaded,
+    or the modules of all verbs if it is None."""
     added = _of_parts() if parts else {}
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
     listed = [name for name, verb in added.items() if not verb.internal]
@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _why_not_here(args: argparse.Namespace) -> str | None:
-    """Returns a sentence that says why nothing can be done in this environment; None if it can."""
+    """Returns a sentence that says why the verb cannot run in this environment; None if it can."""
     from synapsed.config.sockets import NoHome, settle_home
 
     try:
@@ -300,7 +300,7 @@ def _check_config(*, as_json: bool) -> int:
 
 
 def _not_counting(profiles: "ProfileLibrary") -> list[tuple[str, str, str, str]]:
-    """Returns what `doctor` tells of profiles that were taken and do not count."""
+    """Returns the findings of `doctor` about profiles that a person took from elsewhere and that do not count."""
     return [
         ("profiles", "note", f"the profile {name} that was taken does not count: {why}", "")
         for name, why in profiles.left_out.items()
@@ -330,8 +330,8 @@ def _refuse(error: "SynapsedError", *, as_json: bool = False) -> int:
 
 
 def _foreign() -> tuple[str, str] | None:
-    """Returns the names of other users' files among this one's, as after a `sudo`, and the command that gives them
-    back."""
+    """Returns the names of files of other users in the daemon's folders (as after a `sudo`), and the command that gives
+    them back; None if there are no such files."""
     from synapsed.config.paths import Paths
     from synapsed.process.file_owners import told_foreign
 

@@ -2,8 +2,8 @@
 
 Clocks are set, and machines sleep. So each question has its clock (docs/clocks.md is the list of them):
 
-- how long something of this process takes: `monotonic`, which event loops have too, and which stands while the machine
-  sleeps;
+- how long something of this process takes: `monotonic`, which event loops have too, and which stands still while the
+  machine sleeps;
 - how long something has waited or is valid, for people: `boot`; if only a date is kept, `began`;
 - the day and the hour, and the date of a record: `wall`;
 - the age after which something is removed for good: `settled`.
@@ -24,8 +24,8 @@ SETTLED_S: Final = 86_400.0
 day."""
 
 AGES_MAX: Final = 10_000
-"""Number of ages that are remembered; of more, those that were requested longest ago are computed from their dates
-again."""
+"""Number of ages that are remembered. Beyond it those that were requested longest ago are forgotten, and computed from
+their dates again."""
 
 STEP_S: Final = 1.0
 """Change in seconds of the wall clock against the monotonic one that is remembered: a date may be wrong by that
@@ -55,12 +55,12 @@ class Clock(Protocol):
         ...
 
     def settled(self) -> float | None:
-        """Returns the same for irreversible actions; None if the clock was set lately, and may be wrong."""
+        """Returns the time of `wall` for irreversible actions; None if the clock was set lately, and may be wrong."""
         ...
 
 
 class SettledDate:
-    """Notices that a wall clock was set. It is believed at first, because the correct date before is unknown."""
+    """Notices that a wall clock was set. The first date is believed, because there is no earlier one to compare."""
 
     def __init__(self) -> None:
         self._offset: float | None = None
@@ -96,11 +96,11 @@ class SystemClock:
 
 
 def began(clock: Clock, date: float) -> float:
-    """Returns the instant of the boot clock at which it was `date`. A future date comes from a wrong clock: then it is
-    now.
+    """Returns the instant of the boot clock at which it was `date`. A future date comes from a wrong clock, and counts
+    as now.
 
-    Called when a wait begins, or when it is read in another life of the process, so that setting a clock later changes
-    nothing.
+    It is called when a wait begins, or when a later process reads the date of the wait, so that setting a clock
+    afterwards changes nothing.
     """
     return clock.boot() - max(0.0, clock.wall() - date)
 
@@ -124,8 +124,8 @@ class Ages:
 
 
 class PastDates:
-    """Dates of past instants of the monotonic clock, as the wall clock had them then: the machine may have slept since,
-    and clocks may have been set. Call `note` at intervals."""
+    """Dates of past instants of the monotonic clock, as the wall clock showed them at that time: the machine may have
+    slept since, and clocks may have been set. Call `note` at intervals."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -159,8 +159,8 @@ class PastDates:
 
 
 def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> float:
-    """Returns the pause before the next attempt after so many failures: `initial`, each further one `factor` times as
-    long, at most `maximum`."""
+    """Returns the pause before the next attempt: `initial` without failures, and for each of the `failures` `factor`
+    times as long, at most `maximum`."""
     pause = initial
     for _ in range(failures):  # not a power: it may overflow where the loop just ends
         if pause >= maximum:
@@ -170,7 +170,7 @@ def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> 
 
 
 def iso(wall: float) -> str:
-    """Returns `wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, as the seeds' Task wants it."""
+    """Returns `wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, the form of dates in tasks."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -2,13 +2,14 @@
 
     python -S -E -I companion.py PLAN
 
-PLAN is a JSON file, 0600: `{"socket", "companion": [argv], "attached": [argv], "alone": [argv], "wait_s", "failed"}`.
+PLAN is a JSON file, 0600: `{"socket", "companion": [argv], "attached": [argv], "alone": [argv], "wait_s", "failed",
+"log"}`.
 The server (`companion`) is started in a session of its own, without a terminal, so that no key of a person's reaches
 it, and listens on `socket`, whose directory only this user may enter. When it listens this process becomes `attached`,
-so that pid, exit code and terminal are the terminal program's. The keeper ends the server when that has ended: both are
-of one launch.
+so that pid, exit code and terminal are the terminal program's. The keeper (the process that holds the terminal) ends
+the server when the terminal program has ended: both belong to one launch.
 
-In spite of any failure a person gets their program: it becomes `alone`, and the file `failed` says why.
+A person gets their program in spite of any failure: this process becomes `alone`, and the file `failed` says why.
 """
 
 import _socket  # not `socket`, which imports enum and selectors
@@ -63,7 +64,7 @@ def _start(plan: dict) -> "str | None":  # type: ignore[type-arg]  # plain JSON;
 
 
 def _private(folder: str) -> None:
-    """Makes `folder`, or checks that no other user can enter it. Raises OSError if another user can."""
+    """Makes `folder` one that only this user can enter. Raises OSError if it is another user's, or no folder."""
     os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     try:
         os.mkdir(folder, 0o700)
@@ -82,7 +83,7 @@ def _spawn(argv: "list[str]", log: str) -> int:
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
-        errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)  # it is cut while written
+        errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)  # the daemon truncates it
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
         os.dup2(errors, 2)

@@ -2,8 +2,8 @@
 
 Up: umask and directories, the lock, configuration and profiles, the store, the agents as they were, the listeners;
 then, while requests are answered already, the living programs are adopted and the configured ones started. Down: the
-agents (ended, or let go of), the listeners, the store. A failure on the way up takes down what is up, in the opposite
-order.
+agents (ended, or left running), the listeners, the store. After a failure on the way up everything that is up is taken
+down, in the opposite order.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ log = structlog.stdlib.get_logger("synapsed.daemon")
 
 @dataclass(slots=True)
 class _Stop:
-    """The reason for the daemon's end, and True if the agents stay."""
+    """The request that ends the daemon; `keep_agents`: the agents go on running."""
 
     keep_agents: bool
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -114,7 +114,7 @@ class _Stop:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The parts that `run` brings up once all of them are made."""
+    """The objects that `run` brings up once all of them are made."""
 
     manager: Manager
     servers: ApiServers
@@ -125,17 +125,18 @@ class _Parts:
     lag: Histogram
     parts: Parts
     hooks: Mapping[str, HookSocket]
-    """Sockets of hooks by their names among the premises."""
+    """Sockets of hooks, by the names that `upkeep` gives them."""
 
 
 class Daemon:
     """One daemon for one home. `run` returns when it has ended.
 
-    `started_with`: the umask, limits and so on of its starter, which agents without known attributes get. `files`: the
-    limits of open files before this process raised it (`open_files`), which its programs get, and now. `keep_agents`: a
-    signal that ends the daemon leaves them running. `agent_units`: each agent is a unit of systemd's user manager.
-    `late_port`: a main port in use is waited for, while all else is served; else it is refused. `takes_orphans`: it
-    becomes the parent of orphans below this process (`orphans`).
+    `started_with`: the umask, limits and so on of the process that started it, which agents without known attributes
+    get. `files`: the limit of open files before this process raised it (`open_files`), which its programs get, and the
+    present limit. `keep_agents`: a signal that ends the daemon leaves the agents running. `agent_units`: each agent is
+    a unit of systemd's user manager. `late_port`: if the main port is in use, the daemon serves all else and waits for
+    the port; without it, that is an error. `takes_orphans`: it becomes the parent of orphans below this process
+    (`orphans`).
     """
 
     def __init__(
@@ -176,7 +177,7 @@ class Daemon:
             config = await asyncio.to_thread(_configuration, self._paths)
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
-            up.enter_context(self._signals(stop, manager))  # before anybody can know that it is there
+            up.enter_context(self._signals(stop, manager))  # before any client can find the daemon
             listeners = Listeners(servers, config, self._paths, late_port=self._late_port)
             listen = await self._listen(up, listeners, parts, config)
             if lock.before is not None:
@@ -213,14 +214,14 @@ class Daemon:
         log.info("daemon ended")
 
     async def _listen(self, up: AsyncExitStack, listeners: Listeners, parts: _Parts, config: Config) -> str:
-        """Returns the address of the main listener, empty if it is to be taken later."""
+        """Brings up the listeners. Returns the address of the main one; empty if its port is to be taken later."""
         manager = parts.manager
         inherited = inherited_sockets(self._environ)
         listen = await listeners.main(inherited.pop("http", []))
         await parts.parts.listening(parts.servers)
         # A port that another program has is announced all the same: it is taken as soon as it is free.
         await manager.serve_ports(parts.servers, listen=listen or config.api.listen)
-        # Last: who starts a daemon waits for this to answer, and then finds the others.
+        # Last: a process that starts a daemon waits until this socket answers, and then finds the other listeners.
         await listeners.control(inherited.pop("control", []))
         for name, others in inherited.items():
             log.warning("a socket that is not known was handed over", name=name)
@@ -439,7 +440,7 @@ class Daemon:
 
 
 async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
-    """Logs the event that the daemon came up, or goes. A database that refuses, or hangs, does not hold it up."""
+    """Records the event that the daemon came up, or goes. A database that refuses, or hangs, does not delay it."""
     told = DaemonChanged(state=state, version=__version__, pid=os.getpid(), agents=len(parts.manager.directory.all()))
     try:
         async with asyncio.timeout(TOLD_S):
@@ -454,7 +455,7 @@ def _reconfigure(config: Config, kernel: Kernel, parts: Parts) -> None:
 
 
 def _configuration(paths: Paths) -> Config:
-    """Returns the configuration. Raises ConfigError; the log before it names the parts that are left out."""
+    """Returns the configuration. Raises ConfigError, after the log has the names of the parts that are left out."""
     model = config_model()
     log_left_out()
     return load_config(paths, model)

@@ -1,4 +1,4 @@
-"""Every error that synapsed raises on purpose, one tree; each class says who is to blame.
+"""All errors that synapsed raises on purpose, in one tree; each class says where the cause is.
 
 ::
 
@@ -54,8 +54,8 @@
     │   └── StateElsewhere           the home of a daemon on another host, or in another PID namespace
     └── StoreError                   the database or a file refused: disk full, corrupt, too new
 
-`code` is the machine-readable name (docs/http-api.md); the HTTP status and the exit code stand beside it, so that no
-route and no command invents its own.
+`code` is the machine-readable name (docs/http-api.md); the HTTP status and the exit code are in the same class, so that
+no route and no command invents its own.
 """
 
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ class SynapsedError(Exception):
     exit_code: ClassVar[int] = 6
     """Exit code of `synapsectl` (docs/synapsectl.md)."""
     undone: ClassVar[bool] = False
-    """True if nothing was done, unless `details["sent"]`: the request may be repeated under the same key."""
+    """True if the request changed nothing (unless `details["sent"]`) and may be repeated under the same key."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ class UnknownAgent(RequestError):
 
 
 class NotKnownYet(UnknownAgent):
-    """The agent may exist, but that is not known before something is up: ask again later."""
+    """The agent may exist on another host, which is not known yet: ask again later."""
 
     code, http, exit_code = "NOT_READY", 503, 6
 
@@ -187,7 +187,7 @@ class Unauthorized(RequestError):
 
 
 class LockedOut(RequestError):
-    """Too many unknown codes, cookies or tokens came from there; `retry_after` says when to come again."""
+    """Too many unknown codes, cookies or tokens came from the client; `retry_after` says when it may try again."""
 
     code, http = "LOCKED_OUT", 429
 
@@ -248,7 +248,7 @@ class LaunchError(AgentError):
 
 
 class NotEnforced(AgentError):
-    """The program's own settings keep what an approval policy denies from being denied."""
+    """Rules that may refuse a call of the agent would have no effect, or it is not known if they would."""
 
     code, http = "NOT_ENFORCED", 409
 
@@ -291,7 +291,7 @@ class CardInvalid(ExternalError):
 
 
 class CardChanged(ExternalError):
-    """The agent is another one than the one that a person has added."""
+    """Another agent answers at the address than the one that a person added."""
 
     code, http = "CARD_CHANGED", 409
 

@@ -10,7 +10,7 @@ is one JSON object, the payload in it as it came, unparsed:
 
 `problem` says why the payload is null: `terminal` (standard input is the person's keyboard), `closed`, `timeout` (it
 stayed open and brought nothing), `too-large`. In every case the exit code is 0 and nothing is printed: programs read a
-hook's output as orders, and a report must never fail a turn.
+hook's output as orders, and a report must never make a turn (the program's work on one message) fail.
 
 With DECIDE-SOCKET the event is a question: the agent's id, a line break and the file's content go to the daemon over
 that stream socket, and its answer within DECIDE_SECONDS is printed, whole or not at all. If the daemon is dead, slow or

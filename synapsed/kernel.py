@@ -46,8 +46,8 @@ class Route:
     """A request that the part answers. `handler` is the name of an `operation` in the module `Face.routes_in`, loaded
     when it is first asked for; `MODULE.NAME` where that is a package; any other handler of aiohttp writes its answer
     itself, and its attribute `refusing_as` says in which form it gets errors. `method`: `*` is any. `needs`: any of
-    these rights is enough for a grant; None: it is closed to all. `of_caller`: it reveals nothing about agents, so that
-    a grant for some of them is enough. `public`: it answers every client that may connect."""
+    these rights is enough for a grant; None: it is closed to all grants. `of_caller`: it reveals nothing about agents,
+    so that a grant for some of them is enough. `public`: it answers every client that may connect."""
 
     method: str
     path: str
@@ -79,7 +79,7 @@ class Face:
     agent_settings: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Keys in `[agents.NAME]`."""
     guards: bool = False
-    """These say what an agent may not do: one for which they are set is not started while the part is not open."""
+    """True if `agent_settings` forbid something: an agent that has them is not started while the part is not open."""
     extends: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """Models with further keys for sections of the kernel, by the section's name."""
     routes: Sequence[Route] = ()
@@ -89,15 +89,15 @@ class Face:
     """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
     the daemon begins."""
     profiles_in: str = ""
-    """A module whose `stand_ins(state)` gives, of what is in the state directory, files in place of built-in profiles
-    (`synapsed.profiles.library.StandIn`: path, and the version of synapsed since which there is that file), by their
-    names. It never raises. Blocks."""
+    """A module whose `stand_ins(state)` returns files in the state directory that replace built-in profiles
+    (`synapsed.profiles.library.StandIn`: path, and the version of synapsed since which there is that file), by the
+    profiles' names. The function never raises, and blocks."""
     extras_in: str = ""
     """Module whose `missing(config)` returns the extra to install for a configured feature, or None."""
     findings_in: str = ""
-    """Module whose `findings(config, state)` yields findings about files for `synapsectl doctor`, those in the state
-    directory among them, in the form of `synapsectl.checkup.finding`: the subject, `ok`, `note` or `wrong`, details,
-    and the fix. Blocks."""
+    """Module whose `findings(config, state)` yields findings about files (some in the state directory) for `synapsectl
+    doctor`, in the form of `synapsectl.checkup.finding`: the subject, `ok`, `note` or `wrong`, details, and the fix.
+    The function blocks."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class Kernel:
     texts: "Texts"
     """The large texts that are being written anywhere."""
     alert: Callable[[str], None]
-    """Reports a problem to a person, from then on; the same words once."""
+    """Reports a problem to people until `settle` withdraws it; the same words are reported once."""
     settle: Callable[[str], None]
     """Withdraws a report of `alert`."""
     all: Callable[[type], list[Any]] = field(default=lambda _: [])
@@ -153,7 +153,7 @@ class Bearers:
         return ()
 
     def is_name(self, name: str, address: str | None) -> bool:
-        """Returns True if a client that has come to a listener of the part's at `address` may use this name for it."""
+        """Returns True if a client that came to the part's listener at `address` may call it by `name`."""
         return False
 
     def authenticate(self, request: "web.Request", token: str | None) -> Token:
@@ -165,7 +165,7 @@ class Bearers:
         """Counts an unknown credential that came by TCP. Raises LockedOut."""
 
     def at_work(self, grant: Grant, request: "web.Request") -> AbstractContextManager[None]:
-        """Context while a request of that grant is worked on: the part ends the request when the grant ends."""
+        """Returns a context for the work on a request of that grant: the part ends the request when the grant ends."""
         return nullcontext()
 
 
@@ -175,7 +175,7 @@ class CountedConnection(asyncio.Protocol):
     made = False
 
     def forget(self) -> None:
-        """Counts it no more; does nothing if it was made."""
+        """Stops counting the connection; does nothing if it was made."""
 
 
 class PartListener(Protocol):
@@ -192,7 +192,7 @@ class Serving(Protocol):
 
     @property
     def handshakes(self) -> int:
-        """Limit of connections of a listener that are not made yet."""
+        """Limit for the number of a listener's connections that are not made yet."""
         ...
 
     def bind(self, address: str, port: int) -> list[socket.socket]:
@@ -257,8 +257,8 @@ class Running:
 
 
 class Parts:
-    """The open parts, in the order of their list. `problems` has by name the reason why one is not open, `closed` by
-    the keys with which it guards agents."""
+    """The open parts, in the order of their list. `problems` has the reason why a part is not open, by its name;
+    `closed` has it by the keys with which the part guards agents."""
 
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
@@ -313,12 +313,12 @@ class Parts:
 
     @property
     def bearers(self) -> Bearers:
-        """Returns those of the first part that knows some."""
+        """Returns the bearers of the first part that has any."""
         return next((running.bearers for running in self._running.values() if running.bearers is not None), Bearers())
 
     @property
     def carriers(self) -> dict[str, Carrier]:
-        """Returns those of all parts, by their names."""
+        """Returns the carriers of all parts, by the parts' names."""
         return {name: part.carrier for name, part in self._running.items() if part.carrier is not None}
 
     @property

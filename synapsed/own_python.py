@@ -12,7 +12,7 @@ starts.
 import os
 import sys
 
-# By path as text, and by nothing that Python has not loaded at its start: see `leave_this_folder`.
+# Paths are text, and only modules are used that Python loads at its start: see `leave_this_folder`.
 FILE = os.path.abspath(__file__)  # noqa: PTH100
 PACKAGES = os.path.dirname(os.path.dirname(FILE))  # noqa: PTH120
 """The folder of `synapsed` and `synapsectl`."""
@@ -47,19 +47,19 @@ def bare_environment() -> dict[str, str]:
 
 def leave_this_folder() -> None:
     """Prevents imports from the current folder: `PYTHONPATH` may name it, by an empty entry too, and so may a start of
-    the tool by `-m`. For the installed scripts, which obey the variable; a folder with an absolute path is the person's
-    choice."""
+    the tool by `-m`. The installed scripts call this, because they obey the variable; a folder with an absolute path is
+    the person's choice."""
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(place)]  # noqa: PTH117
     try:
         named = {"", *places, *map(os.path.abspath, places), os.getcwd()}  # noqa: PTH109
-    except OSError:  # it is gone, and so is what was in it
+    except OSError:  # the folder is gone, with all its files
         return
     sys.path[:] = [place for place in sys.path if place not in named or place == PACKAGES]
 
 
 def open_streams() -> None:
-    """Opens stdin, stdout and stderr: one that was closed becomes the null device. Else the next opened file would take
-    its number, and Python has None."""
+    """Opens stdin, stdout and stderr: one that was closed becomes the null device. Otherwise the next opened file would
+    take its number, and Python has None for the stream."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -70,7 +70,7 @@ def open_streams() -> None:
 
 
 def _main() -> object:
-    if PACKAGES not in sys.path:  # it is neither installed there nor linked from there: a source tree
+    if PACKAGES not in sys.path:  # a source tree, which is neither installed nor linked
         sys.path.insert(0, PACKAGES)
     del sys.argv[0]
     return __import__(sys.argv[0], fromlist=["main"]).main()

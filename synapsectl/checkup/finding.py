@@ -1,4 +1,4 @@
-"""Result of a check."""
+"""The result of one check, as `synapsectl doctor` shows it."""
 
 import shlex
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ WRONG = "wrong"
 
 
 class Finding(NamedTuple):
-    """`mend` is the command or the action that makes it OK."""
+    """The result of one check; `mend` is the command or the action that makes it OK."""
 
     what: str
     status: str

@@ -1,5 +1,5 @@
-"""Checks of the daemon itself and its files: sockets, permissions, disk, keepers, the registry; and problems of its
-automatic functions: schedules, rules, webhooks and sinks."""
+"""Checks the daemon itself and its files: sockets, permissions, disk, keepers, the registry; and its automatic
+functions: schedules, rules, webhooks and sinks."""
 
 import json
 import os
@@ -28,7 +28,8 @@ _STATUS = {"ok": OK, "idle": NOTE, "wrong": WRONG}
 _TABLES = {"webhook": "[webhooks]", "sink": "[notify.sinks]"}
 
 DISK_MIN = 1 << 30
-"""Bytes free below which spools of a few agents may fill the disk: a spool keeps 64 MiB and more."""
+"""Least bytes that should be free: below that, the spools of a few agents may fill the disk. A spool keeps 64 MiB and
+more."""
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -88,7 +89,7 @@ def _no_daemon(ctx: CommandContext, error: NoDaemon) -> Finding:
 
 
 def _locked_by(lock: Path) -> int | None:
-    """Returns the pid in the file."""
+    """Returns the pid that the lock file names."""
     try:
         return int(lock.read_text(encoding="utf-8", errors="replace").partition("\n")[0])
     except (OSError, ValueError):
@@ -141,7 +142,7 @@ def _sockets(ctx: CommandContext) -> Iterator[Finding]:
 
 
 def _permissions(ctx: CommandContext) -> Iterator[Finding]:
-    """Checks that no other user can enter or read any of it."""
+    """Checks that no other user can enter or read any of these files."""
     paths = ctx.paths
     private = [paths.state, paths.run, paths.sockets, paths.token, paths.database, paths.control_socket]
     private += [env_file(paths), user_env_file(paths)]

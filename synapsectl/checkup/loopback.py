@@ -1,5 +1,4 @@
-"""Finds the owner of the second address of `localhost`, where the daemon could not bind it
-(`synapsed.process.loopback`).
+"""Finds the owner of the second address of `localhost`, if the daemon could not bind it (`synapsed.process.loopback`).
 
 Linux lists the owner of every listening socket in /proc/net/tcp{,6}; its process only for the same user. On other
 systems it is only known that a process listens.
@@ -52,7 +51,8 @@ def look_at_main(listen: str, served: list[str]) -> Iterator[Finding]:
 
 
 def look_at_agents(agents: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Checks each agent whose port is published by an address: the daemon found the other one in use."""
+    """Checks each agent whose endpoint has an address in place of `localhost`: the daemon found the other address of
+    `localhost` in use."""
     for agent in agents:
         told = urlsplit(agent["endpoint"])
         twin = other(told.hostname or "")
@@ -99,7 +99,7 @@ def parse_listeners(table: str, address: str, port: int) -> tuple[int, int] | No
 
 
 def _process(proc: Path, inode: int) -> tuple[int | None, str]:
-    """Returns its pid and its name, as far as they are visible."""
+    """Returns pid and name of the process that has the socket `inode`, as far as they are visible."""
     link = f"socket:[{inode}]"
     for folder in proc.glob("[0-9]*/fd"):
         if link in _open_in(folder):

@@ -1,4 +1,5 @@
-"""Checks that the processes which draw screens have no rights here: a process tries which rights it can give up."""
+"""Checks that the processes which draw screens have no rights on this machine: a trial process reports which rights it
+could give up."""
 
 import json
 import subprocess

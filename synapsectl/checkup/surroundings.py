@@ -32,7 +32,7 @@ VERSION_TIMEOUT_S = 20.0
 
 PROXY_TIMEOUT_S = 5.0
 ASKED_PROXY = b"CONNECT synapsed.invalid:443 HTTP/1.1\r\nHost: synapsed.invalid:443\r\n\r\n"
-"""Request that every HTTP proxy answers: it knows no such host, or wants a password first."""
+"""Request that every HTTP proxy answers: a proxy does not know that host, or wants a password first."""
 WAY_OUT = "notifications, webhooks, external agents and traces"
 
 
@@ -90,7 +90,7 @@ def _python() -> Finding:
 
 
 def untried_system(system: str, release: str) -> Finding | None:
-    """Says of a system on which synapsed never ran that it did not. `release` is the kernel's."""
+    """Returns a note for a system on which synapsed was never tried. `release` is the kernel's."""
     name = "macOS" if system == "darwin" else "WSL" if "microsoft" in release.lower() else None
     if name is None:
         return None
@@ -156,7 +156,7 @@ def _service_path(settings: ServiceSettings) -> str:
     try:
         text = env_file(settings.paths).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
-        return settings.login.path  # the missing file has a line of its own
+        return settings.login.path  # the missing file has a finding of its own
     lines = [line for line in text.splitlines() if line.startswith('PATH="')]
     return lines[0][len('PATH="') : -1].replace("\\", "") if lines else settings.login.path
 
@@ -217,8 +217,8 @@ def look_at_proxy(ctx: CommandContext, proxy: tuple[str, int] | None) -> Finding
 
 
 def _unused_proxies(ctx: CommandContext) -> list[str]:
-    """Returns unused proxy variables of the daemon's environment; if none runs, of the one that it would be started
-    from."""
+    """Returns unused proxy variables of the daemon's environment; if no daemon runs, of this shell's, from which one
+    would be started."""
     try:
         return list(ctx.client.get("/control/status").get("unused_proxies", []))
     except CtlError:

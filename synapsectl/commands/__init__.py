@@ -1,4 +1,4 @@
-"""One module per verb, each with `configure(parser)` and `run(args, ctx) -> exit code`; only the one asked for is
-imported."""
+"""One module per verb, each with `configure(parser)` and `run(args, ctx) -> exit code`; only the module of the given
+verb is imported."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""`synapsectl adopt [PROFILE] [ID]`."""
+"""`synapsectl adopt [PROFILE] [ID]`: starts an agent on a conversation that its program has kept."""
 
 import argparse
 import json
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         _list(_found(ctx, profile, cwd=args.cwd), args, ctx)
         return DONE
     found = _found(ctx, profile)
-    if not any(one["id"].startswith(words[0]) for one in found):  # it may be older than those that are listed of all
+    if not any(one["id"].startswith(words[0]) for one in found):  # an older one is listed for its folder only
         found = _found(ctx, profile, cwd=args.cwd or ".")
     chosen = _choose(words[0], found)
     args.profile = chosen["profile"]

@@ -1,4 +1,4 @@
-"""`synapsectl attach AGENT`."""
+"""`synapsectl attach AGENT`: puts this terminal on an agent."""
 
 import sys
 from contextlib import nullcontext
@@ -27,7 +27,7 @@ def _plain(agent: str) -> dict[str, Any]:
 
 
 class _Quick(dict[tuple[str, ...], dict[str, Any]]):
-    """The plainest command line, `attach AGENT`, without the parser: it takes as long as all the rest."""
+    """Reads the plainest command line, `attach AGENT`, without the parser, which takes as long as everything else."""
 
     def get(self, arguments: tuple[str, ...], default: Any = None) -> Any:
         return default if len(arguments) != 1 or arguments[0].startswith("-") else _plain(*arguments)
@@ -36,7 +36,7 @@ class _Quick(dict[tuple[str, ...], dict[str, Any]]):
 QUICK = _Quick({("api",): _plain("api")})
 
 SIGNALED = 128
-"""Added to a signal's number, as a shell has it."""
+"""Added to a signal's number for the exit code, as shells do."""
 
 HANGUP = 1
 
@@ -62,7 +62,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
         require_terminal("attach", ctx)
     there, name = reach(ctx, args.agent)
     hint = told("{name}", args.detach_keys) if detach else ""
-    # This host's login variables are of no use to an agent on another.
+    # This host's login variables are of no use to an agent on another host.
     along = brought_along(ctx, name) if there is ctx and not args.read_only else nullcontext()
     with along:
         code = attach(
@@ -79,7 +79,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
 
 
 def require_terminal(verb: str, ctx: CommandContext) -> None:
-    """Raises UsageError if there is no terminal to put on the agent, or one that could not show its screen."""
+    """Raises UsageError if there is no terminal to put on the agent, or the terminal cannot show the agent's screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"{verb} needs a terminal on stdin and stdout; 'synapsectl send' and 'screen' do not")
     if ctx.dumb:
@@ -102,8 +102,8 @@ def attach(
     held: bytes = b"",
 ) -> int | None:
     """Puts this terminal on `agent`, a name or id, `far` if it is on another host; `hint` is printed before, `begun` is
-    a connection that has begun already, and `held` the key that has brought the person here. Returns the exit code,
-    None after a detach or a proper end of the program; with `ends_as_program` that end has the program's own exit code.
+    a connection that has begun already, and `held` the key with which the person came here. Returns the exit code, None
+    after a detach or a proper end of the program; with `ends_as_program` that end has the program's own exit code.
     Raises ApiError, NoDaemon."""
     from synapsectl.attachment import AttachedTerminal
     from synapsectl.endings import DaemonLost, Detached, Hopped, Killed, ProgramExited
@@ -157,8 +157,8 @@ def _tell_lost(ctx: CommandContext, lost: int, name: str) -> None:
 
 
 def _last_words(ctx: CommandContext, agent: str) -> None:
-    """Prints the text that the program has left on its screen, if it was not this terminal's own; nothing of a
-    full-screen program."""
+    """Prints the text that the program has left on its screen, which stood on this terminal's alternate screen; prints
+    nothing of a full-screen program."""
     try:
         screen = ctx.client.get(agent_path(agent, "screen"), {"format": "json"})
     except CtlError:
@@ -192,7 +192,7 @@ def _how(code: int | None) -> str:
 
 
 def _program_code(code: int | None) -> int:
-    """Returns the program's exit code as a shell has it; 1 if it is unknown."""
+    """Returns the program's exit code as shells report it; 1 if it is unknown."""
     if code is None:
         return 1
     return code if code >= 0 else SIGNALED - code

@@ -1,4 +1,4 @@
-"""`synapsectl cancel TASK|AGENT`: ends a task, or any turn of an agent, a person's own too."""
+"""`synapsectl cancel TASK|AGENT`: cancels a task, or interrupts any turn of an agent, also one that a person began."""
 
 import argparse
 

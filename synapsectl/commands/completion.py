@@ -98,8 +98,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _tell_bash(line: str, part: str, ctx: CommandContext) -> int:
-    """Does the same for a line as it is typed. Readline has broken its last word at `=`, `:` and `@`: the text before
-    `part` is no part of the answer."""
+    """Does the same as `_tell` for a line as it is typed. Readline has broken the last word at `=`, `:` and `@`: the
+    text before `part` is no part of the answer."""
     from synapsectl.completing import split
 
     words = split(line)

@@ -1,4 +1,4 @@
-"""`synapsectl approve TASK|AGENT…` and `deny`: the option of each prompt that says yes, or no."""
+"""`synapsectl approve TASK|AGENT…` and `deny`: choose the option of each prompt that says yes, or no."""
 
 import argparse
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""`synapsectl doctor [--repair]`."""
+"""`synapsectl doctor [--repair]`: checks the installation, or repairs the database."""
 
 import argparse
 import json

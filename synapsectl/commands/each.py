@@ -14,8 +14,8 @@ AT_ONCE = 16
 
 
 class EachAgent(NamedTuple):
-    """One of these verbs. `among` returns the agents that `--all` means; `option`, if there is one, goes along in the
-    body of the request, and changes the meaning of `--all`, and the final remark about an agent."""
+    """One of these verbs. `among` returns True for the agents that `--all` means. `option`, if there is one, is sent in
+    the body of the request; with it, `among_with` and `done_with` count."""
 
     verb: str
     done: str
@@ -25,7 +25,7 @@ class EachAgent(NamedTuple):
     done_with: str = ""
     among_with: Callable[[dict[str, Any]], bool] = lambda _: True
     starts: bool = False
-    """True if it starts them: then they get the variables to bring of this shell."""
+    """True if it starts the agents: then they get variables of this shell (`shell.bring`)."""
     ends_background: bool = False
     """True if it ends the background tasks of their programs, too."""
 
@@ -122,7 +122,7 @@ def _note_loss(ctx: CommandContext, name: str) -> None:
     try:
         conversation = ctx.client.get(agent_path(name, "status"), {"detail": 1}).get("conversation") or {}
     except ApiError:
-        return  # it is another's to say why
+        return  # the verb has succeeded: only this remark is left out
     note = str(conversation.get("note") or "")
     if note.startswith("new: ") and not conversation.get("resumed") and not conversation.get("said"):
         ctx.out.note(f"{name}: its conversation is {note}")

@@ -65,8 +65,8 @@ def _is_number(text: str) -> bool:
 
 
 def _show(args: argparse.Namespace, ctx: CommandContext, path: str, query: dict[str, Any]) -> str:
-    """Shows events until the stream ends; returns the id after which to go on if that was because it was read too
-    slowly."""
+    """Shows events until the stream ends; returns the id after which to go on if the daemon ended it because it was
+    read too slowly."""
     lines = Lines(on_terminal=ctx.out.on_terminal, environ=ctx.environ)
     with ctx.client.stream(path, query) as stream:
         for message in stream.events():
@@ -81,7 +81,7 @@ def _show(args: argparse.Namespace, ctx: CommandContext, path: str, query: dict[
 
 
 def _single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the event, or those that it has in it."""
+    """Yields the event, or the events of a batch."""
     if event["event"] == "batchEvents":
         yield from event["data"]
     else:

@@ -1,4 +1,4 @@
-"""`synapsectl help [VERB [WHAT]]`: the overview, or what `VERB -h` shows."""
+"""`synapsectl help [VERB [WHAT]]`: shows the overview, or the same as `VERB -h`."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`synapsectl inbox`, and `synapsectl next`."""
+"""`synapsectl inbox` shows what waits for a person; `synapsectl next` attaches to the agent that has waited longest."""
 
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from synapsectl.inbox.items import Item
 
 SIGNALED = 128
-"""Added to a signal's number, as a shell has it."""
+"""Added to a signal's number for the exit code, as shells do."""
 HOLD_S = 3.0
 """Seconds in which an answer can be taken back, by default."""
 NOBODY = "nobody needs you"
@@ -82,7 +82,7 @@ class NextVerb:
 
 
 def _ask(ctx: CommandContext, item: "Item") -> int:
-    """Ask here what is asked by an agent that has no terminal."""
+    """Asks the question of an agent without a terminal on this terminal; returns the exit code."""
     from synapsectl.output import short_id
     from synapsectl.prompts import tell_waiting
     from synapsectl.questions import ask
@@ -98,7 +98,7 @@ def _ask(ctx: CommandContext, item: "Item") -> int:
 
 
 def _show(items: list[dict[str, Any]], ctx: CommandContext) -> None:
-    """Prints all of them, into a pipe; on a terminal without escape sequences, for people."""
+    """Prints all items: for a script into a pipe, for people on a terminal without escape sequences."""
     from synapsectl.inbox.items import KINDS, table
 
     if not ctx.out.on_terminal:
@@ -133,7 +133,7 @@ def open_inbox(ctx: CommandContext, *, hold: float) -> int:
 
 
 def attach_to(ctx: CommandContext, agent: str, *, held: bytes = b"") -> int:
-    """Does the same as `synapsectl attach AGENT`; returns its exit code. `held`: the key by which it is called.
+    """Does the same as `synapsectl attach AGENT`; returns its exit code. `held`: the key that was pressed for this.
 
     Raises ApiError, NoDaemon, UsageError."""
     from synapsectl.parsing import parse

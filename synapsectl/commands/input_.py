@@ -1,4 +1,4 @@
-"""`synapsectl input TASK|AGENT TEXT`."""
+"""`synapsectl input TASK|AGENT TEXT`: answers the question of a task or an agent."""
 
 import argparse
 import sys

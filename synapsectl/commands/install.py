@@ -1,4 +1,4 @@
-"""`synapsectl install`."""
+"""`synapsectl install`: makes the daemon a service of the person's session."""
 
 import argparse
 import time
@@ -19,7 +19,7 @@ EXAMPLES = (
 )
 
 POLL = 0.05
-"""Seconds between two looks if the former daemon has ended."""
+"""Seconds between two checks that the former daemon has ended."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +118,7 @@ def _put(
     for file in gone:
         file.remove()
     if manager.name == "launchd":
-        _let_go(ctx)  # loading ends what runs
+        _let_go(ctx)  # loading the service ends it
     with ctx.busy("installing the service"):
         manager.load()
     ctx.out.note(f"the service is installed ({manager.name}) and starts with your session")

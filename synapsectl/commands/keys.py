@@ -55,7 +55,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _check(key: str) -> None:
-    """Raises UsageError for a text that is meant as a key: it would be a draft, for which messages wait."""
+    """Raises UsageError for a text that is meant as a key: typed, it would be a draft, and messages would wait for its
+    end."""
     if key not in KEYS and (meant := meant_key(key)) is not None:
         raise UsageError(
             f"{key!r} is no key, did you mean {meant}? As text it is given in two pieces: {key[:1]} {key[1:]}"

@@ -1,4 +1,4 @@
-"""`synapsectl list`, `synapsectl ls`."""
+"""`synapsectl list`, `synapsectl ls`: lists the agents and what they do."""
 
 import time
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ QUICK = {
 REFRESH = 1.0
 """Seconds after which `--watch` draws again even without an event: ages grow."""
 SIGNALED = 128
-"""Added to a signal's number, as a shell has it."""
+"""Added to a signal's number for the exit code, as shells do."""
 
 
 def configure(parser: "argparse.ArgumentParser") -> None:
@@ -79,7 +79,7 @@ def _told(ctx: CommandContext) -> list[dict[str, Any]]:
     try:
         return asking(agents, ctx.client.get("/inbox"))
     except ApiError:
-        return agents  # an agent may not look into it
+        return agents  # an agent may not read the inbox
 
 
 def _show(agents: list[dict[str, Any]], ctx: CommandContext) -> None:
@@ -97,7 +97,7 @@ def _show(agents: list[dict[str, Any]], ctx: CommandContext) -> None:
 
 
 def _plain_row(agent: dict[str, Any]) -> tuple[object, ...]:
-    """Returns the row for a pipe: the columns that it always had; the question comes after them."""
+    """Returns the row for a pipe; its columns stay the same, for scripts."""
     return (
         agent["name"],
         TableCell(state_of(agent), STYLES.get(state_of(agent), DIM)),
@@ -126,8 +126,8 @@ def _lines(agents: list[dict[str, Any]], ctx: CommandContext, columns: int) -> l
 
 
 def notes_on(agent: dict[str, Any]) -> list[str]:
-    """Returns remarks about it for a person: the reason why it does not run although it should, and that its version
-    differs."""
+    """Returns remarks about the agent for a person: the reason why it does not run although it should, and that its
+    version differs."""
     fallen = agent["state"] in ("backoff", "failed")
     drift = agent.get("drift")
     told = [agent["evidence"]] if fallen else []
@@ -164,7 +164,7 @@ def _watch(ctx: CommandContext) -> int:
 
 
 def _watched(seen: Any, ctx: CommandContext, columns: int, rows: int) -> list[str]:
-    """Returns the lines of one look; a remark about it stands in the last one, which is there in any case."""
+    """Returns the lines for the data `seen`; the last line is always there, for a remark."""
     said = f"{seen.away}" if seen.away is not None else ""
     if seen.told is None:
         return [clip(one_line(said or "…"), columns)]

@@ -1,4 +1,5 @@
-"""`synapsectl logs AGENT`: the output of its program, for reading; `--raw` for replaying, `--cast` for players."""
+"""`synapsectl logs AGENT`: shows the output of its program, for reading; `--raw` for replaying, `--cast` for
+players."""
 
 import argparse
 import os
@@ -27,7 +28,7 @@ PIECE = 1024 * 1024
 WAIT = 20
 """Seconds that the daemon waits for output before it reports that none came."""
 RETRY = 0.2
-"""Seconds between two looks if there is a daemon again."""
+"""Seconds between two attempts to reach the next daemon."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -78,14 +79,14 @@ def _record(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _history(args: argparse.Namespace, ctx: CommandContext) -> tuple[bytes, int]:
-    """Returns the last of the output, and its end offset."""
+    """Returns the last part of the output, and the offset of its end."""
     limit = min(max(args.lines * BYTES_A_LINE, BYTES_MIN), BYTES_MAX) if args.lines else 0
     data, offset, _ = _output(ctx, args.agent, {"bytes": limit})
     return data, offset + len(data)
 
 
 def _output(ctx: CommandContext, agent: str, query: dict[str, int]) -> tuple[bytes, int, bool]:
-    """Returns output, its begin offset, and True if it was the last."""
+    """Returns output, the offset of its beginning, and True if the program has ended and nothing is left."""
     reply = ctx.client.request("GET", agent_path(agent, "history", control=True), query, timeout=SLOW_TIMEOUT)
     if reply.status != 200:
         document_of(reply)

@@ -18,7 +18,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise NotInstalled(f"{MCP_MISSING}: {MCP_INSTALL}")
     import anyio
 
-    from synapsectl.mcp_server import serve  # the SDK takes half a second: for this verb only
+    from synapsectl.mcp_server import serve  # importing the SDK takes half a second: for this verb only
 
     anyio.run(serve, ctx.client)
     return DONE

@@ -1,4 +1,5 @@
-"""`synapsectl profiles list`; the part profile_tools adds what shows, checks, makes and passes on profiles."""
+"""`synapsectl profiles list`: lists the kinds of agents; the part profile_tools adds sub-verbs that show, check, make
+and pass on profiles."""
 
 import argparse
 

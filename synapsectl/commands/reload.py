@@ -1,4 +1,4 @@
-"""`synapsectl reload [--dry-run]`."""
+"""`synapsectl reload [--dry-run]`: has the daemon read its configuration again."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`synapsectl reply TEXT`: an agent's reply to the agent or person that asked it."""
+"""`synapsectl reply TEXT`: sends an agent's reply to the agent or person that asked it."""
 
 import argparse
 import sys

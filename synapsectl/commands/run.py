@@ -1,4 +1,4 @@
-"""`synapsectl run PROFILE`: start and attach; ends with the agent's exit code."""
+"""`synapsectl run PROFILE`: starts an agent and attaches to it; ends with the exit code of its program."""
 
 import argparse
 

@@ -1,4 +1,5 @@
-"""`synapsectl screen AGENT`: as text, with colours, as a document, or as a picture in a file."""
+"""`synapsectl screen AGENT`: shows an agent's screen as text, with colours, as a document, or as a picture in a
+file."""
 
 import argparse
 import os

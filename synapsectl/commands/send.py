@@ -1,4 +1,4 @@
-"""`synapsectl send AGENT[,AGENT…] MESSAGE`."""
+"""`synapsectl send AGENT[,AGENT…] MESSAGE`: sends a message to agents, and waits for the answers."""
 
 import argparse
 import os
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     try:
         return sending.run(agents, body, named=addresses is not None)
     except ApiError as error:
-        # Nothing is sent yet: a single address was refused, several are looked up first.
+        # Nothing was sent yet: a single address was refused, and several are checked before anything is sent.
         if addresses is None or error.code != NoAgents.code or (members := with_members(ctx, agents)) == agents:
             raise
     _check_count(args, ctx, members)
@@ -217,7 +217,7 @@ def _addresses(args: argparse.Namespace, words: list[str]) -> list[str] | None:
 def _running(args: argparse.Namespace, ctx: CommandContext) -> list[str]:
     own = ctx.own_agent
     if args.fleet:
-        ctx.client.get("/fleet/hosts")  # that says where this host is in no fleet
+        ctx.client.get("/fleet/hosts")  # raises ApiError if this host is in no fleet
     names = [
         agent["name"]
         for agent in ctx.client.get("/agents", {"hosts": 1} if args.fleet else None)

@@ -1,4 +1,4 @@
-"""`synapsectl shutdown`."""
+"""`synapsectl shutdown`: stops the daemon, and returns when it has ended."""
 
 import argparse
 import time
@@ -15,7 +15,7 @@ EXAMPLES = (
 )
 
 POLL = 0.05
-"""Seconds between two looks if it is still there."""
+"""Seconds between two checks that it has ended."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`synapsectl start PROFILE`, or a team."""
+"""`synapsectl start PROFILE|TEAM`: starts an agent, or the members of a team."""
 
 import argparse
 

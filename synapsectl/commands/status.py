@@ -1,4 +1,4 @@
-"""`synapsectl status [AGENT]`."""
+"""`synapsectl status [AGENT]`: shows one agent closely, or the daemon."""
 
 import argparse
 from datetime import UTC, datetime
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 def _show_daemon(status: dict[str, Any], ctx: CommandContext) -> None:
     agents = status["agents"]
     count = len(agents) if isinstance(agents, list) else agents
-    from synapsed.process.installed import with_commit  # it takes pathlib, which an agent's status does without
+    from synapsed.process.installed import with_commit  # it imports pathlib, which an agent's status does without
 
     version = with_commit(status["version"], status.get("commit", ""))
     ctx.out.line(f"synapsed {version}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}")
@@ -71,7 +71,7 @@ def _duration(seconds: float) -> str:
 
 
 def _show_chain(agent: dict[str, Any], ctx: CommandContext) -> None:
-    """Prints the chain; the channel that decided is marked."""
+    """Prints the evidence of every channel, strongest first; the channel that decided is marked."""
     out = ctx.out
     out.styled_line(f"{_title(agent, ctx)}: {out.styled(agent['evidence'], '')}")
     rows = [
@@ -87,7 +87,7 @@ def _show_chain(agent: dict[str, Any], ctx: CommandContext) -> None:
 
 
 def _conversation(known: dict[str, Any] | None) -> str | None:
-    """Returns its id and its origin; None for an empty one."""
+    """Returns id and origin of the conversation; None if nothing is known of it."""
     if known is None:
         return None
     name, note = known["id"] or "", known["note"] or ""
@@ -117,13 +117,13 @@ def _title(agent: dict[str, Any], ctx: CommandContext) -> str:
 
 
 def _task(agent: dict[str, Any]) -> str | None:
-    """Returns its id, and the beginning of its message."""
+    """Returns the id of the agent's task, and the beginning of its message."""
     doing = agent.get("doing")
     return f"{agent['task']} ({doing})" if agent["task"] and doing else agent["task"]
 
 
 def _show_question(agent: dict[str, Any], prompt: dict[str, Any], ctx: CommandContext) -> None:
-    """Prints its question, line by line, and the way to answer."""
+    """Prints the agent's question, line by line, and the way to answer."""
     out, name = ctx.out, agent["name"]
     heading = "  asks          "
     for line in whole(prompt).splitlines():

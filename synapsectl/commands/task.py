@@ -1,4 +1,4 @@
-"""`synapsectl task ID`."""
+"""`synapsectl task ID`: shows one task with its answer, or waits for it."""
 
 import argparse
 from typing import Any
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _name(task: dict[str, Any], ctx: CommandContext) -> str:
-    """Returns its agent's name; the id of one that is gone, or not visible to us."""
+    """Returns the name of the task's agent; the agent's id if it is gone, or not visible to us."""
     known = ctx.client.get("/agents")
     return next((str(agent["name"]) for agent in known if agent["id"] == task["agent_id"]), str(task["agent_id"]))
 

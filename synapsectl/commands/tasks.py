@@ -1,4 +1,4 @@
-"""`synapsectl tasks [AGENT]`."""
+"""`synapsectl tasks [AGENT]`: lists messages and what became of them."""
 
 import argparse
 import re
@@ -35,9 +35,9 @@ STYLES = {
     "rejected": RED,
     "completed": GREEN,
 }
-"""Style of a status; another one is dim."""
+"""Styles of statuses; all others are dim."""
 OPEN = ("input_required", "auth_required", "working", "submitted")
-"""Statuses of open tasks, in the order in which they come first."""
+"""Statuses of open tasks, in the order of the list."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -87,13 +87,13 @@ def _split(target: str) -> tuple[str, dict[str, str]]:
 
 
 def by_need(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the tasks, those that need a person first, then running and waiting ones, then finished ones; each as
-    they came."""
+    """Returns the tasks, those that need a person first, then running and waiting ones, then finished ones; tasks of
+    one kind keep their order."""
     return sorted(tasks, key=lambda task: OPEN.index(task["status"]) if task["status"] in OPEN else len(OPEN))
 
 
 def row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object, ...]:
-    """Returns the row of `HEADINGS`."""
+    """Returns the row under `HEADINGS`."""
     status = task["status"]
     return (
         TableCell(short_id(task["id"]), DIM),
@@ -105,14 +105,14 @@ def row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object,
 
 
 def what(task: dict[str, Any]) -> str:
-    """Returns its question, or the reason of its failure, and its message."""
+    """Returns the task's question, or the reason of its failure, and its message."""
     error, prompt = task.get("error"), task.get("prompt")
     told = str(prompt["prompt"]) if prompt else f"{error['code']}: {error['message']}" if error else ""
     return " · ".join(part for part in (one_line(told[:TEXT_SHOWN]), _message(task)) if part)
 
 
 def _plain_row(task: dict[str, Any], names: dict[str, str]) -> tuple[object, ...]:
-    """Returns the row for a pipe: the columns that it always had."""
+    """Returns the row for a pipe; its columns stay the same, for scripts."""
     return (
         task["id"],
         names.get(task["agent_id"], task["agent_id"]),

@@ -1,4 +1,4 @@
-"""`synapsectl top`: everything at once, with Textual (`synapsectl.top`)."""
+"""`synapsectl top`: shows everything at once, with Textual (`synapsectl.top`)."""
 
 import argparse
 import sys
@@ -33,12 +33,12 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise NotInstalled(f"{TUI_MISSING}: {TUI_INSTALL}")
     if not (ctx.out.on_terminal and sys.stdin.isatty()) or ctx.dumb:
         raise UsageError("top needs a terminal that obeys escape sequences; a script reads 'synapsectl list --json'")
-    from synapsectl.top.app import show  # Textual takes half a second: for this verb only
+    from synapsectl.top.app import show  # importing Textual takes half a second: for this verb only
 
     return show(ctx, hold=args.hold, first=named(ctx, args.agent) if args.agent else None)
 
 
 def named(ctx: CommandContext, address: str) -> str:
-    """Returns the name in the list of the agent that `address` means. Raises ApiError."""
+    """Returns the name that the list has for the agent at `address`. Raises ApiError."""
     there, name, host = elsewhere(ctx, address)
     return str(there.client.get(agent_path(name, "status"), {"detail": 1})["name"]) + host

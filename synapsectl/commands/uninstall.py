@@ -1,4 +1,4 @@
-"""`synapsectl uninstall`."""
+"""`synapsectl uninstall`: removes the service of the person's session."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`synapsectl up`."""
+"""`synapsectl up`: brings the daemon back, and says which agents live."""
 
 import argparse
 import time
@@ -15,10 +15,10 @@ EXAMPLES = (
 )
 
 SETTLED_S = 10.0
-"""Seconds for the agents to be found, or started; slower ones are shown in their state then."""
+"""Seconds for the agents to be found, or started; slower ones are shown in their present state."""
 LOOK_S = 0.1
 COMES_UP = "comes up by itself"
-"""State words of an agent that the daemon is yet to start."""
+"""Evidence of an agent that the daemon has not started yet."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +71,6 @@ def _settled(ctx: CommandContext) -> list[dict[str, Any]]:
 
 
 def _is_unsettled(agent: dict[str, Any]) -> bool:
-    """Returns True while it is being found, started or ended, or is about to be."""
+    """Returns True while the agent is being found, started or ended, or is about to be."""
     moves = agent["state"] in ("starting", "stopping") or agent["evidence"] == COMES_UP
     return moves or (agent["state"] == "running" and agent["activity"] in ("starting", "unknown"))

@@ -1,4 +1,5 @@
-"""`synapsectl upgrade --check`: an offered version, what an upgrade does to what lives, and the commands for it."""
+"""`synapsectl upgrade --check`: shows an offered version, the effects of an upgrade on living agents, and the commands
+for it."""
 
 import argparse
 from typing import Any
@@ -18,7 +19,7 @@ EXAMPLES = (
 )
 
 VERSIONS_S = 20.0
-"""Seconds for the program to say its own numbers."""
+"""Seconds for `synapsed version --json` to answer."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +68,7 @@ def _facts(ctx: CommandContext, args: argparse.Namespace) -> UpgradeFacts:
 
 
 def _daemon(ctx: CommandContext) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
-    """Returns version and commit of the daemon, and the names of the agents that live; an agent is not told the
+    """Returns version and commit of the daemon, and the names of the agents that live. An agent does not get the
     commit."""
     try:
         version = str(ctx.client.get("/healthz")["version"])

@@ -1,4 +1,4 @@
-"""`synapsectl version`."""
+"""`synapsectl version`: prints the versions of the tool and of the daemon."""
 
 import argparse
 import json
@@ -20,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _installed() -> dict[str, Any] | None:
-    """Returns the versions of the daemon program beside this tool, from the program itself: the running one may be
-    another."""
+    """Returns the versions of the daemon program beside this tool, from the program itself: the running daemon may be
+    of another version."""
     command = own_python.command("synapsed.cli", "version", "--json")
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _daemon(ctx: CommandContext) -> tuple[str | None, str]:
-    """Returns version and commit of the running daemon; the commit is for persons."""
+    """Returns version and commit of the running daemon; only a person gets the commit."""
     try:
         version = ctx.client.get("/healthz")["version"]
         return version, str(ctx.client.get("/control/status").get("commit", ""))

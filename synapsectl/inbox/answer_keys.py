@@ -1,4 +1,4 @@
-"""A terminal's input as keys: names for those without a character, text for a paste. Pure."""
+"""Parses a terminal's input into keys: names for those without a character, text for a paste. Pure."""
 
 import codecs
 import re
@@ -22,7 +22,7 @@ _CONTROLS = {
 }
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
 PASTE_MAX = 64 * 1024
-"""Characters of a paste that are kept; a longer one is no answer."""
+"""Characters of a paste that are kept; the rest of a longer one is dropped."""
 
 HOLD = 0.05
 """Seconds that the beginning of an escape sequence is kept for the rest of it."""

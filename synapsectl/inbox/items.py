@@ -114,12 +114,12 @@ def is_asked(item: Item) -> bool:
 
 
 def takes_words(item: Item) -> bool:
-    """Returns True if it can be answered in free text."""
+    """Returns True if the item can be answered in free text."""
     return is_asked(item) and (bool(item.get("own_words")) or not item.get("options"))
 
 
 def has_terminal(item: Item) -> bool:
-    """Returns whether a person can attach to its agent: those elsewhere that speak A2A have no terminal."""
+    """Returns True if a person can attach to the item's agent: agents elsewhere that speak A2A have no terminal."""
     return bool(item.get("terminal", True))
 
 
@@ -129,7 +129,7 @@ def is_hidden(item: Item) -> bool:
 
 
 def who_answered(closed: Mapping[str, Any]) -> str:
-    """Returns the person or agent that handled it, from the event that closed it."""
+    """Returns the person or agent that handled an item, from the event that closed it."""
     if closed.get("state") == "gone" or not closed.get("by"):
         return "no longer asked"
     who = closed.get("who") or closed["by"]

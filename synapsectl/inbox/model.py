@@ -1,10 +1,10 @@
-"""The inbox and its keys. Pure: keys, news and the time go in, commands come out.
+"""The model of the inbox: its rows and its keys. Pure: keys, news and the time go in, commands come out.
 
 An answer is held for a moment before it is typed, so that `u` can take it back. It is for one prompt, by its id: if
-that is answered elsewhere or changes meanwhile, the answer is dropped. A row that is closed elsewhere stays, dim and
-with the name of its closer, as long as it is the chosen one and `SHOWN_S` in any case: another one never moves under a
-key that is being pressed. A key counts for a question that stood on the screen for `NOTICED_S` before it was pressed: a
-key that is held, or was pressed for the question before, answers no other.
+that prompt is answered elsewhere or changes meanwhile, the answer is dropped. A row that is closed elsewhere stays, dim
+and with the name of its closer, for `SHOWN_S`, and as long as it is the chosen one: so no other row moves under a key
+that is being pressed. A key answers a question only if that question stood on the screen for `NOTICED_S` before the key
+was pressed: so a key that is held, or was pressed for the question before, does not answer it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,8 @@ SHOWN_S = 5.0
 NOTICED_S = 0.7
 """Seconds within which no person can have read a question that came to the front, and decided."""
 TYPED_ON_S = 1.0
-"""Seconds of the longest pause of a person who still types words after their question is over, or never took any."""
+"""Longest pause in seconds of a person who still types words after their question is over, or where no question takes
+words."""
 WAYS = frozenset({"up", "down", "home", "end", "tab", "redraw"})
 """Keys that are no part of words."""
 NOTE_S = 8.0
@@ -96,7 +97,7 @@ class Row(NamedTuple):
     held: float | None = None
     told: str = ""
     fresh: bool = False
-    """True if it has not been shown long enough to be answered."""
+    """True if the item has not been shown long enough to be answered."""
 
 
 class Stands(NamedTuple):
@@ -108,7 +109,7 @@ class Stands(NamedTuple):
 
 
 class Typing(NamedTuple):
-    """An answer that is being typed; with `refusal`, the reason for it."""
+    """An answer that is being typed; with `refusal`, the text is the reason for that no."""
 
     item: Item
     text: str = ""
@@ -133,12 +134,12 @@ class InboxModel:
         self._pressed = float("-inf")
         """The earliest time at which the present key can have been pressed."""
         self._typed_on = float("-inf")
-        """Time up to which keys still belong to words without a question."""
+        """Time up to which keys still belong to words that no question takes."""
         self._held: dict[str, Held] = {}
         self._given: dict[str, Chosen] = {}
-        """Answers that are being typed, or were."""
+        """Answers that are being typed into their programs, or were."""
         self._taken: dict[str, float] = {}
-        """Times at which rows with accepted answers are to be gone; one that stays asks again."""
+        """Times at which rows with accepted answers are to be gone; a row that stays longer asks again."""
         self._gone: dict[str, Gone] = {}
         self._closed: dict[str, Mapping[str, Any]] = {}
         self._note = ""
@@ -161,7 +162,7 @@ class InboxModel:
             "enter": self._attach,
             "redraw": lambda now: [InboxAct.REDRAW],
         }
-        """The key table; digits beside it."""
+        """The key table, without the digits."""
 
     # --- news ---
 
@@ -182,7 +183,7 @@ class InboxModel:
         return [InboxAct.BELL] if new else []
 
     def closed(self, event: Mapping[str, Any]) -> None:
-        """Takes an event about the closer of a row."""
+        """Takes an event that says who closed a row."""
         if event.get("state") == "opened":
             return
         self._closed[str(event.get("id"))] = event
@@ -235,7 +236,7 @@ class InboxModel:
     # --- keys ---
 
     def choose(self, item_id: str | None) -> None:
-        """Takes a choice made elsewhere: keys are for that row; None: no row is chosen."""
+        """Chooses the row that keys are for, from outside of this model; None: no row is chosen."""
         self._at = item_id
 
     def drawn(self, row: Row | None, now: float) -> None:
@@ -247,7 +248,7 @@ class InboxModel:
             self._stands = Stands(*of, now)
 
     def key(self, key: KeyPress, now: float, pressed: float | None = None) -> list[Command]:
-        """Handles a key that was `pressed` at that time, if it is not now."""
+        """Handles a key; `pressed` is the time at which it was pressed, if that is not `now`."""
         self._pressed = now if pressed is None else pressed
         if self.typing is not None:
             return self._typed(self.typing, key, now)
@@ -301,7 +302,7 @@ class InboxModel:
         self._count += 1
         self._held[item["id"]] = Held(chosen, now + self._hold_s, self._count)
         self._say("", now)
-        # On to the next one that waits for an answer; where there is no other, it stays.
+        # The next row that waits for an answer is chosen; if there is no other, this one stays chosen.
         rows = sorted(self.items, key=order)
         at = rows.index(item)
         waiting = [one for one in rows[at + 1 :] + rows[:at] if self._waits(one)]
@@ -410,7 +411,7 @@ class InboxModel:
 
     @property
     def finished(self) -> int:
-        """The number of items that only tell that something is done."""
+        """The number of items that only report a finished task."""
         return sum(1 for one in self.items if is_finished(one))
 
     def rows(self, now: float) -> list[Row]:
@@ -448,7 +449,7 @@ class InboxModel:
             self._at = ids[0] if ids else None
 
     def _chosen(self, now: float) -> Item | None:
-        """Returns the chosen row, if it is not over."""
+        """Returns the item of the chosen row, if it is not over."""
         if self._at in self._gone:
             self._refuse("that is over", now)
             return None
@@ -465,7 +466,7 @@ class InboxModel:
         return item
 
     def _is_read(self, item: Item, at: float) -> bool:
-        """Returns True if it had stood on the screen long enough at that time."""
+        """Returns True if the question of `item` had stood on the screen long enough at the time `at`."""
         stands = self._stands
         of = (item["id"], item.get("prompt_id"))
         return stands is not None and stands[:2] == of and at - stands.since >= NOTICED_S
@@ -524,5 +525,5 @@ class InboxModel:
 
 
 def _lines(pasted: str) -> str:
-    """Returns the text with line ends: a terminal sends them as Enter."""
+    """Returns the text with newlines: a terminal sends line ends of a paste as Enter."""
     return pasted.replace("\r\n", "\n").replace("\r", "\n")

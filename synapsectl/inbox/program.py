@@ -1,7 +1,7 @@
-"""The inbox on a terminal: performs the decisions of the pure parts.
+"""Runs the inbox on a terminal: performs the decisions of the pure parts.
 
-Answers are given in threads of their own, since a program may take seconds to take one; the keys stay quick. Leaving by
-`q` types held answers at once; after a kill they are not typed, and the person gets a list of them.
+Answers are given in threads of their own, since a program may take seconds to accept one; so the keys stay quick.
+Leaving by `q` types held answers at once; after a kill they are not typed, and the person gets a list of them.
 """
 
 import queue
@@ -49,7 +49,7 @@ def give(ctx: CommandContext, item: Item, chosen: Chosen) -> None:
 
 
 def put_away(ctx: CommandContext, item: Item) -> None:
-    """Marks it as seen by a person. Raises ApiError, NoDaemon."""
+    """Marks the item as seen by a person. Raises ApiError, NoDaemon."""
     there, _ = reach(ctx, item["agent"])
     item_id = str(item["id"]).rpartition("@")[0] if item.get("host") else item["id"]
     there.client.post(f"/inbox/{item_id}/seen")
@@ -177,7 +177,7 @@ class InboxProgram:
                 self._screen.bell()
 
     def _start(self, item: Item, what: Callable[[], None]) -> None:
-        """Does `what` beside the keys."""
+        """Does `what` in a thread, so that the keys stay quick."""
 
         def run() -> None:
             error = None

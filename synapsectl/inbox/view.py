@@ -1,4 +1,4 @@
-"""The inbox as lines of a terminal: the rows, then the chosen one in detail, then the keys. Pure.
+"""Draws the inbox as lines of a terminal: the rows, then the chosen one in detail, then the keys. Pure.
 
 Text of agents is made harmless before it is laid out; no line is wider than the screen.
 """
@@ -46,7 +46,7 @@ DIFF_ROWS = 20
 """Rows of an edit that are shown above its options."""
 
 NAME_SHARE = 4
-"""A name has at most this part of the columns."""
+"""A name gets at most a fourth of the columns."""
 HELP = (
     ("j k ↓ ↑", "the next row, the one before; g G the first, the last"),
     ("y n", "yes or no to what is asked now, and to no more"),
@@ -106,7 +106,7 @@ class InboxView:
         return self._painted(clip(f"{left}{' ' * gap}{right}" if gap > 1 else left, columns), REVERSE)
 
     def _table(self, listed: Sequence[Row], columns: int, room: int) -> list[str]:
-        """Returns the rows around the chosen one, if there are many, and the number of hidden rows."""
+        """Returns at most `room` rows: those around the chosen one."""
         at = next((number for number, row in enumerate(listed) if row.chosen), 0)
         first = max(0, min(at - room // 2, len(listed) - room))
         shown = listed[first : first + room]
@@ -211,7 +211,7 @@ def _marked(lines: Sequence[str]) -> list[tuple[bool, str]]:
 
 
 def keys_of(row: Row) -> str:
-    """Returns the present keys of a row."""
+    """Returns the keys that do something for a row now."""
     item = row.item
     attaches = ["Enter attaches"] if has_terminal(item) else []
     if row.told:
@@ -254,7 +254,7 @@ def _beside(question: str, command: str | None) -> str:
 
 
 def _beginning(lines: list[str]) -> list[str]:
-    """Returns as many rows of an edit as leave room for its options, and the number of further ones."""
+    """Returns the first `DIFF_ROWS` rows of an edit, and a line with the number of further rows."""
     more = len(lines) - DIFF_ROWS
     return (
         lines if more <= 0 else [*lines[:DIFF_ROWS], f"… {more} more rows of this edit: synapsectl status shows them"]
@@ -294,7 +294,7 @@ def _pieces(text: str, columns: int) -> list[str]:
 
 
 def _end(text: str, columns: int) -> str:
-    """Returns as many of its last characters as fit."""
+    """Returns as many of the last characters of `text` as fit."""
     used = 0
     for at in range(len(text) - 1, -1, -1):
         used += display_width(text[at])

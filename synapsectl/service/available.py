@@ -16,7 +16,7 @@ def this_machines(environ: Mapping[str, str]) -> ServiceManager:
     if shutil.which("systemctl"):
         return Systemd(environ)
     raise NoServiceManager(
-        "there is no service manager here that knows services of a user (neither systemctl nor launchctl): start, run "
-        "and send start a daemon when they need one; to keep one running, put 'synapsed run' under what this machine "
-        "starts things with"
+        "there is no service manager here that knows services of a user (neither systemctl nor launchctl): the verbs "
+        "'start', 'run' and 'send' start a daemon when they need one; to keep one running, have this machine start "
+        "'synapsed run'"
     )

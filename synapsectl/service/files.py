@@ -1,4 +1,5 @@
-"""Files of an installation: compared with the present ones, shown as a diff, written whole or not at all."""
+"""Compares the files of an installation with the present ones, shows them as a diff, and writes each whole or not at
+all."""
 
 import difflib
 import stat
@@ -38,7 +39,7 @@ class WantedFile(NamedTuple):
         return list(difflib.unified_diff(before, after, names[0], names[1], lineterm=""))
 
     def write(self) -> None:
-        """Writes it atomically and durably. Raises CtlError."""
+        """Writes the file atomically and durably. Raises CtlError."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self.path, self.text.encode("utf-8", "surrogateescape"), mode=self.mode)

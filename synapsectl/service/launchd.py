@@ -16,7 +16,7 @@ from synapsed.config.paths import Paths
 
 LABEL = "synapsed"
 LOG = "launchd.log"
-"""Log of the daemon before it has its own log, or when it cannot write that."""
+"""Log of the daemon before it has its own log, or if it cannot write its own log."""
 
 
 def plist_words(words: Iterable[str]) -> str:
@@ -25,7 +25,8 @@ def plist_words(words: Iterable[str]) -> str:
 
 
 class Launchd:
-    """`manager.ServiceManager` over `launchctl`. Stopping it ends the agents; a crash of the daemon does not."""
+    """`manager.ServiceManager` over `launchctl`. Stopping the service ends the agents; a crash of the daemon does
+    not."""
 
     name = "launchd"
 
@@ -84,7 +85,7 @@ class Launchd:
         self._do("kickstart", f"{self._domain}/{LABEL}")
 
     def restart(self) -> None:
-        """Does nothing: `load` has restarted it."""
+        """Does nothing: `load` has restarted the service."""
 
     def unload(self) -> None:
         if self.state().enabled:

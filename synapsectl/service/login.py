@@ -1,4 +1,4 @@
-"""Knowledge of the login shell: PATH, and the places of programs. No shell starts a service, and the most repeated
+"""Asks the login shell for its PATH, and for the places of programs. No shell starts a service, and the most repeated
 complaint about such services is that they do not find the programs that every shell finds."""
 
 import json
@@ -23,7 +23,7 @@ BASE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """PATH with which a login shell is started, as by login(1)."""
 
 CARRIED = ("HOME", "USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
-"""Variables of the caller's that its login shell would have as well."""
+"""Variables of the caller that its login shell would have as well."""
 
 _REPORT = "import json,os;print(json.dumps(dict(os.environ)))"
 
@@ -38,8 +38,8 @@ class ProgramPath(NamedTuple):
 
 
 class Login(NamedTuple):
-    """Answers of the login shell. `problem`: the reason why it gave none, for people; the caller's own PATH is used
-    then."""
+    """Answers of the login shell. `problem`: the reason why it gave no answers, for people; the caller's own PATH is
+    used then."""
 
     shell: str
     path: str
@@ -59,8 +59,8 @@ def _own_shell() -> str:
 def ask_login_shell(names: Iterable[str], environ: Mapping[str, str]) -> Login:
     """Starts the login shell without this shell's environment, and asks it for the programs `names`.
 
-    A program that only this shell's PATH has is taken from there, and the directory of one that is an alias from the
-    alias: both directories stand at the end of `path`.
+    A program that only this shell's PATH has is taken from there, and a program that is an alias from the path in the
+    alias: in both cases its directory stands at the end of `path`.
     """
     shell = environ.get("SHELL") or _own_shell() or "/bin/sh"
     wanted = list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""The service managers, behind one interface, and the choice of this machine's."""
+"""The interface to the service managers, and running their tools."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class State(NamedTuple):
     enabled: bool
     running: bool
     outdated: bool
-    """True if it was started from former contents of the files."""
+    """True if the service was started from former contents of the files."""
     pid: int | None
     words: str
 
@@ -41,7 +41,7 @@ class ServiceManager(Protocol):
     name: str
 
     def problem(self) -> str | None:
-        """Returns the reason why it cannot be used, for people; None: it answers."""
+        """Returns the reason why the manager cannot be used, for people; None if it answers."""
         ...
 
     def files(self, settings: ServiceSettings) -> list[WantedFile]:
@@ -73,7 +73,7 @@ class ServiceManager(Protocol):
         ...
 
     def forget(self) -> None:
-        """Called when the files are gone."""
+        """Makes the manager forget the service, after its files are gone."""
         ...
 
     def advice(self) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Tests if the main listener's port is free, as the daemon would take it, with the reason in words."""
+"""Tests that the main listener's port is free for the daemon, and says why it is not."""
 
 import os
 import socket

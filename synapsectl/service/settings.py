@@ -114,7 +114,7 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
 
 
 def template(name: str, values: Mapping[str, str]) -> str:
-    """Returns `packaging/<name>`, `filled`."""
+    """Returns the text of `packaging/<name>`, `filled` with the values."""
     directory = next((place for place in _TEMPLATES if place.is_dir()), None)
     if directory is None:
         raise CtlError("this installation of synapsed is incomplete: the service's files are not in it")

@@ -79,7 +79,7 @@ class Systemd:
     def is_ours(self) -> bool:
         return env_file(self._paths).exists() and (self._units / SERVICE).exists()
 
-    # --- what is asked of the manager ---
+    # --- requests to the manager ---
 
     def state(self) -> State:
         wanted = "LoadState,UnitFileState,ActiveState,SubState,MainPID"
@@ -109,9 +109,9 @@ class Systemd:
     def unload(self) -> None:
         there = [unit for unit in UNITS if (self._units / unit).exists()]
         if there:
-            # The target by name as well: it would stop because no unit needs it, but nothing waits for that.
+            # The target is named as well: it would stop because no unit needs it, but nothing would wait for that.
             self._do("stop", *there)
-            self._systemctl("stop", AGENTS)  # waits for those that stop with it; one that has is refused
+            self._systemctl("stop", AGENTS)  # waits for the agents; stopped ones are refused
         if SERVICE in there:
             self._do("disable", SERVICE)
 
@@ -163,7 +163,7 @@ def _other_place(listen: str | None) -> str:
 
 
 def _line(value: object) -> str:
-    """Returns a value that takes the whole rest of its line. Raises CtlError."""
+    """Returns `value` as the whole rest of a line in a unit. Raises CtlError."""
     text = str(value)
     if not is_text(text) or any(character < " " or character == "\x7f" for character in text):
         raise CtlError(
@@ -174,19 +174,20 @@ def _line(value: object) -> str:
 
 
 def folder_line(path: str) -> str:
-    """Returns a folder that takes the whole rest of its line, which would go on after a backslash, and end before a
-    space."""
+    """Returns a folder as the whole rest of a line. With a backslash at its end, the line would go on in the next one,
+    and a space at its end would be dropped: a `/` after it prevents both."""
     return _line(f"{path}/" if path.endswith(("\\", " ")) else path)
 
 
 def file_line(path: Path) -> str:
-    """Returns a file of variables with exactly that name: systemd takes the value for a pattern (glob(7))."""
+    """Returns the line for a file of variables with exactly that name: systemd reads the value as a pattern
+    (glob(7))."""
     return _line("".join(f"\\{character}" if character in "\\*?[" else character for character in str(path)))
 
 
 def command_words(command: Sequence[str]) -> str:
-    """Returns a command line. systemd takes no program whose path has quotes or a backslash, and `$$` in it for two: a
-    shell becomes such a program."""
+    """Returns a command line. systemd accepts no program whose path has quotes or a backslash, and keeps both
+    characters of `$$` in a path: a shell is started instead, and becomes the program."""
     if any(character in command[0] for character in "$\"'\\"):
         command = [*AS_ARGUMENT, *command]
     return " ".join(quoted_word(word).replace("$", "$$") for word in command)

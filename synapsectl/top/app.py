@@ -1,5 +1,5 @@
-"""`top` as a Textual app: keys and clicks go to the desk, the desk's content goes to the panes; again after each
-attach, until a person leaves.
+"""Runs `top` as a Textual app: keys and clicks go to the desk (the pure model), and the desk's content goes to the
+panes. After each attach the app is run again, until the person leaves.
 
 It checks for news ten times a second; unchanged parts are not drawn.
 """
@@ -29,12 +29,13 @@ from synapsectl.top.watching import Watching
 
 TICK = 0.1
 SIGNALED = 128
-"""Added to a signal's number, as a shell has it."""
+"""Added to a signal's number for the exit code, as shells do."""
 WIDE = 120
-"""Columns from which everything is beside each other."""
+"""Least columns with all panes side by side."""
 PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
 LIST_MOST, BESIDE, QUESTION_SHARE = 7, 5, 2
-"""In a narrow terminal: lines of the list, of tasks or events; a question has at most that part of the rows."""
+"""In a narrow terminal: most lines of the list, and lines of tasks or events; a question gets at most half of the
+rows."""
 
 
 class TopApp(App[str]):
@@ -92,7 +93,7 @@ class TopApp(App[str]):
             "e": lambda: self._show_beside("events"),
             "enter": self._go_there,
         }
-        """The key table; those of an answer beside it."""
+        """The key table, without the keys of an answer (`ANSWERING`)."""
 
     def compose(self) -> ComposeResult:
         panes = self._panes
@@ -108,14 +109,14 @@ class TopApp(App[str]):
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGHUP):
-            # A test runs it where no signal can be taken.
+            # A test runs the app outside the main thread, where no signal can be handled.
             with suppress(ValueError, RuntimeError, NotImplementedError):
                 loop.add_signal_handler(signum, self._ended, signum)
         self.set_interval(TICK, self.look)
         self.look()
 
     def look(self) -> None:
-        """Takes the news, does the due work, and shows it."""
+        """Takes the news, does the work that is due, and shows the result."""
         if not self.screen_stack:
             return  # it is being closed: the timer may tick once more
         now = time.monotonic()
@@ -217,7 +218,7 @@ class TopApp(App[str]):
     def _open_box(self, *, hidden: bool) -> None:
         box = self._box
         box.password, box.value, box.display = hidden, "", True
-        self.set_focus(box)  # at once: what is typed next is for the box
+        self.set_focus(box)  # at once: the next keys are for the box
 
     def _close_box(self) -> None:
         box = self._box

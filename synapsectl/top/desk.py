@@ -1,7 +1,7 @@
-"""Content and choice of `top`. Pure: news, keys and the time go in, commands come out.
+"""The model of `top`: its content, and the chosen agent. Pure: news, keys and the time go in, commands come out.
 
-Questions and the answers to them are the inbox's: held for a moment, for one prompt by its id, taken back with `u`. The
-chosen agent is kept by its name: if the rows change their order, it stays the same one.
+The inbox's model handles questions and answers: an answer is held for a moment, is for one prompt by its id, and is
+taken back with `u`. The chosen agent is known by its name, so it stays chosen if the rows change their order.
 """
 
 from collections import deque
@@ -93,7 +93,8 @@ class Desk:
         self.inbox.drawn(self.question(now), now)
 
     def answer(self, key: str, now: float, pressed: float | None = None) -> list[Command]:
-        """Takes a key of `ANSWERING`, `pressed` then: it answers the question of the chosen agent, and nothing else."""
+        """Takes a key of `ANSWERING`, which was `pressed` at that time: it answers the question of the chosen agent,
+        and nothing else."""
         row = self.question(now)
         if row is None and key != "u":
             self.say(f"{self.at} asks nothing" if self.at else "there is no agent", now)
@@ -129,6 +130,6 @@ class Desk:
         return self._note or self.inbox.note
 
     def question(self, now: float) -> Row | None:
-        """Returns the question of the chosen agent, else another item of it, else one that is just over."""
+        """Returns the question of the chosen agent, else another item of that agent, else one that is just over."""
         rows = [row for row in self.inbox.rows(now) if row.item["agent"] == self.at]
         return min(rows, key=lambda row: (bool(row.told), not is_asked(row.item)), default=None)

@@ -114,7 +114,7 @@ class Drawing:
         return [self._lines.brief(event, names) for event in islice(desk.events, max(0, len(desk.events) - rows), None)]
 
     def screen(self, shown: Shown, rows: int) -> list[str]:
-        """Returns the end of its screen, as far as it has text: the latest words of an agent are there."""
+        """Returns the end of the agent's screen without the empty rows below it: the latest text is there."""
         lines = shown.screen.split("\n")
         while lines and not _COLOUR.sub("", lines[-1]).strip():
             lines.pop()

@@ -1,4 +1,4 @@
-"""Requests of `top` to the daemon, in threads of their own, so that keys work while the daemon is slow."""
+"""Makes the requests of `top` to the daemon in threads of their own, so that keys work while the daemon is slow."""
 
 import json
 import queue
@@ -26,7 +26,7 @@ from synapsectl.top.desk import EVENTS_MAX, Desk, Shown
 SCREEN_APART = 0.4
 """Seconds between two looks at the chosen agent's screen."""
 TASKS_APART = 1.0
-"""Least seconds between two reads of its tasks."""
+"""Least seconds between two reads of the chosen agent's tasks."""
 TASKS_MAX = 50
 """Tasks that are kept to be shown."""
 DRAWN = "screen"
@@ -50,7 +50,7 @@ class Watching:
         self._there = Live(
             client, lambda: (client.get("/agents", {"hosts": 1}), look(client)), changed=lambda: None, events=ATTENTION
         )
-        """Other hosts: none of them delays the news of this one."""
+        """Reads other hosts apart, so that none of them delays the news of this one."""
         self._merged = Merged()
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._done: queue.SimpleQueue[Callable[[Desk, float], None]] = queue.SimpleQueue()
@@ -141,7 +141,7 @@ class Watching:
         ask(there.client, name, body, sender=None, response=False, wait=False)
 
     def _start(self, item_id: str | None, agent: str, what: Callable[[], None]) -> None:
-        """Does `what` beside the keys."""
+        """Does `what` in a thread, so that the keys stay quick."""
 
         def run() -> None:
             error = None
@@ -170,7 +170,7 @@ class Watching:
             self._stale = True
 
     def _follow(self) -> None:
-        """Reads the chosen agent, until it is over."""
+        """Reads screen and tasks of the chosen agent, until `stop`."""
         looked = 0.0
         while not self._over.is_set():
             agent = self._wanted

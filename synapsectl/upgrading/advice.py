@@ -1,4 +1,5 @@
-"""The consequences of an upgrade, and the commands for it. Pure: facts go in, sentences and command lines come out."""
+"""Says the consequences of an upgrade, and the commands for it. Pure: facts go in, sentences and command lines come
+out."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ def _another_build(facts: UpgradeFacts) -> bool:
 
 
 def _is_way_back(facts: UpgradeFacts) -> bool:
-    """Returns True for a file with an older version, which somebody has chosen; an index may just be behind."""
+    """Returns True for a file with an older version, which a person has chosen; an index may just be behind."""
     offer = facts.offer
     return offer is not None and bool(offer.file) and compared(offer.version, facts.version) < 0
 

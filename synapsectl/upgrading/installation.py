@@ -1,7 +1,8 @@
-"""The installer of this program, by what installers leave beside it, and the command that brings another version.
+"""Finds the installer of this program by the files that installers leave beside it, and the command that brings another
+version.
 
-The installer is told by its own marks: `uv-receipt.toml` and `pipx_metadata.json` in the environment, `INSTALLER` and
-`direct_url.json` (PEP 610) among the distribution's metadata.
+The installer is recognised by its own marks: `uv-receipt.toml` and `pipx_metadata.json` in the environment, `INSTALLER`
+and `direct_url.json` (PEP 610) among the distribution's metadata.
 """
 
 import json
@@ -31,7 +32,7 @@ class Installer(StrEnum):
 
 
 BASE: str = getattr(sys, "_base_executable", sys.executable)
-"""The Python of which an environment was made: left to themselves uv and pipx take another, which may be too old."""
+"""The Python of which an environment was made: without it, uv and pipx choose another one, which may be too old."""
 _NO_WHEELS = (Installer.CHECKOUT, Installer.DEBIAN, Installer.HOMEBREW)
 """Installers that do not install a wheel."""
 
@@ -103,9 +104,9 @@ def _text(path: Path) -> str:
 
 
 def commands(installed: Installation, file: str = "", *, same_version: bool = False) -> list[str]:
-    """Returns the command lines that bring the version in the wheel `file`, or without one the newest of the source
-    that it was installed from. `same_version`: another build of the installed version, which an installer may take for
-    there already."""
+    """Returns the command lines that bring the version in the wheel `file`, or without a file the newest version of the
+    source that synapsed was installed from. `same_version`: it is another build of the installed version, which an
+    installer may skip as already installed."""
     if file and installed.installer not in _NO_WHEELS:
         return [_from(installed, file, again=same_version)]
     place = installed.place if installed.installer is Installer.CHECKOUT else Path(installed.source)

@@ -1,4 +1,4 @@
-"""An offered version: that of a wheel, which is read and not run, or of the index that the installer knows."""
+"""Finds an offered version: that of a wheel, which is read and not run, or of the index that the installer knows."""
 
 import json
 import lzma
@@ -69,7 +69,7 @@ def _key(version: str) -> tuple[list[int], int, int]:
 
 
 def of_wheel(file: str) -> Offer:
-    """Returns what a wheel says of itself. Raises UsageError."""
+    """Returns the version in a wheel, from the wheel's own files. Raises UsageError."""
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"{file} is no file: name a wheel, as in --wheel dist/synapsed-1.2.3-py3-none-any.whl")
@@ -93,7 +93,7 @@ def of_wheel(file: str) -> Offer:
 
 
 def _member(wheel: zipfile.ZipFile, name: str) -> str:
-    """Raises ValueError for a file that is too large or no text."""
+    """Returns the text of a file in the wheel. Raises ValueError if it is too large or no text."""
     with wheel.open(name) as member:
         data = member.read(MEMBER_MAX + 1)
     if len(data) > MEMBER_MAX:
@@ -107,7 +107,7 @@ def _headers(metadata: str) -> dict[str, str]:
 
 
 def _numbers(text: str) -> Mapping[str, Any]:
-    """Returns the numbers of which all that are compared are there; else none."""
+    """Returns the numbers if all that are compared are there; else an empty mapping."""
     try:
         told = json.loads(text)
         asked = (told["store"]["schema"], told["store"]["oldest"], told["keeper"]["protocol"], told["keeper"]["oldest"])
@@ -146,7 +146,7 @@ def _checked(version: str, place: str) -> str:
 
 def _by_uv(installed: Installation, run: Run) -> str:
     command = ["uv", "pip", "install", "--python", installed.python, "--dry-run", "--no-deps", "--upgrade"]
-    # Else uv is content with what is there, and looks at no index.
+    # Without this, uv keeps the installed version, and does not look at the index.
     more = ("--reinstall-package", NAME, "--only-binary", NAME, "--color", "never", NAME)
     code, out, err = _ran(run, [*command, *more])
     if code == 0 and (found := _OFFERED.search(out + err)):
@@ -179,8 +179,8 @@ def _last(err: str) -> str:
 
 
 def run_program(command: Sequence[str]) -> tuple[int, str, str]:
-    """Runs an installer with the caller's environment, which has its configuration, away from the current folder, which
-    may have one of a project."""
+    """Runs an installer with the caller's environment, which has the installer's configuration, and not in the current
+    folder, which may have that of a project."""
     done = subprocess.run(
         command,
         cwd=own_python.PACKAGES,

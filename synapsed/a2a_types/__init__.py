@@ -1,1 +1,1 @@
-"""Translates what A2A says and what synapsed says: a library for all who speak it."""
+"""Translates between the types of A2A and those of synapsed: a library for all modules that speak A2A."""

@@ -1,7 +1,7 @@
-"""A2A's errors (specification 5.4, 9.5, 11.6) as one class and a table, and which of `synapsed.errors` becomes which.
+"""A2A's errors (specification 5.4, 9.5, 11.6) as one class and a table, and their equivalents in `synapsed.errors`.
 
-Needs no SDK: refusals of the gate take A2A's form before it is loaded. tests/parts/a2a/test_errors.py holds the table
-against the SDK's.
+It needs no SDK, because requests are refused in A2A's form before the SDK is loaded. tests/parts/a2a/test_errors.py
+compares the table with the SDK's.
 """
 
 import json
@@ -32,7 +32,8 @@ METHOD_NOT_FOUND: Final = -32601
 INTERNAL_ERROR: Final = -32603
 PARSE_ERROR: Final = -32700
 SERVER_ERROR: Final = -32000
-"""JSON-RPC's code for what an implementation defines: our codes that A2A has no error for, told apart by `reason`."""
+"""JSON-RPC's code for errors that an implementation defines: our codes for which A2A has no error; `reason` has the
+code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ _OF_OURS: Final = {
 
 class A2aError(Exception):
     """An error of A2A or JSON-RPC: `code`, a message for people, `metadata` of its ErrorInfo, and for parameters the
-    violations as `(field, description)`. `reason` is one of our own codes, and given for SERVER_ERROR only."""
+    violations as `(field, description)`. `reason` is one of our own codes, for SERVER_ERROR only."""
 
     def __init__(
         self,
@@ -113,14 +114,14 @@ class A2aError(Exception):
 
 
 def invalid_params(field: str, description: str, *more: tuple[str, str]) -> A2aError:
-    """-32602 for one field, and for `more` as `(field, description)`."""
+    """Returns the error -32602 for one field, and for `more` as `(field, description)`."""
     violations = ((field, description), *more)
     message = "; ".join(f"{name}: {text}" for name, text in violations)
     return A2aError(INVALID_PARAMS, message, violations=violations)
 
 
 def from_synapsed(error: SynapsedError) -> A2aError:
-    """Ours as A2A's; what A2A has no error for keeps its own code as the reason of SERVER_ERROR."""
+    """Returns our error as A2A's. If A2A has no such error, our code is the reason of SERVER_ERROR."""
     code = _OF_OURS.get(error.code, SERVER_ERROR)
     metadata = {key: str(value) for key, value in error.details.items() if isinstance(value, str | int)}
     violations: tuple[tuple[str, str], ...] = ()
@@ -139,17 +140,17 @@ def from_synapsed(error: SynapsedError) -> A2aError:
 
 
 def rpc_error(error: A2aError) -> dict[str, Any]:
-    """The `error` member of a JSON-RPC response; `data` is an array of details."""
+    """Returns the `error` member of a JSON-RPC response; `data` is an array of details."""
     return {"code": error.code, "message": error.message, "data": _details(error)}
 
 
 def rpc_failure(request_id: str | int | float | None, error: A2aError) -> dict[str, Any]:
-    """A JSON-RPC response that refuses."""
+    """Returns a JSON-RPC response that refuses a request."""
     return {"jsonrpc": "2.0", "id": request_id, "error": rpc_error(error)}
 
 
 def rest_error(error: A2aError, http_status: int | None = None) -> dict[str, Any]:
-    """The body of a refusal over HTTP: google.rpc.Status (11.6). `http_status` where it is not the error's own."""
+    """Returns the body of a refusal over HTTP: google.rpc.Status (11.6). `http_status` replaces the error's own."""
     code = http_status or error.http_status
     kind = KINDS.get(error.code)
     status = kind.status if kind else _STATUS.get(HTTPStatus(code), "UNKNOWN")

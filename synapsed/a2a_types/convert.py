@@ -1,11 +1,12 @@
-"""The Task of `synapsed.model` as A2A's ProtoJSON, and messages the other way.
+"""Converts the Task of `synapsed.model` to A2A's ProtoJSON, and messages in both directions.
 
-Outward the JSON is written as it is defined (specification 5.5–5.7), not by way of protobuf messages, which costs ten
-times as much; tests/parts/a2a/test_convert.py holds every document against the SDK's types. Inward the SDK parses.
+Our own JSON is written directly as it is defined (specification 5.5–5.7), not by way of protobuf messages, which costs
+ten times as much; tests/parts/a2a/test_convert.py checks every document with the SDK's types. Received JSON is parsed
+by the SDK.
 
-What A2A has no place for goes into the task's `metadata.synapsed`: `exact`, `priority`, the error's code and details,
-and the prompt with its options. An answer's blocks are left out: they are the artifact `answer` once more, and most
-clients join the text of all the artifacts that there are.
+Facts for which A2A has no place go into the task's `metadata.synapsed`: `exact`, `priority`, the error's code and
+details, and the prompt with its options. An answer's blocks are left out: they repeat the artifact `answer`, and most
+clients join the text of all artifacts.
 """
 
 import base64
@@ -46,7 +47,7 @@ _JSON: Final = "application/json"
 
 
 def task_dict(task: Task, *, history_length: int | None = None, artifacts: bool = True) -> dict[str, Any]:
-    """The task as ProtoJSON. `history_length`: None for all that there is, 0 for none, N for the last N."""
+    """Returns the task as ProtoJSON. `history_length`: None for all messages, 0 for no messages, N for the last N."""
     document: dict[str, Any] = {
         "id": task.id,
         "contextId": task.context_id,
@@ -69,7 +70,7 @@ def task_dict(task: Task, *, history_length: int | None = None, artifacts: bool 
 
 
 def status_update(event: Event, data: TaskStatusChanged, context_id: str) -> dict[str, Any]:
-    """A `statusUpdate` of a stream."""
+    """Returns a `statusUpdate` of a stream."""
     task_id = event.task_id or ""
     own = {"eventId": event.id, **_problem(data.error), **_prompt(data.prompt)}
     if data.reason is not None:
@@ -85,7 +86,7 @@ def status_update(event: Event, data: TaskStatusChanged, context_id: str) -> dic
 
 
 def artifact_update(event: Event, data: TaskArtifactAdded, context_id: str) -> dict[str, Any]:
-    """An `artifactUpdate` of a stream."""
+    """Returns an `artifactUpdate` of a stream."""
     return {
         "artifactUpdate": {
             "taskId": event.task_id or "",
@@ -101,7 +102,7 @@ def artifact_update(event: Event, data: TaskArtifactAdded, context_id: str) -> d
 def _status(
     task_id: str, context_id: str, state: TaskState, at: str, prompt: Prompt | None, error: TaskError | None
 ) -> dict[str, Any]:
-    """With what the agent says in this state: the question it waits with, or why it failed."""
+    """Returns the status, with a message of the agent: the question that it waits with, or the reason of a failure."""
     status: dict[str, Any] = {"state": STATES[state], "timestamp": at}
     if prompt is None and error is None:
         return status
@@ -173,7 +174,7 @@ def _file(file: FileContent) -> dict[str, Any]:
 
 
 def _bytes(text: str) -> dict[str, Any]:
-    """Returns base64 as bytes of a part; text that is no base64 is shown as it came."""
+    """Returns base64 as the bytes of a part; other text as it came."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -193,7 +194,7 @@ def _prompt(prompt: Prompt | None) -> dict[str, Any]:
 
 
 def struct_dict(struct: Struct) -> dict[str, Any]:
-    """A Struct as the JSON it came as."""
+    """Returns a Struct as the JSON that was received."""
     document: dict[str, Any] | None = unpacked(struct)
     return _whole(json_format.MessageToDict(struct)) if document is None else document
 
@@ -205,7 +206,7 @@ def _data(value: Value) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """protobuf knows doubles only: whole numbers are integers again."""
+    """Returns `value` with whole numbers as integers: protobuf has doubles only."""
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -214,12 +215,12 @@ def _whole(value: Any) -> Any:
 
 
 def parts_from(parts: Iterable[pb.Part]) -> list[Part]:
-    """Those of them that have a content. Raises A2aError."""
+    """Returns those of `parts` that have a content. Raises A2aError."""
     return [_part_from(part, index) for index, part in enumerate(parts) if part.WhichOneof("content")]
 
 
 def outgoing(message: Message, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]) -> pb.Message:
-    """Our message for an agent elsewhere; ids are those over there."""
+    """Returns our message for an agent elsewhere; the ids are those of the other host."""
     document = message_dict(message, task_id=task_id, context_id=context_id, metadata=metadata)
     return json_format.ParseDict(document, pb.Message())
 
@@ -227,7 +228,7 @@ def outgoing(message: Message, *, task_id: str = "", context_id: str = "", metad
 def message_dict(
     message: Message, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """The same as ProtoJSON."""
+    """Returns the message of `outgoing` as ProtoJSON."""
     return {
         "messageId": message.message_id,
         "role": "ROLE_USER",
@@ -239,7 +240,7 @@ def message_dict(
 
 
 def message_from(message: pb.Message) -> Message:
-    """A user's message. Raises A2aError: -32602 for what is missing, -32005 for a blank one."""
+    """Returns a user's message. Raises A2aError: -32602 for a missing field, -32005 for a blank message."""
     if not message.message_id:
         raise invalid_params("message.messageId", "is required")
     if message.role != pb.Role.ROLE_USER:

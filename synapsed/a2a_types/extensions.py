@@ -1,5 +1,5 @@
-"""Our extensions of A2A (specification 4.6): what the card declares, what a request activates, what its metadata means.
-Pure, without the SDK. docs/a2a.md describes each; a breaking change gets a new URI.
+"""Our extensions of A2A (specification 4.6): their declaration in the card, their activation by a request, and the
+meaning of its metadata. Pure, without the SDK. docs/a2a.md describes each; a breaking change gets a new URI.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _REPLY_KEYS: Final = ("in_reply_to", "response_expected", "sender_task_id")
 INTERRUPTS: Final = 5
 """The priority that interrupts."""
 ASKED_MAX: Final = 32
-"""URIs of one request that are looked at."""
+"""URIs of one request that count; more are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,19 @@ EXTENSIONS: Final = (
 
 
 def declared(extensions: Sequence[Extension] = EXTENSIONS) -> list[dict[str, Any]]:
-    """`capabilities.extensions` of a card."""
+    """Returns the `capabilities.extensions` of a card."""
     return [{"uri": each.uri, "description": each.description, "required": each.required} for each in extensions]
 
 
 def asked_for(headers: Iterable[str]) -> frozenset[str]:
-    """The URIs of `A2A-Extensions` headers, which separate them by commas (3.2.6)."""
+    """Returns the URIs in `A2A-Extensions` headers, which are separated by commas (3.2.6)."""
     uris = [uri.strip() for header in headers for uri in header.split(",")]
     return frozenset([uri for uri in uris if uri][:ASKED_MAX])
 
 
 def activated(asked: frozenset[str], extensions: Sequence[Extension] = EXTENSIONS) -> list[str]:
-    """Those of ours that the client asked for; others are passed over (4.6.3). Raises A2aError (-32008) where it did
-    not ask for a required one."""
+    """Returns those of our extensions that the client asked for; others are ignored (4.6.3). Raises A2aError (-32008)
+    if it did not ask for a required one."""
     if missing := [each.uri for each in extensions if each.required and each.uri not in asked]:
         raise A2aError(
             EXTENSION_SUPPORT_REQUIRED,
@@ -62,8 +62,8 @@ def activated(asked: frozenset[str], extensions: Sequence[Extension] = EXTENSION
 
 
 def taken(metadata: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """The priority that a request's metadata asks for, and the metadata as the daemon keeps it: sender and reply in
-    their places, nothing else of ours left. `synapsed.priority` is the short way. Raises A2aError (-32602)."""
+    """Returns the priority that a request's metadata asks for, and the metadata as the daemon keeps it: sender and
+    reply in their places, without our other keys. `synapsed.priority` is a short form. Raises A2aError (-32602)."""
     rest = dict(metadata)
     short, own, stop = (rest.pop(key, None) for key in ("synapsed", PRIORITY, INTERRUPT))
     sender, reply = rest.pop(SENDER, None), rest.pop(REPLY, None)
@@ -81,7 +81,7 @@ def taken(metadata: dict[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 def answered_prompt(metadata: dict[str, Any]) -> str | None:
-    """The prompt that an answer is for, `synapsed.prompt_id`. Raises A2aError (-32602)."""
+    """Returns the id of the prompt that an answer is for, `synapsed.prompt_id`. Raises A2aError (-32602)."""
     short = metadata.get("synapsed")
     prompt_id = short.get("prompt_id") if isinstance(short, dict) else None
     if prompt_id is not None and not isinstance(prompt_id, str):

@@ -1,12 +1,11 @@
-"""Takes free JSON in requests (`metadata`, `data`) past protobuf, which costs a hundredth of a millisecond for each
-value of it, in each direction.
+"""Makes protobuf handle the JSON of requests faster, so that it does not block the event loop.
 
-What is more than a little goes through the SDK's types as one text, under a name that nobody is told of.
+Free JSON (`metadata`, `data`) costs protobuf a hundredth of a millisecond for each value, in each direction. So free
+JSON with more than a few values goes through the SDK's types as one text, under a secret name.
 
-Keeps protobuf's JSON parser from holding up the loop over a long text.
-
-It looks for lone surrogates with an expression that takes 40 ms for a megabyte, and then gives the text to the field,
-which refuses what has one by itself, forty times as fast. The first look is left out.
+Importing this module also changes protobuf's JSON parser. It searches each text for lone surrogates with an expression
+that takes 40 ms for a megabyte, and then gives the text to the field, which refuses lone surrogates itself, forty times
+as fast. The first search is left out.
 """
 
 from collections.abc import Iterator
@@ -21,23 +20,24 @@ from google.protobuf.struct_pb2 import Struct
 from synapsed.a2a_types.a2a_errors import invalid_params
 
 DEPTH_MAX: Final = 60
-"""Levels of lists and objects in free JSON; the SDK's parser has a limit of 100, and counts two each."""
+"""Levels of lists and objects in free JSON; the SDK's parser has a limit of 100, and counts each level twice."""
 ITEMS_MAX: Final = 256
 """Elements of an array that A2A itself has: parts, extensions, output modes."""
 NUMBER_MAX: Final = 1.7976931348623157e308
-"""The greatest number of protobuf's."""
+"""The greatest number that protobuf takes."""
 LITTLE: Final = 64
-"""Values that protobuf is given itself."""
+"""Number of values up to which protobuf gets free JSON as it is."""
 _MARK: Final = token_hex(16)
 _COMPAT: Final = "data_part_compat"
-"""Key of a 0.3 part's metadata that says how its data is to be read: the SDK must see it and the data."""
+"""Key of a 0.3 part's metadata that says how its data is to be read: the SDK must get both as they are."""
 
 type Json = dict[str, Any]
 
 
 def packed(params: Json, *, objects_only: bool = False) -> Json:
-    """The same with texts in place of what is more than a little. With `objects_only` data that is no object stays, for
-    the SDK to refuse. Raises A2aError (-32602) for what is nested too deep, or has a number that A2A does not know."""
+    """Returns `params` with a text in place of free JSON that has more than LITTLE values. With `objects_only` data
+    that is not an object stays as it is, so that the SDK refuses it. Raises A2aError (-32602) for free JSON that is
+    nested too deep, or has a number that is too large."""
     params = _with(params, "metadata", "", objects_only=True)
     message = params.get("message")
     if not isinstance(message, dict):
@@ -85,7 +85,8 @@ def _children(level: list[Any]) -> Iterator[Any]:
 
 
 def _check(value: Any, path: str) -> None:
-    """Level by level, since there may be a hundred thousand values."""
+    """Raises A2aError for too many levels or too large a number. It goes level by level, without recursion, because
+    there may be a hundred thousand values."""
     level = [value]
     for _ in range(DEPTH_MAX):
         children = list(_children(level))
@@ -98,7 +99,7 @@ def _check(value: Any, path: str) -> None:
 
 
 def check_arrays(params: Json, *paths: str) -> None:
-    """Raises A2aError (-32602) where one of the arrays at `paths` is too long."""
+    """Raises A2aError (-32602) if one of the arrays at `paths` is too long."""
     for path in paths:
         value: Any = params
         for name in path.split("."):
@@ -112,22 +113,22 @@ def _check_items(value: Any, path: str) -> None:
 
 
 def unpacked(struct: Struct) -> Any | None:
-    """Returns the JSON that `packed` has put there; None if it is protobuf's own."""
+    """Returns the JSON that `packed` has put into `struct`; None if `struct` has the values themselves."""
     if _MARK not in struct.fields:
         return None
     return pydantic_core.from_json(struct.fields[_MARK].string_value, cache_strings="keys")
 
 
 SEARCH: Final = "_UNPAIRED_SURROGATE_PATTERN"
-"""The parser's name for that expression; tests/parts/a2a/test_quick.py holds a new protobuf against it."""
+"""The parser's name for that expression; tests/parts/a2a/test_quick.py checks that a new protobuf still has it."""
 
 
 class _Nothing:
-    """The expression that finds nothing."""
+    """An expression that finds nothing."""
 
     @staticmethod
     def search(text: str) -> None:
-        """Takes any `text`."""
+        """Returns None for any `text`."""
 
 
 setattr(json_format, SEARCH, _Nothing)

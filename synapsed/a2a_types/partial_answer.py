@@ -1,4 +1,4 @@
-"""The known state of a task elsewhere, put together from pieces and whole states. Pure, and without A2A's types."""
+"""Puts the known state of a task elsewhere together, from pieces and whole states. Pure, and without A2A's types."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,8 +8,8 @@ from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPa
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`). `artifacts` is None
-    where only its state is told."""
+    """The present state of a task elsewhere. `own` is the additional data of another synapsed (`metadata.synapsed`).
+    `artifacts` is None if only the task's state was reported."""
 
     id: str
     context_id: str
@@ -21,7 +21,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactPiece:
-    """A piece of an artifact, or the whole artifact in place of what was told; of the task `task_id`."""
+    """A piece of an artifact of the task `task_id`: it continues the artifact (`append`), or replaces it."""
 
     artifact: Artifact
     append: bool
@@ -30,13 +30,13 @@ class ArtifactPiece:
 
 
 class Heard:
-    """`snapshot` is the task as far as it is known, None before the first word."""
+    """The reports about one task. `snapshot` is the task as far as it is known; None before the first report."""
 
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
 
     def take(self, told: Snapshot | ArtifactPiece) -> Snapshot:
-        """Take in what is told next. Returns the task with it."""
+        """Takes the next report; returns the task with it."""
         known = self.snapshot
         if isinstance(told, ArtifactPiece):
             before = known or Snapshot(told.task_id, told.context_id, TaskState.WORKING, [], "", {})
@@ -49,7 +49,7 @@ class Heard:
 
     @property
     def so_far(self) -> str:
-        """The beginning of the answer; empty where what there is may be no part of it."""
+        """The beginning of the answer; empty if the artifacts so far may not belong to the answer."""
         there = self.snapshot
         if there is None or not there.artifacts:
             return ""
@@ -70,7 +70,7 @@ def _with(artifacts: list[Artifact], told: ArtifactPiece) -> list[Artifact]:
 
 
 def answer_of(there: Snapshot) -> tuple[str, list[Artifact]]:
-    """The answer's text, whole; and where it is made of more than one text, its artifacts as blocks."""
+    """Returns the whole text of the answer; and its artifacts as blocks, if the answer is more than one text."""
     artifacts = there.artifacts or []
     exact = next((artifact for artifact in artifacts if artifact.artifact_id == ANSWER_ID), None)
     shown = [exact] if exact is not None else artifacts
@@ -80,7 +80,7 @@ def answer_of(there: Snapshot) -> tuple[str, list[Artifact]]:
     if plain and exact is None:
         return text, []
     if exact is None and any(not isinstance(part, TextPart) for artifact in blocks for part in artifact.parts):
-        blocks = [one for artifact in blocks if (one := _without_text(artifact)).parts]  # it is in the answer
+        blocks = [one for artifact in blocks if (one := _without_text(artifact)).parts]  # their text is in the answer
     return text, [
         Artifact.block(number, type=artifact.type, name=artifact.name, parts=artifact.parts, metadata=artifact.metadata)
         for number, artifact in enumerate(blocks, 1)

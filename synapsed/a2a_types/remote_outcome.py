@@ -1,4 +1,4 @@
-"""Outcome of a task here, from its state over there. Pure."""
+"""Decides the change of a task of this host from its state on another host. Pure."""
 
 import hashlib
 from typing import Final
@@ -14,16 +14,16 @@ TEXT_MAX: Final = 16_000
 OPTIONS_MAX: Final = 50
 LABEL_MAX: Final = 200
 ID_MAX: Final = 256
-"""Characters of a prompt's id, of an option's key and of what is proposed."""
+"""Characters of a prompt's id, of an option's key and of the default."""
 _TO_BE_ALLOWED: Final = frozenset({"permission", "confirmation", "trust", "selection"})
-"""Types of prompts that can be answered by a press."""
+"""Types of prompts that a person can answer with one press."""
 
 
 def outcome(
     task: Task, there: Snapshot, *, by: str, now: float, answered: bool = False, told: str = ""
 ) -> transitions.Commit | None:
-    """The change of `task`, which is open; None where nothing changes. `by` is the agent there, `answered`: its
-    question has just been answered, `told` is what was told of the answer in pieces."""
+    """Returns the change of `task`, which is open; None if there is no change. `by` is the remote agent; `answered`:
+    its question has just been answered; `told` is the part of the answer that this host's clients have already."""
     match there.state:
         case TaskState.COMPLETED:
             answer, blocks = answer_of(there)
@@ -71,7 +71,7 @@ def _prompt(there: Snapshot) -> Prompt:
         try:
             prompt = Prompt.model_validate(told)
         except ValueError:
-            pass  # of another version: the words are enough
+            pass  # a prompt of another version: the words are enough
         else:
             if len(prompt.prompt_id) <= ID_MAX:
                 return bounded(prompt)
@@ -83,8 +83,8 @@ def _prompt(there: Snapshot) -> Prompt:
 
 
 def bounded(prompt: Prompt) -> Prompt:
-    """The question, no larger than what is kept and shown. Where some of it was cut, nothing can be chosen: nobody
-    allows with one press what they cannot see."""
+    """Returns the question, cut to the size that is kept and shown. A question that was cut has no options: a person
+    must not allow with one press an action that is not shown whole."""
     default = prompt.default if prompt.default is not None and len(prompt.default) <= ID_MAX else None
     text, command, diff = prompt.prompt[:TEXT_MAX], _cut(prompt.command), _cut(prompt.diff)
     kept = {"prompt": text, "command": command, "diff": diff, "default": default}

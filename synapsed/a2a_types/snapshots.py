@@ -1,4 +1,4 @@
-"""A task elsewhere, as A2A's types tell it, read into ours. Knows no connection, and loads no client of HTTP."""
+"""Converts a task elsewhere from A2A's types to ours. It uses no connection, and loads no client of HTTP."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ from google.protobuf import json_format
 from google.protobuf.json_format import ParseError
 
 import synapsed.a2a_types.free_json
-import synapsed.a2a_types.timestamps  # noqa: F401 - for what both do to protobuf
+import synapsed.a2a_types.timestamps  # noqa: F401 - both change protobuf
 from synapsed.a2a_types.a2a_errors import A2aError
 from synapsed.a2a_types.convert import STATES, parts_from, struct_dict
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
@@ -16,14 +16,14 @@ from synapsed.errors import RemoteRefused
 from synapsed.model.task import Artifact, Part, TaskState
 
 TEXT_SHOWN: Final = 500
-"""Characters of what another server says that are told."""
+"""Characters of another server's text that an error shows."""
 UNREADABLE: Final = (A2aError, ParseError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
 """Errors of the SDK for an answer of another shape than it expects."""
 _STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 
 
 def snapshot_from(document: dict[str, Any]) -> Snapshot:
-    """A task in ProtoJSON; fields that are not known are passed over. Raises RemoteRefused."""
+    """Returns the task in a ProtoJSON document; unknown fields are ignored. Raises RemoteRefused."""
     try:
         return snapshot_of(json_format.ParseDict(document, pb.Task(), ignore_unknown_fields=True))
     except UNREADABLE as error:
@@ -49,7 +49,7 @@ def _at(task_id: str, told: pb.Task | pb.TaskStatusUpdateEvent, *, artifacts: li
 
 
 def update_of(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:
-    """An item of a stream. `artifacts` is None for a mere status, which says nothing about them."""
+    """Returns an item of a stream. `artifacts` is None for a mere status, which has no artifacts."""
     if update.HasField("task"):
         return snapshot_of(update.task)
     if update.HasField("message"):
@@ -61,7 +61,7 @@ def update_of(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:
 
 
 def answered(message: pb.Message) -> Snapshot:
-    """An answer without a task is a task that is over."""
+    """Returns a completed task for an answer that came without a task."""
     artifact = Artifact(artifact_id="message", parts=parts_from(message.parts))
     return Snapshot(message.task_id, message.context_id, TaskState.COMPLETED, [artifact], "", {})
 

@@ -1,4 +1,4 @@
-"""Returns what an agent elsewhere says in a state, in words. Pure."""
+"""Makes a text of the parts with which an agent elsewhere explains its state. Pure."""
 
 import json
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from typing import Final
 from synapsed.model.task import DataPart, FilePart, Part, TextPart
 
 DATA_MAX: Final = 4_000
-"""Characters of data that stand in a question."""
+"""Characters of data that a question shows."""
 
 
 def spoken(parts: Iterable[Part], *, data: bool = True) -> str:
-    """Returns the texts, a line each. A form that it hands over, or the address of where to sign in, is part of what it
-    asks: it stands there as it came, but without `data`."""
+    """Returns the texts, a line each. Data (a form) and the address of a file (a page to sign in) belong to the
+    question, and are shown as they came; without `data`, data are left out."""
     return "\n".join(words for part in parts if (words := _words(part, data)))
 
 

@@ -1,5 +1,5 @@
-"""Reads times without an offset as UTC, where the SDK's types come from JSON: servers write them (fasta2a, and with it
-pydantic-ai), and protobuf's parser refuses the whole task for one. Importing it is enough.
+"""Makes the SDK's types read times without an offset in JSON as UTC: some servers write such times (fasta2a, and with
+it pydantic-ai), and protobuf's parser refuses a whole task because of one. Importing this module is enough.
 """
 
 import re
@@ -14,7 +14,7 @@ _strict: Final[Callable[[Any, Any], None]] = well_known_types.Timestamp.FromJson
 
 
 def _from_json(timestamp: Any, value: Any) -> None:
-    """Does the same as protobuf's own method, which knows times with an offset only."""
+    """Reads `value` as protobuf's own method does, which takes times with an offset only."""
     _strict(timestamp, f"{value}Z" if isinstance(value, str) and NAIVE.fullmatch(value) else value)
 
 

@@ -3,10 +3,10 @@
 Long work (launching, ending, interrupting a program) runs beside it as an operation and comes back with a call, so that
 the actor never waits for a program, and two agents never wait for each other.
 
-Its inbox is bounded, with a policy for each kind: a call that does not fit is refused with QueueFull; of observations
-that wait only the last counts; progress and pieces of text that do not fit are dropped (the answer has the whole last
-message, the text before it is a courtesy); every other fact is taken. There are few of these, because a link has at
-most one turn and waits until it is recorded.
+Its inbox is bounded, with a policy for each kind: a call that does not fit is refused with QueueFull; an observation
+replaces the one that waits just before it; progress and pieces of text that do not fit are dropped (the answer has the
+whole last message, and the text before that may have gaps); every other fact is taken. There are few of these other
+facts, because a link has at most one turn and waits until it is recorded.
 """
 
 import asyncio
@@ -135,7 +135,7 @@ class Actor:
         self._woken.set()
         while self._task is not None and not self._closing:
             await self._operations.finish()
-            with contextlib.suppress(NotReady):  # somebody else has closed it
+            with contextlib.suppress(NotReady):  # another caller has closed it
                 await self.report(self._end)
         self._closing = True
         if self._task is not None:
@@ -151,7 +151,7 @@ class Actor:
         it: work refused like this is not begun later."""
         if self._ending:
             raise NotReady("the daemon is shutting down")
-        if self._refusal is not None:  # tried again now: then it is done, or refused
+        if self._refusal is not None:  # the waiting fact is tried again now; then the call is done, or refused
             self._woken.set()
         return await self._put(partial(work, *args, **kwargs), internal=False)
 
@@ -231,7 +231,7 @@ class Actor:
         return future
 
     async def _end(self) -> None:
-        """Makes the last call, unless an earlier one has begun something."""
+        """Ends the actor after this call, unless an operation runs."""
         self._closing = not self._operations
 
     async def _run(self) -> None:
@@ -242,7 +242,7 @@ class Actor:
                 await self._perform(item)
             else:
                 await self._take(item)
-            del item  # the next may be long in coming
+            del item  # the next may come much later, and this one takes memory
 
     async def _take(self, fact: Fact) -> None:
         try:
@@ -259,7 +259,7 @@ class Actor:
         except asyncio.CancelledError:
             call.future.cancel()
             raise
-        except BaseException as error:  # noqa: BLE001 - it is the caller's, who awaits the future
+        except BaseException as error:  # noqa: BLE001 - the caller awaits the future and gets it
             if not call.future.done():
                 call.future.set_exception(error)
         else:
@@ -267,7 +267,7 @@ class Actor:
                 call.future.set_result(result)
         finally:
             self._asked = False
-            del call  # an error has this frame: a message that is refused would be in a circle with it
+            del call  # an error refers to this frame: with the call, that would be a reference cycle
 
     def _log_failure(self, done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:

@@ -1,4 +1,4 @@
-"""The program of one agent: started, watched, ended and started again, by the lifecycle table and the restart policy.
+"""Starts, watches, ends and restarts the program of one agent, by the lifecycle table and the restart policy.
 
 Everything here runs in the agent's actor; the operations (launch, adopt, stop) come back to it with a call. A change of
 state is one commit of the agent's record and the events that report it, and takes effect once it is durable; so the
@@ -69,7 +69,7 @@ class AgentProcess:
         self._taken_up = False
         """True once `adopt` was called: until then the state is that of the last daemon."""
         self._suspending = False
-        """True while the daemon ends, and the program with it: it is not started again."""
+        """True while the daemon ends, and the program with it: the program is not started again."""
         self._parked_why = "it was idle"
         self._waiters = Waiters()
         self.reason = record.failure or ""
@@ -77,13 +77,13 @@ class AgentProcess:
 
     @property
     def wanted(self) -> bool:
-        """Returns whether it is stopped but should run: it ended with the last daemon."""
+        """Returns whether the program is stopped but should run, because it ended with the last daemon."""
         return self.state is ProcessState.STOPPED and self.record.desired == "running"
 
     @property
     def returns(self) -> bool:
-        """Returns whether it ends, or has ended, with a daemon, and comes up again with the next one, or with this
-        one."""
+        """Returns whether the program ends or has ended together with a daemon, and is started again by the next one,
+        or by this one."""
         return self.wanted or (self._suspending and self.record.desired == "running")
 
     @property
@@ -106,7 +106,8 @@ class AgentProcess:
 
     @property
     def last_link(self) -> AgentLink | None:
-        """Returns the link of the present launch; after its end, its last screen can be read until it is on record."""
+        """Returns the link of the present launch; after the program's end, the last screen can be read until the exit
+        is on record."""
         return self._link
 
     @property
@@ -123,7 +124,7 @@ class AgentProcess:
         """Notes the observed activity of the program; `context_id` is that of the task it works on."""
         await self._change(self._conversation.saw(self.record, activity, context_id))
 
-    # --- what callers ask; each returns a future that is done when it is so ---
+    # --- requests; a future that one returns is done when the request is fulfilled ---
 
     async def start(self) -> asyncio.Future[None]:
         """Starts the program, unless it runs. The future raises AgentError if the launch fails."""
@@ -155,8 +156,8 @@ class AgentProcess:
         return True
 
     async def park(self, why: str) -> asyncio.Future[None]:
-        """Ends the program until `start`; it then continues its conversation. The caller has seen that the running
-        program is idle. Raises NotReady if it could not be started again."""
+        """Ends the program until `start`, after which it continues its conversation. The caller has checked that the
+        running program is idle. Raises NotReady if the program could not be started again."""
         self._operations.check()
         self._parked_why, self._start_again = why, False
         await self._move(ProcessEvent.STOP, reason=f"being parked: {why}", parking=True)
@@ -164,12 +165,12 @@ class AgentProcess:
         return self._waiters.add()
 
     def parked(self) -> asyncio.Future[None]:
-        """Returns a future that is done when the present parking is."""
+        """Returns a future that is done when the program is parked."""
         return _done() if self.state is ProcessState.PARKED else self._waiters.add()
 
     async def wake(self) -> None:
-        """Starts the program if it is parked. It waits for `adopt`, which would otherwise take the launch for one by
-        the last daemon; while this daemon ends, the next one starts it."""
+        """Starts the program if it is parked. Does nothing before `adopt`, which would take the launch for one by the
+        last daemon; and nothing while this daemon ends, because the next one starts the program."""
         if self.state is ProcessState.PARKED and self._taken_up and not self._suspending:
             await self._actor.persist(self.start)
 
@@ -227,31 +228,32 @@ class AgentProcess:
         self.record = record
 
     async def strike(self) -> None:
-        """Ends the program and all it started, even if the database refuses. The consequences are decided when the exit
-        can be recorded."""
+        """Ends the program and all it started, even if the database refuses to write. The consequences are decided when
+        the exit can be recorded."""
         if (link := self._link) is None or self.state not in LIVE_STATES:
             return
         if not self._open:
             link.give_up()
             return
-        with contextlib.suppress(SynapsedError):  # what is left of it is swept with its exit
+        with contextlib.suppress(SynapsedError):  # its leftovers are swept with its exit
             await link.stop(self.profile.exit.grace_ms / 1000)
 
     def signal(self, signum: int) -> asyncio.Task[None]:
         """Sends a signal to the program; the task is done when it is sent. Raises NotReady while no program runs."""
         if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
-            self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
+            self._link.give_up()  # its keeper has not answered yet: it is ended with all it holds
             return self._actor.spawn(asyncio.sleep(0))
         link = self.require_link()
 
         async def signal() -> None:
-            with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
+            with contextlib.suppress(SynapsedError):  # it has ended meanwhile: its exit is reported
                 await link.signal(signum)
 
         return self._actor.spawn(signal())
 
     async def adopt(self) -> asyncio.Future[None]:
-        """Continues from the state of the last daemon. Called once, when the actor runs; nothing is launched before."""
+        """Continues from the state of the last daemon. Called once, when the actor runs; nothing is launched before
+        this call."""
         self._taken_up = True
         if self.state in LIVE_STATES:
             self._operations.adopt()
@@ -265,7 +267,7 @@ class AgentProcess:
         return _done()
 
     def leave_unreached(self) -> None:
-        """Gives up on a keeper that stands still and was not reached yet, because the daemon ends."""
+        """Gives up on a keeper that was not reached yet because it stands still; called when the daemon ends."""
         self._operations.leaving = True
         if self._link is not None and not self._open:
             self._link.leave_unreached()
@@ -285,13 +287,14 @@ class AgentProcess:
             await self._exit(exited)
 
     def keeper_silent(self) -> None:
-        """Releases those who wait for a link that is not open yet: its keeper does not answer, and may never."""
+        """Releases the callers that wait for a link that is not open yet: its keeper does not answer, and perhaps never
+        will."""
         if not self._open and self.state is ProcessState.RUNNING:
             self._waiters.wake()
 
     async def session(self, conversation: str, at_ns: int = 0) -> None:
-        """Notes the id of the conversation that the program was in at `at_ns`. A report older than the one on record is
-        late (the next daemon gets the same reports again)."""
+        """Notes the id of the conversation that the program was in at `at_ns`. A report that is older than the one on
+        record is ignored: a new daemon gets earlier reports again."""
         launch = self.record.launch
         if launch is not None and 0 < at_ns < launch.session_ns:
             return
@@ -340,7 +343,7 @@ class AgentProcess:
             await self.amend(launch=launch.model_copy(update={"version": version}))
 
     async def version_known(self, patience: float) -> None:
-        """Returns when the program's version is as well known as it will be, after `patience` seconds at the latest."""
+        """Waits until the reading of the program's version is over, for at most `patience` seconds."""
         await self._operations.version_known(patience)
 
     def given(self, conversation: str | None, *, chosen: bool) -> None:
@@ -372,7 +375,7 @@ class AgentProcess:
         elif self.state is ProcessState.RUNNING:
             try:
                 await self._owner.opened(link)
-            finally:  # it runs, whatever the database said to what is done with it first
+            finally:  # it runs, even if the database refused something that is done first
                 self._owner.changed()
                 self._waiters.wake()
 
@@ -437,7 +440,7 @@ class AgentProcess:
         now = self._clock.monotonic()
         uptime = now - self._launched_at if event is ProcessEvent.EXITED else 0.0
         if found_dead is not None and (found_dead.taken_down or self.record.launch is None):
-            # It did not end, it was ended, or never begun: that is nothing for the policy.
+            # The program did not end by itself: it was ended, or never begun. The policy does not count this.
             decision: Decision = Retry(0.0)
         else:
             decision = self._restart.exited(
@@ -505,7 +508,7 @@ class AgentProcess:
         alerts: list[AgentAlert] | None = None,
         **changes: Any,
     ) -> None:
-        """Applies `events` in one commit; nothing is changed here unless it is durable."""
+        """Applies `events` in one commit; this object changes only when the commit is durable."""
         lifecycle = Lifecycle(self.state)
         record = self.record.model_copy(update=changes)
         told = []

@@ -1,4 +1,4 @@
-"""The questions of one agent, and their answers: by rules, by the holder of its messages, or by a person."""
+"""Answers the questions of one agent: by rules, by the part that holds its messages back, or by a person."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ class AgentPrompts:
             return await self._actor.call(self._turns.answered, task_id, given)
 
     async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None, origin: Origin) -> None:
-        """Answers the prompt on the screen. Raises the errors of `provide`."""
+        """Answers the prompt on the screen, in a task or outside one. Raises the errors of `provide`."""
         prompt = (await link.observe()).prompt if link is not None else None
         if link is None or prompt is None:
             name = self._process.record.name
@@ -87,7 +87,7 @@ class AgentPrompts:
     def sees_to(self, prompt: Prompt | None) -> bool:
         """Returns whether the prompt is answered without a person."""
         if prompt is None:
-            self._awaited = ""  # the same one, if it comes again, is another call's
+            self._awaited = ""  # if the same one comes again, it is about another call
             return False
         return self._held(prompt) or self._decided(prompt)
 
@@ -113,7 +113,7 @@ class AgentPrompts:
         return answer is not None
 
     async def _approve(self, prompt: Prompt, text: str, origin: Origin) -> None:
-        """Answers a dialog in the place of the person."""
+        """Answers a dialog in place of the person."""
         try:
             await self._owner.answer(text, prompt.prompt_id, origin)
         except SynapsedError as error:

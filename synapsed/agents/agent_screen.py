@@ -1,7 +1,7 @@
-"""The screen and the output of an agent's program, now or at its end: as text, as raw bytes, and as a recording: an
-asciicast, version 3, which has a line of JSON that describes the terminal, then one per piece of output.
+"""The screen and the output of an agent's program, now or at its end: as text, as raw bytes, and as a recording.
 
-Source of its format: https://docs.asciinema.org/manual/asciicast/v3/. Intervals are seconds since the event before.
+A recording is an asciicast, version 3: a line of JSON that describes the terminal, then one line for each piece of
+output. Intervals are seconds since the event before. Source: https://docs.asciinema.org/manual/asciicast/v3/.
 """
 
 import asyncio
@@ -45,13 +45,14 @@ class AgentScreen:
         """Returns the text on the screen, or the last one."""
         if (link := self._process.link) is not None:
             return await link.terminal.screen_text(limit)
-        if not self._last and self._process.state is ProcessState.PARKED:  # by the last daemon
+        if not self._last and self._process.state is ProcessState.PARKED:  # parked by the last daemon
             was = await self._store.checkpoint(self._agent_id)
             self._last = "" if was is None else str(await self._factory.kept(was, "scrollback"))[-SCREEN_KEPT:]
         return self._last[-limit:] if limit else self._last
 
     async def shown(self, fmt: ScreenForm) -> Shown:
-        """Implements `Control.screen`. Raises NotReady for anything but text of a program that ended."""
+        """Implements `Control.screen`. Raises NotReady if the program has ended and is not parked, unless its text is
+        asked for."""
         if (link := self._process.link) is not None:
             return await link.terminal.screen_as(fmt)
         parked = self._process.state is ProcessState.PARKED
@@ -75,8 +76,8 @@ class AgentScreen:
 
 
 def _read_output(spool: Path, start: int | None, limit: int) -> tuple[int, bytes]:
-    """Returns the offset and at most `limit` bytes from there on, up to a gap; `start` None: the last ones. Blocks on
-    the disk, as does `_recording`."""
+    """Returns the offset and at most `limit` bytes from there on, up to a gap; `start` None: the last `limit` bytes.
+    Blocks on the disk, as does `_recording`."""
     reader = SpoolReader(str(spool))
     wanted = reader.end - limit if start is None else min(start, reader.end)
     begin = offset = max(reader.start, wanted)
@@ -99,7 +100,7 @@ def _recording(spool: Path, limit: int, *, cols: int, rows: int, title: str) -> 
 
 
 PIECE_MAX = 64 * 1024
-"""Bytes of output in one event."""
+"""Largest number of bytes of output in one event."""
 
 
 def asciicast(

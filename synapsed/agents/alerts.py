@@ -2,8 +2,8 @@
 ends. Among them are messages that wait behind a draft in the program's composer, a program that does not come up, and
 one whose rules no part keeps. Pure.
 
-A sender who waits for a message sees what it waits for; but perhaps no sender waits. The person who wrote the draft may
-have left, or it may be text that a killed daemon could not remove.
+A sender who waits sees why the message is held; but perhaps no sender waits. The person who wrote the draft may have
+left, or the draft may be text that a killed daemon could not remove.
 """
 
 from synapsed.model.events import AgentAlert
@@ -34,7 +34,7 @@ class Alerts:
 
 
 HELD_UP_S = 300.0
-"""Seconds after which a line in the composer is no longer taken for one that a person writes."""
+"""Seconds after which a line in the composer is no longer taken for one that a person is writing."""
 
 HELD_UP = "MESSAGES_HELD"
 

@@ -4,10 +4,6 @@ is answered or gone. Pure.
 Every change is an `AttentionChange`: the events that report it, for the commit that makes it true, and the open items
 afterwards. The next daemon reads the open items from the log (`EventLog.open_attention`), so that no item is opened
 twice.
-
-Every change is an `AttentionChange`: the events that tell of it, for the commit that makes it true, and what is open
-afterwards. What is open is known to the next daemon from the log (`EventLog.open_attention`), so that nothing is opened
-twice.
 """
 
 import re
@@ -27,7 +23,7 @@ QUESTION_SHOWN = 500
 ALERT = "alert"
 
 ASKED_BESIDE = frozenset({"UNKNOWN_SCREEN"})
-"""Codes of alerts that come with a prompt about the same: the person needs that prompt."""
+"""Codes of alerts that come with a prompt about the same thing: the person needs only the prompt."""
 
 TERMINAL = Origin("person", where="terminal")
 
@@ -66,7 +62,7 @@ class Attention:
 
     def restore(self, opened: Iterable[Event]) -> None:
         """Restores the items that were open when the last daemon ended; items that are neither prompts nor alerts
-        belong to others. Alerts are reported again by the code that raises them."""
+        belong to other modules. Alerts are reported again by the code that raises them."""
         self._open = tuple(
             _Open(event.data, event.task_id, event.context_id, code=event.data.code)
             for event in opened
@@ -78,8 +74,8 @@ class Attention:
         self._open, self._settled = change.open, change.settled
 
     def observed(self, seen: LinkObserved, task: Task | None, *, answering: bool) -> AttentionChange:
-        """Compares with the prompt that the program shows now, in `task` or outside any. While an answer is being typed
-        (`answering`), nothing is reported: the prompt may vanish because of it."""
+        """Compares the open items with the prompt that the program shows now, in `task` or outside a task. While an
+        answer is being typed (`answering`), nothing is reported: the prompt may vanish because of it."""
         asked = self._asked
         if answering or (seen.prompt is not None and _is(self._settled, seen.prompt, seen.asking)):
             return AttentionChange((), self._open, self._settled)
@@ -134,7 +130,8 @@ class Attention:
         return AttentionChange((), self._open, self._settled)
 
     def renewed(self) -> AttentionChange:
-        """Notes that the program was adopted and is watched from now on: standing alerts are raised again."""
+        """Closes the alerts, because the program was adopted and is watched from now on: those that still stand are
+        raised again."""
         return self._gone([one for one in self._open if one.code is not None])
 
     def over(self) -> AttentionChange:
@@ -158,7 +155,7 @@ class Attention:
         prompt_id = asked.told.prompt_id
         kept = self._without([asked])
         if by_hand is None or by_hand != prompt_id:
-            state = "answered" if repeated else "gone"  # what was not right was an answer
+            state = "answered" if repeated else "gone"  # asked again, so there was an answer, which was not right
             return (self._event(_closed(asked, state, None), asked),), kept
         told = InputAnswered(prompt_id=by_hand, answer=None, by=TERMINAL.by, where=TERMINAL.where)
         return (self._event(told, asked), self._event(_closed(asked, "answered", TERMINAL), asked)), kept

@@ -1,8 +1,8 @@
-"""The briefing of an agent: what synapsed says to its model about itself, the other agents, and how to write to them
-(S16); given as a task of the agent, on record or typed.
+"""The briefing of an agent: a text that explains to its model which agent it is, which others there are, and how to
+write to them (S16).
 
-The program's own system prompt is the place for it, if the profile knows one: the terminal stays clean. Otherwise it is
-typed, if the profile says so. Either way it is a task from `synapse-system`.
+If the profile knows a way into the program's own system prompt, the briefing goes there, and the terminal stays clean.
+Otherwise it is typed, if the profile says so. In both cases it is recorded as a task from `synapse-system`.
 """
 
 import asyncio
@@ -81,8 +81,8 @@ class Colleague:
 
 
 def instructions(me: Colleague, others: Iterable[Colleague], *, language: str, text: str | None, mcp: bool) -> str:
-    """Returns the words. `text` replaces those of `language`; `{name}`, `{id}`, `{type}`, `{port}`, `{others}`,
-    `{list}`, `{send}` and `{reply}` are filled in."""
+    """Returns the text of the briefing. `text` replaces the one in `language`; in both, `{name}`, `{id}`, `{type}`,
+    `{port}`, `{others}`, `{list}`, `{send}` and `{reply}` are filled in."""
     ways = _SHELL if not mcp else _TOOLS_JA if language == "ja" else _TOOLS
     listed = ", ".join(f"{other.name} ({other.type})" for other in sorted(others, key=lambda other: other.name))
     filled = {
@@ -104,12 +104,12 @@ def colleague(record: AgentRecord) -> Colleague:
 
 
 def fingerprint(text: str) -> str:
-    """Returns a hash of the briefing, by which it is known that an agent has had it."""
+    """Returns a hash of the briefing; the agent's record holds that of the briefing that it was given last."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def task_of(agent_id: str, context_id: str, text: str, now: float, *, endpoint: str) -> Task:
-    """Returns the task to be typed. `endpoint` is the agent's own: synapsed answers there."""
+    """Returns the task with the briefing. `endpoint` is the agent's own address, at which synapsed answers."""
     sender = Sender(id=SYSTEM, tier=Tier.AGENT, type="system", endpoint=endpoint)
     return Task(
         agent_id=agent_id,
@@ -129,7 +129,7 @@ def on_record(task: Task) -> tuple[Task, tuple[NewEvent, ...]]:
 
 
 class Briefing:
-    """Gives the briefing to one agent; `folder` is the agent's. Called in its actor."""
+    """Gives the briefing to one agent, whose folder is `folder`. Its methods are called in the agent's actor."""
 
     def __init__(
         self,
@@ -147,8 +147,8 @@ class Briefing:
         self._clock = clock
 
     async def give(self) -> None:
-        """Gives the briefing when the launch's link is open, unless that was done. A typed one is typed once a
-        conversation."""
+        """Gives the briefing, unless the agent has had it; called when the launch's link is open. A briefing that is
+        typed is typed once at each launch that begins a new conversation."""
         record, typed = self._process.record, self._process.profile.instructions.typed
         text = await asyncio.to_thread(_read, self._file)
         if text is None or record.launch is None or (typed and record.launch.resumed):

@@ -1,8 +1,9 @@
-"""The conversation of an agent, from one program to the next: decided purely, as changes of the agent's record.
+"""Decides whether an agent's conversation continues from one program to the next: purely, as changes of the agent's
+record.
 
 An agent has one conversation at a time. The next program resumes it if the profile supports this, the program reported
-its id, and something was said in it. If a conversation with content is not continued, this was not requested, and so it
-is reported: by an alert, in the log, and in `status`. `record.context_id` is the conversation's name to clients.
+its id, and something was said in it. If a conversation with content is not continued, and nobody asked for that, it is
+reported by an alert, in the log, and in `status`. `record.context_id` is the conversation's name to clients.
 """
 
 from collections.abc import Iterable
@@ -52,7 +53,7 @@ def taken(records: Iterable[AgentRecord]) -> dict[tuple[str, str], str]:
 
 
 def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> ConversationChange:
-    """Handles the start of a program, with the conversation on record or without."""
+    """Handles the start of a program; `resumed`: it was started with the conversation on record."""
     if record.context_id is None:
         return ConversationChange(fields={"context_id": new_id()})
     if resumed:
@@ -76,9 +77,9 @@ def replaced(record: AgentRecord, session: str) -> ConversationChange:
 
 
 def told(record: AgentRecord, before: str | None, session: str, *, working: bool) -> ConversationChange:
-    """Handles the program's report of its conversation's id, which was `before`. A change in the middle of a launch is
-    a person's own action (`/clear`, `/new`, `/resume`); the new one has content from its first turn on, which may be
-    the one that is `working`."""
+    """Handles the program's report of its conversation's id, which was `before` until now. A change in the middle of a
+    launch is a person's own action (`/clear`, `/new`, `/resume`). The new conversation has content from its first turn
+    on; `working`: a turn runs now."""
     if before is None or before == session:
         return ConversationChange()
     note = "begun in the program itself"
@@ -87,8 +88,8 @@ def told(record: AgentRecord, before: str | None, session: str, *, working: bool
 
 
 def lost(record: AgentRecord, profile: Profile) -> str | None:
-    """Returns how the present conversation came about, if an earlier one was lost, and nothing was said since by a
-    sender who would have missed it."""
+    """Returns the note on the present conversation if it replaced one that was lost, and nothing has been said in it
+    yet; otherwise None."""
     note = record.conversation_note
     is_lost = note is not None and note.startswith(NEW) and note != NOTHING_SAID
     return note if is_lost and profile.resumes and not record.said else None
@@ -177,8 +178,8 @@ class LaunchConversation:
         return said(record, self._session, context_id)
 
     def prompted(self, record: AgentRecord, session: str | None, context_id: str | None) -> ConversationChange:
-        """Handles a prompt that the program took in that conversation: something is said in it, however soon it is
-        answered."""
+        """Handles a prompt that the program took in that conversation: something is said in it, even if the answer
+        comes before the program is seen busy."""
         if session is None or session != self._session:
             return ConversationChange()
         self._chosen = False

@@ -1,22 +1,24 @@
-"""The end of a program, for people and the restart policy: its exit code, and its last words if it was never ready.
+"""Describes the end of a program for people and for the restart policy: its exit code, and its last words if it was
+never ready.
 
-A program that refuses its arguments prints the reason and ends. Pure; the rule needs all of this evidence:
+Pure. A program that refuses its arguments prints the reason and ends. The rule needs all of this evidence:
 
 - it ended by itself, with a code that is neither success nor a signal's;
-- it was not ready once since this launch, and ended within `REFUSAL_S` of it;
+- it was never ready in this launch, and ended within `REFUSAL_S` of its start;
 - its last words say that an option or argument was wrong (`REFUSALS`).
 
 Such a program would end the same way at each start, so it is not started again (`Parting.refused`).
 
-An exit code may be a wrapper's: a script may end with `exit 0` whatever happened to the program. A code for success is
-not believed (`Parting.crashed`) of a program with a model, if nobody has pressed a key at its terminal within
-`BY_HAND_S`, and it ended
+An exit code may be that of a wrapper: a script may end with `exit 0` whatever happened to the program. A code for
+success is not believed (`Parting.crashed`) if the program has a model, nobody pressed a key at its terminal in the last
+`BY_HAND_S`, and the program ended
 
 - in the middle of a turn that a message began (a command, such as `/quit`, may be the cause of the end),
 - before it was ready in the conversation that it should continue (the next start is in a new one), or
 - with a shell's word for the signal that ended a process as the last thing on the screen (`KILLED`).
 
-A program that was never ready proves nothing: one that prints a single answer ends like this, and would do it again.
+That a program was never ready is otherwise no sign of a crash: one that prints a single answer ends like this, and
+would do so again.
 """
 
 import re
@@ -33,18 +35,19 @@ REFUSAL_S = 30.0
 their own may take long to start on a busy machine."""
 
 SIGNALED = 128
-"""Exit codes from here on, and 126 and 127, are a shell's: for a signal, and for what could not be run."""
+"""Exit codes from this number on are a shell's for a signal; 126 and 127 are a shell's for a command that could not be
+run."""
 
 WORDS_MAX = 300
 
 BY_HAND_S = 30.0
-"""Seconds that a program may take to end after keys told it to: hooks run first."""
+"""Seconds that a program may take to end after keys that end it were pressed: hooks run first."""
 
 KILLED = re.compile(
     r"(?:^|[:\s])(?:Killed|Terminated|Aborted|Hangup|Bus error|Segmentation fault|Illegal instruction|Floating point "
     r"exception|Trace/breakpoint trap|Bad system call)(?: \(core dumped\)|(?: {2,}\S.*))?$"
 )
-"""Found in the last line of the screen; bash names the command behind it."""
+"""A shell's words for a signal, searched in the last line of the screen; bash names the command after them."""
 
 _THING = r"(?:options?|arguments?|flags?|switch(?:es)?|parameters?|subcommands?|commands?)"
 _OPTION = r"['\"`‘“]?--?[A-Za-z][\w-]*['\"`’”]?"
@@ -63,7 +66,8 @@ REFUSALS = re.compile(
     rf"|\bcannot use\b.{{0,80}}{_OPTION})",
     re.IGNORECASE,
 )
-"""Words, in one line, for a command-line argument that was refused. Those of a failed system call differ."""
+"""Words, in one line, for a command-line argument that was refused, but not those of a failed system call
+(`_SYSTEM`)."""
 
 _USAGE = re.compile(r"^\s*usage:", re.IGNORECASE)
 _ERROR = re.compile(r"^\W*(?:[\w.-]+:\s*)?(?:fatal|error|panic|exception|\w*Error)\b", re.IGNORECASE)
@@ -84,7 +88,8 @@ class Parting:
 
 
 def parting(exited: LinkExited, screen: str, *, ready: bool, uptime: float) -> Parting:
-    """Returns how the program that showed `screen` ended. `ready`: it was, since this launch."""
+    """Returns how the program that showed `screen` ended. `ready`: it was ready in this launch; `uptime` is in
+    seconds."""
     code = exited.exit_code
     how = describe_exit(exited)
     if ready or code is None or code == 0:
@@ -100,8 +105,9 @@ def parting(exited: LinkExited, screen: str, *, ready: bool, uptime: float) -> P
 
 
 def doubted(end: Parting, screen: str, *, in_turn: bool, unresumable: bool = False) -> Parting:
-    """Checks the end of a program with a model that no person ended, and whose exit code says success. `in_turn`: it
-    worked on a message; `unresumable`: it ended before it was ready in the conversation that it should continue."""
+    """Checks the end of a program with a model that no person ended, and whose exit code says success: returns it as a
+    crash if there is a sign of one. `in_turn`: it worked on a message; `unresumable`: it ended before it was ready in
+    the conversation that it should continue."""
     lines = [line.rstrip() for line in screen.splitlines() if line.strip()]
     if lines and KILLED.search(lines[-1]):
         why = f"its last words are {lines[-1].strip()[:WORDS_MAX]!r}"

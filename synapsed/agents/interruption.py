@@ -1,5 +1,5 @@
-"""Interruption of an agent's work: requested from the link once; each caller gets one result, and no task is taken
-until it is over."""
+"""Interrupts an agent's work: the link is asked once, all callers get the same result, and no task is taken until the
+interruption is over."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,8 +22,8 @@ def _future() -> asyncio.Future[bool]:
 
 @dataclass(slots=True)
 class PendingInterrupt:
-    """An interruption under way. The link knows how to stop the program. `reason` is that of a task that ran; with a
-    `failure`, it fails with these words. `outcome` is whether the program confirmed it."""
+    """An interruption under way. A task that ran ends `canceled` with `reason`, or fails with the words of `failure`,
+    unless these are empty. `outcome` is whether the program confirmed the interruption."""
 
     reason: str
     failure: str = ""
@@ -32,8 +32,8 @@ class PendingInterrupt:
     timer: Timer | None = None
 
     def ended(self, task: Task) -> None:
-        """Handles the end of the task that ran: callers learn at once that it is canceled. Tasks are taken again when
-        the composer is cleared, too."""
+        """Handles the end of the task that ran: callers learn at once that it is canceled. The next task is taken only
+        when the composer is cleared, too."""
         if task.status is TaskState.CANCELED:
             self._tell(confirmed=True)
 
@@ -49,8 +49,8 @@ class PendingInterrupt:
 
 
 INTERRUPT_TOLD_S = 3.0
-"""Seconds after the program confirmed an interruption in which its link reports how the turn ended (it may have ended
-by itself just before); without a report by then, the confirmation alone must do."""
+"""Seconds that the link has to report how the turn ended, after the program confirmed an interruption (the turn may
+have ended by itself just before). Without a report by then, the task ends by the confirmation alone."""
 
 
 class RunOwner(Protocol):
@@ -62,8 +62,8 @@ class RunOwner(Protocol):
         ...
 
     async def given(self) -> None:
-        """Returns when the link has the message that is being given to it: a message whose files are being written is
-        not with the link yet."""
+        """Returns when the link has the message that is being given to it: while its files are being written, the link
+        does not have it yet."""
         ...
 
     async def persist(self, commit: Commit) -> None:
@@ -76,7 +76,7 @@ class RunOwner(Protocol):
 
 
 class Interruption:
-    """Manages interruptions, at most one at a time. Everything here runs in the agent's actor, but for the request
+    """Manages interruptions, at most one at a time. Everything here runs in the agent's actor, except the request
     itself."""
 
     def __init__(self, process: AgentProcess, owner: RunOwner, *, clock: Clock, actor: Actor) -> None:
@@ -94,9 +94,9 @@ class Interruption:
         return self.pending.outcome
 
     def begin(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
-        """Stops the running work, unless that is under way already; the future says whether the program confirmed it. A
-        task that ran ends `canceled` with `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken
-        meanwhile."""
+        """Stops the running work, unless an interruption is under way already; the future says whether the program
+        confirmed it. A task that ran ends `canceled` with `reason`, or, with a `failure`, as failed (TIMEOUT) with
+        these words. No task is taken meanwhile."""
         if self.pending is None:
             self.pending = PendingInterrupt(reason, failure)
             self._actor.spawn(self._ask(self.pending))
@@ -130,7 +130,7 @@ class Interruption:
         except SynapsedError as error:
             self._actor.log.warning("the interruption failed", error=error.message)
         finally:
-            # What the link told meanwhile is before this in the inbox, so it is handled first.
+            # The link's reports of this time are before this call in the inbox, so they are handled first.
             self._actor.post(self._answered, pending, confirmed)
 
     async def _answered(self, pending: PendingInterrupt, confirmed: bool) -> None:
@@ -143,7 +143,7 @@ class Interruption:
 
     async def _untold(self, pending: PendingInterrupt) -> None:
         if self.pending is not pending:
-            return  # it was told just now, and what runs is another turn
+            return  # its end was reported just now, and another turn runs
         if (task := self._owner.current) is not None:
             reason, failure, now = pending.reason, pending.failure, self._clock.wall()
             await self._owner.persist(transitions.stopped(task, reason=reason, failure=failure, now=now))

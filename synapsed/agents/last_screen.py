@@ -1,4 +1,4 @@
-"""The screen of a program that has come to rest, or its last one, with a limit on the wait for it."""
+"""Reads the screen of a program that has come to rest or has ended, with a limit on the wait."""
 
 import asyncio
 from hashlib import blake2b
@@ -12,17 +12,17 @@ LAST_SCREEN_S = 3.0
 """Seconds that an exit waits for the last screen: the process that draws screens may stand still meanwhile."""
 
 REST_SCREEN_S = 1.0
-"""Seconds that an observation waits for the screen: until then its agent takes nothing else."""
+"""Seconds that an observation waits for the screen: meanwhile the agent's actor does nothing else."""
 
 
 async def last_screen(link: AgentLink, limit: int | None = None) -> str:
     """Returns the last screen, at most `limit` characters of it with the text that scrolled away (None: the screen
-    alone); the empty text if it is not available within `LAST_SCREEN_S`, or closed."""
+    alone); the empty text if it is not available within `LAST_SCREEN_S`, or its keeper is lost."""
     return await _screen_within(link, LAST_SCREEN_S, limit) or ""
 
 
 async def rest_screen(link: AgentLink) -> str | None:
-    """Returns the screen; None if it is not available within `REST_SCREEN_S`, or closed."""
+    """Returns the screen; None if it is not available within `REST_SCREEN_S`, or its keeper is lost."""
     return await _screen_within(link, REST_SCREEN_S)
 
 
@@ -39,6 +39,8 @@ DIGEST_SIZE = 8
 
 
 class Resting:
+    """Reports the screen of a program at rest, if it differs from the one reported before."""
+
     def __init__(self) -> None:
         self._told = ""
 

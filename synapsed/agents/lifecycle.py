@@ -1,7 +1,7 @@
-"""The process of an agent as a state machine: one table, and nothing else decides what may follow what.
+"""The process of an agent as a state machine: one table alone decides which state may follow which.
 
-Theory. An agent's process is always in exactly one state (`ProcessState`, docs/architecture.md), and only facts and
-decisions that have a name here (`ProcessEvent`) move it:
+An agent's process is always in exactly one state (`ProcessState`, docs/architecture.md), and only facts and decisions
+that have a name here (`ProcessEvent`) move it:
 
 ::
 
@@ -15,19 +15,19 @@ decisions that have a name here (`ProcessEvent`) move it:
        └─ failed ◄─────────────┼──────┼───────────────────────────┘
              └──────────────DUE┴──────┘
 
-- `starting` ends when the program runs, not when it is ready: what a running program does is its activity, told by
-  the link, and no state of the process.
-- `exited` is left at once by the restart policy's decision (RETRY, GIVE_UP); it lasts where the policy leaves the
-  program be.
+- `starting` ends when the program runs, not when it is ready: the activity of a running program, which its link
+  reports, is not a state of the process.
+- `exited` is left at once by the restart policy's decision (RETRY, GIVE_UP); it lasts if the policy does not restart
+  the program.
 - `failed` is not the end: after a long pause it is tried again (DUE), and a person may start it at any time.
 - STOP during `starting` takes effect when the launch is done: the program that then runs is ended, so `stopping` is
   the one state in which LAUNCHED changes nothing.
-- `parked` is a stop of an idle program that the next message ends: `stopping` leads there by PARKED in place of GONE,
-  START leads on to `starting`, and STOP to `stopped`.
+- `parked` is the state of an idle program that was ended until the next message: `stopping` leads to it by PARKED in
+  place of GONE; START leads from it to `starting`, and STOP to `stopped`.
 - ADOPTED is LAUNCHED for a program that was found alive by a new daemon.
 
-An event that the table does not have for the present state is a mistake of the caller: `IllegalEvent`, and the state
-stays what it was. There is no way to set the state but `apply`.
+An event that the table does not have for the present state is a mistake of the caller: `apply` raises IllegalEvent and
+does not change the state. Only `apply` sets the state.
 """
 
 from enum import StrEnum
@@ -55,7 +55,7 @@ class ProcessEvent(StrEnum):
 
 
 class IllegalEvent(Exception):
-    """The event has no place in the present state; nothing was changed."""
+    """The error for an event that the table does not have for the present state; nothing was changed."""
 
 
 _S, _E = ProcessState, ProcessEvent
@@ -84,7 +84,7 @@ TABLE: dict[ProcessState, dict[ProcessEvent, ProcessState]] = {
 
 
 class Lifecycle:
-    """Holds the state of one process; `apply` is the only way to another one."""
+    """Holds the state of one process; only `apply` changes it."""
 
     __slots__ = ("_state",)
 
@@ -96,7 +96,7 @@ class Lifecycle:
         return self._state
 
     def can(self, event: ProcessEvent) -> bool:
-        """Returns whether `event` has a place in the present state."""
+        """Returns whether the table has `event` for the present state."""
         return event in TABLE[self._state]
 
     def apply(self, event: ProcessEvent) -> ProcessState:
@@ -110,7 +110,8 @@ class Lifecycle:
 
 
 def known_state(state: str) -> ProcessState:
-    """Returns the state of a record. No program lives in a state that only a newer version knows (`store.schema`)."""
+    """Returns the state of a record. A state that only a newer version knows counts as stopped: no program lives in it
+    (`store.schema`)."""
     try:
         return ProcessState(state)
     except ValueError:

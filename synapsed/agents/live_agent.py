@@ -1,7 +1,7 @@
-"""One agent: its actor, with the process below and the turn queue above it.
+"""One agent as a whole: its actor, its process, its turns, and the other pieces of this package.
 
-The agent only connects: facts from the link go to the program (exit, session), to the turn queue and into the view; a
-change of activity and its effect on the present task are one commit.
+The agent only connects them: facts from the link go to the program (exit, session), to the turn queue and into the
+view; a change of activity and its effect on the present task are one commit.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ class Agent:
         self.stopped = False
         """True if this daemon was asked to stop it: then only a request starts it again."""
         self.expected = False
-        """True if this daemon has yet to start it, as the configuration says."""
+        """True until this daemon has started it, if the configuration says that it should."""
         self._seen: LinkObserved | None = None
         self.since = record.changed_at or record.created_at
         """Time of the last change of the state or the activity, in seconds since the epoch."""
@@ -141,7 +141,7 @@ class Agent:
         """A stop that the database has refused, until it is recorded."""
         self._polling: asyncio.Task[None] | None = None
 
-    # --- what can be read at any time ---
+    # --- properties that can be read at any time ---
 
     @property
     def id(self) -> str:
@@ -187,17 +187,17 @@ class Agent:
     # --- the actor ---
 
     def start_shell(self) -> None:
-        self._spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is logged of it goes there
+        self._spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # its log goes there
         self._actor.start()
 
     async def adopt(self) -> None:
-        """Continues from the last daemon's state; returns when the program is known alive or gone. Done once, first."""
+        """Continues from the last daemon's state; returns when it is known if the program lives. Done once, first."""
         if self._adoption is None:
             self._adoption = asyncio.ensure_future(self._adopt())
         await asyncio.shield(self._adoption)
 
     async def adopted(self) -> None:
-        """Does the same as `adopt` for a person: raises StoreError if that cannot be recorded now."""
+        """Does the same as `adopt`, for a request: raises StoreError if that cannot be recorded now."""
         if self._adoption is None or not self._adoption.done():
             await self._actor.wait(self.adopt())
 
@@ -234,7 +234,7 @@ class Agent:
                 self._actor.log.info("old files removed from the inbox", count=removed)
 
     async def believed(self) -> None:
-        """Returns when earlier durable changes have taken effect here: the log reports a change a moment earlier."""
+        """Returns when earlier durable changes have taken effect here: the event log reports them a moment earlier."""
         with contextlib.suppress(NotReady):  # the actor has ended, with all that it had to do
             await self._actor.report(asyncio.sleep, 0)
 
@@ -261,7 +261,7 @@ class Agent:
         except StoreError as error:
             if self.process.last_link is None:
                 raise
-            if self._stopping is None:  # first: what ends by itself would be started again
+            if self._stopping is None:  # first: a program that ends by itself would be restarted
                 self._stopping = self._actor.spawn(self._write_stop(), at_once=True)
             await self.process.strike()
             raise StoreError(
@@ -291,10 +291,10 @@ class Agent:
         await self._actor.ask(self.parking.park, why)
 
     async def restart(self, *, when_idle: bool = False) -> None:
-        """Returns when it runs again; `when_idle`: when the request for the later restart is durable."""
+        """Restarts the program and returns when it runs again; `when_idle`: when the request for later is durable."""
         await self.adopted()
         if when_idle and self.parking.away:
-            return  # its next program is a new one
+            return  # its next program is a new one anyway
         if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
             await self._actor.call(self._restart_later)
             return
@@ -344,7 +344,7 @@ class Agent:
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
-        """Answers the prompt on the screen, in a task or not."""
+        """Answers the prompt on the screen, in a task or outside one."""
         await self.adopted()
         link = self.process.link if self.parking.away else self.process.require_link()
         await self.prompts.answer(link, text, prompt_id, origin)
@@ -370,7 +370,7 @@ class Agent:
         with self.parking.attaching():
             comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
             if self.parking.away or comes:
-                await self.start()  # or until its link is open
+                await self.start()  # or wait until its link is open
             terminal = self.process.require_link().terminal
             return await terminal.attach(cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
 
@@ -436,11 +436,11 @@ class Agent:
             await self.turns.pump()
         elif link is not None and self.turns.current is None and (seen := await link.observe()).can_receive:
             if seen.background:
-                await self.turns.pump()  # what may go on for ever keeps no message waiting
+                await self.turns.pump()  # the background may go on for ever: no message waits for it
                 return
             try:
                 await self.process.stop(again=True)
-            except NotReady as error:  # what it needs has gone since the restart was asked for
+            except NotReady as error:  # something that it needs has gone since the request
                 await self.process.restart_pends(False)
                 await self._alert(LinkAlert("RESTART_REFUSED", error.message, "happened"))
                 await self.turns.pump()
@@ -449,7 +449,7 @@ class Agent:
         try:
             self.attention.restore(await self._store.events.open_attention(self.id))
             await self.work.restore()
-        except StoreError as error:  # better a program without its open items than none
+        except StoreError as error:  # an agent without its open items is better than none
             self._actor.log.warning("what was open of it is not known: it may be told again", error=error.message)
         await (await self._actor.report(self.process.adopt))
         self.parking.sweep()
@@ -491,7 +491,7 @@ class Agent:
         await self.work.do(lambda work: work.told(told))
         link.taken(told)
         if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
-            await self.observe_again()  # what is asked may be about that call
+            await self.observe_again()  # the dialog may be about that call
 
     async def _alert(self, alert: LinkAlert) -> None:
         """Reports an alert. If the disk is full and it cannot be recorded, it is shown all the same."""
@@ -509,7 +509,7 @@ class Agent:
         if answer is not None and not await link.reply(asked, answer):
             self._actor.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
         elif answer is None:
-            self._actor.post(self.observe_again)  # what waited for the decision is the person's
+            self._actor.post(self.observe_again)  # the prompt that waited for it goes to the person
 
     async def observe_again(self) -> None:
         if (link := self.process.link) is not None:
@@ -574,7 +574,7 @@ class Agent:
         return self.turns.current.context_id if self.turns.current is not None else None
 
     async def _tell_of_conversation(self) -> None:
-        """Opens an inbox item about a lost conversation, which stands until something is said in the new one."""
+        """Opens the inbox item about a lost conversation, or closes it once something is said in the new one."""
         lost = conversations.lost(self.record, self.profile)
         alert = LinkAlert(conversations.LOST, lost or "", "begins" if lost else "over")
         await self._tell_of(self.attention.alerted(alert))

@@ -63,7 +63,7 @@ class Mailbox:
             self._insert(task)
 
     def give_back(self, task: Task) -> None:
-        """Puts a task that was taken, but is not in the program, before all others."""
+        """Puts back, before all others, a task that was taken but not submitted to the program."""
         self._number += 1
         bisect.insort(self._entries, _Entry(0, 0, -self._number, task))
 

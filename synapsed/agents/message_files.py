@@ -1,4 +1,4 @@
-"""The files that go with messages (`tasks.prompt_text`), in an agent's inbox: written, tidied up, forgotten.
+"""Writes, tidies up and removes the files that go with messages (`tasks.prompt_text`), in an agent's inbox folder.
 
 Everything here blocks on the disk: call it in a thread.
 """
@@ -35,9 +35,9 @@ def put(inbox: Path, enclosures: Iterable[Enclosure], kept: Path) -> None:
 
 
 def _take(source: Path, target: Path) -> None:
-    """Copies the file: the agent may change the files in its inbox, and others may be given the same one."""
+    """Copies the file: the agent may change the files in its inbox, and other agents may be given the same file."""
     if target.exists() and not source.exists():
-        return  # it was taken before, and is kept no more
+        return  # it was copied before, and the source is gone
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # 0600, exclusively
     os.close(handle)
     path = Path(temporary)
@@ -75,7 +75,7 @@ def tidy(inbox: Path, open_tasks: Collection[str], *, now: float | None) -> int:
 
 
 def _files(inbox: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
-    """Returns the files in `inbox`. The agent removes files of it too: one that vanishes meanwhile is left out."""
+    """Returns the files in `inbox`. The agent may remove files as well: one that vanishes meanwhile is left out."""
     found = []
     with os.scandir(inbox) if inbox.is_dir() else contextlib.nullcontext(()) as entries:
         for entry in entries:

@@ -1,6 +1,7 @@
-"""Parking: the program of an idle agent is ended, and started again by the next message.
+"""Parking: ends the program of an idle agent; the next message starts it again.
 
-Idle is an agent that could be stopped without anybody noticing, but for the time that its start takes:
+An agent is idle if its stop would change nothing for people and other agents, except for the time that its next start
+takes:
 
 ==================  ================================================================================================
 not idle            because
@@ -9,12 +10,13 @@ a task              one waits in the mailbox, is worked on, or is being interrup
 the program         it is starting, works, asks something, or says nothing that is understood
 the background      something that it has started goes on there
 a person            a terminal is attached (looking on is enough), or a draft stands in the composer
-its messages        they are held back: what that ends with would have to be found out again
-a restart           one was asked for when it is idle, which comes first
+its messages        they are held back: the end of that would have to be found out again
+a restart           one was asked for as soon as it is idle, which comes first
 ==================  ================================================================================================
 
-Nor is an agent parked whose conversation could not be gone on with. Idleness counts from when this daemon first saw it,
-on the monotonic clock: neither a restart of the daemon nor a night in which the machine slept makes an agent idle.
+An agent whose conversation could not be continued is not parked, either. Idleness counts from when this daemon first
+saw it, on the monotonic clock: neither a restart of the daemon nor a night in which the machine slept makes an agent
+idle.
 """
 
 import asyncio
@@ -39,8 +41,8 @@ from synapsed.model.link import LinkObserved
 from synapsed.profiles.library import ProfileLibrary
 
 SETTLED_S = 60.0
-"""Seconds for which an agent must have been idle even if memory is short: one that rested for less is in the middle of
-something."""
+"""Seconds for which an agent must have been idle even if memory is short: an agent that rested for less is in the
+middle of something."""
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -94,7 +96,7 @@ def machine_memory() -> Memory:
 
 
 def threshold(size: str, total: int) -> int:
-    """Returns `config.SIZE` in bytes; `total` is all of the machine's."""
+    """Returns a size as in the configuration (`config.SIZE`) in bytes; `total` is all memory of the machine."""
     if size.endswith("%"):
         return total * int(size[:-1]) // 100
     return int(size.rstrip("KMGT")) * _UNITS.get(size[-1], 1)
@@ -142,7 +144,7 @@ class Parking:
 
     @property
     def away(self) -> bool:
-        """Returns whether it is parked, or about to be: `start` brings it back, and messages are taken."""
+        """Returns whether it is parked, or about to be: `start` brings it back, and messages are accepted."""
         state = self._process.state
         going = state is ProcessState.STOPPING and self._process.record.parking
         return state is ProcessState.PARKED or going or self._leaving
@@ -200,8 +202,8 @@ class Parking:
             raise NotReady(f"{name} is not parked: {reason or 'its screen has not come to rest'}", agent=name)
         if (obstacle := self._obstacle()) is not None:
             raise InvalidRequest(f"{name} is not parked: {obstacle}", agent=name, field="agent.profile")
-        self._leaving = True  # who comes now has it started again
-        self._idle_since = None  # one that is not parked is not tried at each sweep
+        self._leaving = True  # a caller that comes now starts it again
+        self._idle_since = None  # if parking fails, it is not tried at each sweep
         try:
             await link.terminal.keep_screen()
             return await self._process.park(why)

@@ -1,8 +1,8 @@
-"""Doors at which an agent asks the parts that are there: those that read its answers, report its work, decide by rules
-what it may do, hold its messages back, and read the person's settings of its program.
+"""Doors from an agent to the parts that read its answers, report its work, decide by rules what it may do, hold its
+messages back, and read the person's settings of its program.
 
-Agents are made before parts are open, so each looks for a part when it needs one. Without a part nothing is done; the
-same goes for a part with a fault: the agent goes on.
+Agents are made before parts are open, so each door looks for its part when it is used. If there is no such part, or if
+it has a fault, its work is not done, and the agent goes on.
 """
 
 import asyncio
@@ -58,17 +58,18 @@ class PartDoors:
 
     def become(self, provided: Callable[[type], list[Any]], closed: Mapping[str, str] | None = None) -> None:
         """Takes over the open parts: `provided` returns the objects that they provide of a type. `closed`: keys of
-        agents' configuration that a part which is not open would enforce, with the reason."""
+        agents' configuration that no part enforces now, because theirs is not open, with the reason."""
         self._provided = provided
         self._closed = closed or {}
 
     def first(self, kind: type) -> Any:
-        """Returns the object of that type from the first part in the list's order; None without any."""
+        """Returns the object of that type from the first part, in the list's order, that provides one; None if no part
+        does."""
         return next(iter(self._provided(kind)), None)
 
     def unkept(self, config: AgentConfig) -> str | None:
-        """Returns the reason why no part keeps the agent to the prohibitions in its configuration; None if they are
-        kept, or there are no prohibitions."""
+        """Returns the reason why no part enforces the prohibitions in the agent's configuration; None if one does, or
+        there are no prohibitions."""
         for key, why in self._closed.items():
             if getattr(config, key) != type(config).model_fields[key].default:
                 return f"nobody keeps its {key!r}: {why}"
@@ -124,7 +125,8 @@ class AnswerDoor:
 
 
 class WorkDoor:
-    """The door of one agent to the part that reports work; implements `WorkOwner`. `since`: monotonic time."""
+    """The door of one agent to the part that reports work; implements `WorkOwner`. `since` is the monotonic time from
+    which this daemon has the agent."""
 
     def __init__(
         self,
@@ -153,7 +155,7 @@ class WorkDoor:
     async def tell(self, events: Sequence[NewEvent]) -> None:
         try:
             await self._actor.persist(self._store.commit, events=events)
-        except StoreError as error:  # the actor ends: a new daemon is told again
+        except StoreError as error:  # the actor ends: the next daemon gets the same reports
             self._actor.log.warning("what was told could not be recorded", count=len(events), error=error.message)
 
     async def restore(self) -> None:
@@ -172,7 +174,7 @@ class WorkDoor:
             self._restored = True
 
     async def do(self, what: Callable[[WorkTeller], Awaitable[None]]) -> None:
-        """Has the part report it. This may come before the agent is adopted, or after that has failed."""
+        """Has the part do `what`. This may be called before the agent is adopted, or after its adoption has failed."""
         try:
             await self.restore()
         except StoreError as error:
@@ -199,7 +201,8 @@ class WorkDoor:
 
 class RuleDoor:
     """The door of one agent to the part that decides by rules. If nothing can be decided, a person is asked; if no part
-    keeps its rules, every call that can be refused is. `profile` returns the profile for the version that runs."""
+    enforces the agent's rules, every call that can be refused is refused. `profile` returns the profile for the version
+    that runs."""
 
     def __init__(self, doors: PartDoors, owner: RuleOwner, profile: Callable[[], Profile]) -> None:
         self._doors = doors
@@ -223,7 +226,8 @@ class RuleDoor:
 
     @property
     def unkept(self) -> str | None:
-        """Returns why nobody keeps its rules; None if they are kept, it has none, or a person runs it without."""
+        """Returns the reason why no part enforces the agent's rules; None if one does, if there are no rules, or if a
+        person runs the agent without them."""
         config = self._owner.config
         without = self._owner.record.without_approval or config.without_approval
         return None if without else self._doors.unkept(config)
@@ -252,8 +256,8 @@ class RuleDoor:
 
 
 class HoldDoor:
-    """The door of one agent to the part that holds its messages back. Without it nothing is held, and a task ends as
-    its turn does. Implements `MessageHolder`; the errors of the database are the caller's."""
+    """The door of one agent to the part that holds its messages back. Without such a part no message is held, and a
+    task ends as its turn does. Implements `MessageHolder`; errors of the database go to the caller."""
 
     def __init__(self, doors: PartDoors, owner: HoldOwner, actor: Actor) -> None:
         self._doors = doors
@@ -262,7 +266,7 @@ class HoldDoor:
         self._holder: MessageHolder | None = None
 
     def open(self) -> None:
-        """Lets the part know the agent: its hold may be other agents', too."""
+        """Makes the agent known to the part: a hold may be for several agents."""
         self._ask(lambda _: None)
 
     def hold(self) -> Hold | None:
@@ -283,7 +287,7 @@ class HoldDoor:
     async def lift(self, why: str) -> None:
         await self._do(lambda holder: holder.lift(why))
         if self._holder is None and self._owner.record.limit is not None:
-            await self._owner.keep_hold(None)  # it is not to be in force again when the part is back
+            await self._owner.keep_hold(None)  # so that it is not in force again when the part is back
 
     def _ask[T](self, what: Callable[[MessageHolder], T]) -> T | None:
         try:
@@ -308,7 +312,7 @@ class HoldDoor:
 
 
 def decision_spec(profile: Profile, event: str) -> DecisionSpec | None:
-    """Returns the description of how the program asks by `event`, and is answered."""
+    """Returns the description of the question that the program asks by `event`, and of its answers."""
     if event == ACP_REQUEST and profile.transport == "pipes":
         return ACP_DECISION
     return next((channel.decisions[event] for channel in profile.channels.values() if event in channel.decisions), None)

@@ -48,7 +48,7 @@ class PromptOwner(Protocol):
     """The agent, as the handling of its prompts uses it."""
 
     async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
-        """Answers the prompt on the screen, in a task or not."""
+        """Answers the prompt on the screen, in a task or outside one."""
         ...
 
     async def observe_again(self) -> None:
@@ -82,11 +82,11 @@ class ProgramOwner(Protocol):
 
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         """Returns the result for the turn in flight; committed together with the exit. `interrupted`: the program did
-        not end by itself, it was taken down with its keeper, by a reboot, by the daemon's own end."""
+        not end by itself, but with its keeper, by a reboot, or with the daemon."""
         ...
 
     async def leaves(self, link: AgentLink) -> None:
-        """Notes that it is about to be parked: its last screen is shown until it comes back."""
+        """Notes that the program is about to be parked: its last screen is shown until it comes back."""
         ...
 
     def settled(self, commit: Commit) -> None:

@@ -9,7 +9,7 @@ from synapsed.model.task import Message, Prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An answer that the program took. `hidden`: its terminal did not show what was typed."""
+    """An answer that the program took. `hidden`: its terminal did not show the typed text."""
 
     prompt_id: str
     prompt: Prompt | None
@@ -24,13 +24,14 @@ class Given:
 
 
 class GivenAnswers:
-    """Tracks answers. Until the program took an answer, other observations do not count for the task that waits; and a
-    prompt that was answered may stay on its screen for a moment, and is not asked again by that."""
+    """Tracks the answers to one agent's prompts. Until the program took an answer, observations do not count for the
+    task that waits for it. A prompt that was answered may stay on the screen for a moment; that does not count as a new
+    question."""
 
     def __init__(self) -> None:
         self._under_way = 0
         self._put_off: tuple[LinkObserved, bool] | None = None
-        """The last observation in that time, and whether it asks again."""
+        """The last observation while an answer was under way, and whether it asks again."""
         self._settled: str | None = None
         """The prompt that was answered last, until another one is asked."""
 
@@ -57,7 +58,8 @@ class GivenAnswers:
         self._settled = prompt_id
 
     def counts(self, seen: LinkObserved, *, again: bool, waits: bool) -> bool:
-        """Returns whether `seen` counts now for a task, which `waits` for a person."""
+        """Returns whether the observation `seen` counts now for a task. `again`: its prompt is asked once more;
+        `waits`: the task waits for a person."""
         if seen.prompt is not None and seen.prompt.prompt_id == self._settled and not again:
             return False
         self._settled = None

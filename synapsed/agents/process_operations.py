@@ -1,7 +1,7 @@
-"""Long operations on an agent's program: launching it, adopting it, opening its link, stopping it, and removing what is
-left of an earlier launch.
+"""Long operations on an agent's program: launching it, adopting it, opening its link, stopping it, and removing the
+leftovers of an earlier launch.
 
-Each runs beside the agent's actor, and comes back to its owner with a call there.
+Each runs beside the agent's actor, and reports its result to its owner (`OperationsOwner`) by a call in the actor.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ class Leftovers:
         self._actor = actor
 
     async def dismiss(self, record: AgentRecord, profile: Profile) -> None:
-        """Dismisses the keeper of a program whose exit is on record: the last daemon may have been killed before it did
-        that."""
+        """Ends the keeper of a program whose exit is on record: the last daemon may have been killed before it could
+        end the keeper."""
         if (launch := record.launch) is None:
             return
         try:
@@ -37,7 +37,7 @@ class Leftovers:
 
     async def sweep(self, launch: LaunchRecord) -> None:
         """Ends everything that is left of a launch whose end was not seen. This is done before the exit is on record:
-        the next daemon does not look for it again."""
+        after that, the next daemon ends only the keeper (`dismiss`)."""
         try:
             ended = await self._factory.sweep(launch)
         except (SynapsedError, OSError) as error:
@@ -113,7 +113,7 @@ class ProcessOperations:
         self._actor.spawn(self._launch())
 
     def check(self) -> None:
-        """Raises NotReady if the next program could not be launched: the running one must not be ended then."""
+        """Raises NotReady if the program could not be launched again: then the running one must not be ended."""
         record = self._owner.record
         try:
             self._planner.check(record, self._every)
@@ -130,11 +130,11 @@ class ProcessOperations:
         self._actor.spawn(self._stop(link))
 
     def dismiss(self) -> None:
-        """Ends everything that is left of the last launch; the next launch waits for that."""
+        """Ends all leftovers of the last launch; the next launch waits for this."""
         self._dismissing = self._actor.spawn(self._leftovers.dismiss(self._owner.record, self._owner.profile))
 
     async def version_known(self, patience: float) -> None:
-        """Returns when the program's version is as well known as it will be, after `patience` seconds at the latest."""
+        """Waits until the reading of the program's version is over, for at most `patience` seconds."""
         if self._reading is not None:
             await asyncio.wait([self._reading], timeout=patience)
 
@@ -157,7 +157,8 @@ class ProcessOperations:
         await self._open(link)
 
     async def _planned(self) -> tuple[str | None, LaunchPlan]:
-        """Returns the plan of the launch. The version is waited for only if something in the plan depends on it."""
+        """Returns the program's version and the plan of the launch. The version is read first only if the profile has
+        variants for versions; otherwise it is None."""
         owner, every = self._owner, self._every
         plan = self._planner.plan(owner.record, every)
         version = await self._factory.version(owner.record, every, plan) if every.versions else None
@@ -165,7 +166,7 @@ class ProcessOperations:
         return version, plan if owner.profile is every else self._planner.plan(owner.record, owner.profile)
 
     async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
-        """Reads the version beside the launch."""
+        """Reads the version while the program starts."""
         version = await self._factory.version(self._owner.record, self._every, plan)
         if version is not None or self._every.version is not None:
             await self._actor.report(self._owner.told_version, launch, version or "")

@@ -4,8 +4,8 @@ After a program ended, `RestartState.exited` returns one of three decisions:
 
 - `Rest`: it is not started again (policy `never`, or `on-failure` and the exit code is fine);
 - `Retry(delay)`: it is started again after `delay` seconds: `initial * factor**n`, at most `maximum`, where n counts
-  the restarts since the last stable run, times a random factor within ±`jitter`, so that many agents that fell together
-  do not come back together;
+  the restarts since the last stable run, times a random factor within ±`jitter`, so that many agents that ended
+  together are not started together;
 - `GiveUp(delay)`: it ended more than `limit` times within `window` seconds: a crash loop. It is tried again, but only
   every `retry` seconds, until a run is stable. A program that refused its arguments would do so again: it is given up
   at its first exit.
@@ -55,7 +55,7 @@ class RestartState:
         self._policy = policy
         self._fine = fine_codes
         self._rng = rng
-        # One more than the limit is all that is ever asked about.
+        # The policy only asks whether there are more than `limit`.
         self._exits: deque[float] = deque(maxlen=policy.limit + 1)
         self._consecutive = 0
 

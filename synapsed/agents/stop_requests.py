@@ -1,4 +1,4 @@
-"""Requests to stop an agent's work: the running turn, or one task; and the stop of a task whose question stays
+"""Handles requests to stop an agent's work (the running turn, or one task), and stops tasks whose question stays
 unanswered.
 
 A question that a program asks before it works at all (`OF_NO_TURN`) is left to a person: the keys that stop a turn
@@ -49,8 +49,8 @@ class StopRequests:
         self._actor = actor
 
     async def interrupt(self) -> bool:
-        """Stops the running turn, also a person's own; False when nothing ran or the program did not confirm. Raises
-        ProgramEnded if that ended it."""
+        """Stops the running turn, also a person's own, and lifts a hold; returns False when there was neither, or the
+        program did not confirm. Raises ProgramEnded if the program ended by this."""
         await self._owner.adopted()
         if self._parking.away:
             return False
@@ -58,7 +58,7 @@ class StopRequests:
         held = self._hold.hold() is not None
         before = self._owner.exit
         pending = await self._actor.call(self._begin_interrupt)
-        await self._actor.call(self._hold.lift, "a person does not wait")  # then: what goes on is not to be stopped
+        await self._actor.call(self._hold.lift, "a person does not wait")  # last: the next turn is not to be stopped
         if pending is None and held:
             await self._actor.call(self._owner.recheck)
             return True
@@ -69,8 +69,8 @@ class StopRequests:
         return done
 
     async def stop_background(self) -> bool:
-        """Stops everything that its program runs in the background; False if something goes on. Raises NotReady while
-        the program is not at rest: it takes the keys for that at its composer."""
+        """Stops everything that its program runs in the background; returns False if something still runs. Raises
+        NotReady while the program is not at rest, because it takes the keys for this at its composer."""
         await self._owner.adopted()
         if self._parking.away:
             return False
@@ -84,8 +84,8 @@ class StopRequests:
         return self._turns.interruption.begin_background(link.stop_background)
 
     async def cancel(self, task_id: str) -> Task:
-        """Cancels a task. Raises TaskNotCancelable when it has ended, or the program went on; or while a keeper that
-        stands still prevents the adoption of the program."""
+        """Cancels a task. Raises TaskNotCancelable if the task has ended, if the program goes on, or while a keeper
+        that stands still prevents the adoption of the program."""
         if (current := self._turns.current) is not None and current.id == task_id:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._owner.adopted(), CANCEL_ADOPTION_S)

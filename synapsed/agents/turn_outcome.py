@@ -1,4 +1,4 @@
-"""The outcome of a task, from its link's report of the turn. Pure."""
+"""Decides the outcome of a task from its link's report of the turn. Pure."""
 
 from synapsed.agents.interruption import PendingInterrupt
 from synapsed.model.link import (
@@ -19,8 +19,9 @@ INTERRUPTED = "interrupted"
 def outcome(
     event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, keys: str = "", now: float
 ) -> Commit | None:
-    """Returns the commit for `task`; None if nothing changes, and for an answer, which `AgentTurns` reports with its
-    blocks. `asked` is the interruption that is under way; `keys` names the program's keys that a person has changed."""
+    """Returns the commit for `task`; None if nothing changes, or if `event` is an answer, which `AgentTurns` reports
+    with its blocks. `asked` is the interruption that is under way; `keys` names the program's keys that a person has
+    changed."""
     match event:
         case LinkTurnProgress():
             return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)

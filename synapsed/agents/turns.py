@@ -54,7 +54,7 @@ from synapsed.tasks.prompt_text import Letter
 from synapsed.tasks.transitions import Commit
 
 INTERRUPT_PRIORITY = 5
-"""A task of this priority stops the turn that runs, then goes first."""
+"""A task of this priority stops the turn that runs, and is the next one."""
 
 OF_NO_TURN = frozenset({"trust", "login", "screen"})
 """Kinds of questions that a program asks before it works at all: the keys that stop a turn would refuse them, or end
@@ -66,7 +66,8 @@ class _Turn:
     task: Task
     record: TurnRecord
     told: Told | None = None
-    """None if the log has to be asked: another daemon may have reported it."""
+    """The text that was reported so far; None if it must be read from the log: an earlier daemon may have reported
+    some."""
 
 
 class AgentTurns:
@@ -119,7 +120,7 @@ class AgentTurns:
     @property
     def untyped(self) -> int:
         """Returns the number of messages that the program does not have: those that wait, and one whose turn has begun
-        without it."""
+        but which is not submitted yet."""
         begun = self._turn is not None and not transitions.is_submitted(self._turn.record)
         return self.queue + begun
 
@@ -180,7 +181,7 @@ class AgentTurns:
                 self._mailbox.give_back(task)
         return strays
 
-    # --- what callers ask ---
+    # --- requests ---
 
     async def accept(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """Takes a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError, and
@@ -202,7 +203,7 @@ class AgentTurns:
             self.interruption.begin(INTERRUPTED)
         try:
             await self.pump()
-        except StoreError as error:  # it is durable: it waits, and the mailbox is looked at again
+        except StoreError as error:  # the task is durable: it waits, and a sweep tries again
             self._actor.log.warning("the database refused; the task waits", error=error.message)
         turn = self._turn
         return turn.task if turn is not None and turn.task.id == task.id else task
@@ -276,7 +277,7 @@ class AgentTurns:
         question follows."""
         task = self.current if self.current is not None and self.current.id == task_id else None
         if task is None and task_id is not None:
-            task = await self._store.task(task_id)  # its turn ended before the answer was told of
+            task = await self._store.task(task_id)  # its turn ended before the answer was reported
         if task is not None and given.prompt is not None and not given.secret:
             task = transitions.answered(task, prompt=given.prompt, answer=given.answer)
         change = self._attention.answered(given, task)
@@ -290,7 +291,7 @@ class AgentTurns:
         self._attention.believe(change)
         return task
 
-    # --- what the link reports ---
+    # --- reports of the link ---
 
     async def pump(self) -> None:
         """Takes the next task if the agent can receive it now."""
@@ -299,7 +300,7 @@ class AgentTurns:
         if transitions.wants_new_conversation(task) and self._renewed_for != task.id:
             try:
                 renewing = await self._process.renew(task.context_id)
-            except NotReady as error:  # not in the conversation that it is not meant for
+            except NotReady as error:  # it must not be typed in the old conversation
                 await self._drop(transitions.undelivered(task, reason=error.message, screen="", now=self._clock.wall()))
                 await self.pump()
                 return
@@ -350,7 +351,7 @@ class AgentTurns:
         if self._turn.record.launch_id == link.launch.launch_id:
             self._deliver(link, fresh=False)
             if any(task.priority >= INTERRUPT_PRIORITY for task in self._mailbox):
-                self.interruption.begin(INTERRUPTED)  # as was begun, perhaps, when the last daemon ended
+                self.interruption.begin(INTERRUPTED)  # the last daemon may have begun this
             elif transitions.is_being_stopped(self._turn.record):
                 self.interruption.begin("canceled")
         elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
@@ -372,8 +373,8 @@ class AgentTurns:
         return None
 
     def settle(self, exited: LinkExited, *, code: str = "AGENT_EXITED") -> Commit | None:
-        """Returns the result for the turn in flight when its program is gone: it failed, unless nothing of it was
-        submitted; then it waits again."""
+        """Returns the result for the turn in flight when its program is gone: the task failed, or waits again if its
+        message was not submitted."""
         if (turn := self._turn) is None:
             return None
         now = self._clock.wall()
@@ -446,8 +447,8 @@ class AgentTurns:
             turn.record = after
 
     async def _held(self, event: LinkEvent, turn: _Turn, link: AgentLink) -> bool:
-        """Returns whether the turn ended for a reason that its message did not cause: the task waits, or fails by
-        that."""
+        """Returns whether the turn ended for a reason that its message did not cause; then the task waits again, or
+        fails."""
         if isinstance(event, LinkTurnProgress):
             return False
         held = await self._hold.turn_over(event, stopped=self.interruption.pending is not None)
@@ -470,8 +471,8 @@ class AgentTurns:
         return turn.told
 
     async def _say(self, event: LinkTurnSaid, turn: _Turn) -> None:
-        """Reports a piece of text. If the database refuses, it is not tried again: the piece is reported with the text
-        after it."""
+        """Reports a piece of text. If the database refuses, this is not tried again: the piece is reported with the
+        next one."""
         told = await self._told(turn)
         before = told.text
         if (piece := told.piece(event)) is None:

@@ -35,7 +35,7 @@ from synapsed.pty.readiness import Moment, obstacle
 from synapsed.shared.choices import telling
 
 COMES_UP = "comes up by itself"
-"""The evidence for an agent that is yet to be started, or ends with the daemon; 'synapsectl up' waits for it."""
+"""The evidence for an agent whose program will be started without a request; 'synapsectl up' waits for such agents."""
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
 
@@ -57,7 +57,7 @@ def activity_of(agent: Agent) -> tuple[Activity, str]:
 
 
 def taken_up(stray: AgentRecord) -> NewEvent:
-    """Returns the event about an agent that lived and was not in the database."""
+    """Returns the event about an agent whose program lives, but which was not in the database."""
     message = "the database did not know it: what it is comes from its own files, and its earlier tasks are missing"
     return NewEvent(stray.id, AgentAlert(code="TAKEN_UP", message=message))
 
@@ -115,13 +115,12 @@ def ref_of(agent: Agent) -> AgentRef:
 
 
 def is_live(agent: Agent) -> bool:
-    """Returns whether there is a program to be found."""
+    """Returns whether the agent has a program now."""
     return agent.process.pid is not None
 
 
 def is_reachable(agent: Agent) -> bool:
-    """Returns whether its address is good for messages: there is a program, there soon will be, or a message starts
-    it."""
+    """Returns whether a message to its address reaches a program: one runs, or soon will, or the message starts it."""
     return agent.state in LIVE_STATES or agent.state is ProcessState.PARKED
 
 

@@ -1,13 +1,15 @@
 """HTTP, SSE and WebSocket in front of the supervisor's `Control` (docs/http-api.md, docs/security.md).
 
-One application for the main listener and the Unix socket, a second one, with an agent's routes at the root, shared by
-all agents' own ports. A request passes, in this order:
+There is one application for the main listener and the Unix socket, and a second one, with an agent's routes at the
+root, for the ports of all agents. A request passes, in this order:
 
-1. `problems`: every exception from below becomes one shape of error, in one place; 2. `security`: `Host`, `Origin`,
-content type and length, then the owner of the connection (`peer_lookup`, `rights`); 3. the route (`routes/`, one file
-per resource), which asks `Control` and renders.
+1. `problems`, which turns every exception of the steps below into the one form of error;
+2. `gate`, which checks `Host`, `Origin`, content type and length (`security`), then the owner of the connection
+   (`peer_lookup`, `rights`);
+3. the route (`routes/`, one file per resource), which asks `Control` and writes the answer.
 
-Handlers of parts, which are `operation`s (`synapsed.api.operation`), use the names listed here.
+Handlers of parts, the optional modules of the daemon, are `operation`s (`synapsed.api.operation`) and use the names
+that this module lists. A grant gives a client some of the person's rights.
 """
 
 from synapsed.api.body import parse_json, read_body

@@ -1,8 +1,8 @@
-"""An open terminal of a person, over any transport: two directions, of which the first to end ends the other.
+"""Serves terminals that a person has opened on an agent, over a WebSocket or the Unix socket.
 
-Over a WebSocket binary frames are bytes and text frames JSON; on the Unix socket the same goes as the frames of
-`shared.attach_frames`, and simple data pass at once in both directions: a key and its echo wait for no
-task.
+A terminal has two directions; when one of them ends, the other is ended. Over a WebSocket, binary frames are bytes and
+text frames JSON; on the Unix socket the same data are the frames of `shared.attach_frames`, and simple data pass at
+once in both directions: a key and its echo wait for no task.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ EARLIER_MAX: Final = 8 * 1024 * 1024
 """Bytes of earlier output that are sent at once."""
 
 DOING_S: Final = 1.0
-"""Seconds between two looks at the agent's activity, for the status line."""
+"""Seconds between two reads of the agent's activity, for the status line."""
 
 BEAT_S: Final = 10.0
 """Seconds within which something is sent to a client, so that a missing reader is noticed."""
@@ -54,7 +54,7 @@ UNTYPED_MAX: Final = 256 * 1024
 
 
 class TerminalSession(ABC):
-    """An open terminal. `cursor` is that of the event log before the attachment."""
+    """An open terminal. `cursor` is the place in the event log before the attachment."""
 
     def __init__(
         self, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
@@ -66,7 +66,7 @@ class TerminalSession(ABC):
         self._attachment = attachment
         self._ending = False
         self._leases: Leases | None = None
-        """Set if the client's line may be dead: its keys are typed only if they come in time."""
+        """Set if the client's connection may be dead without notice: its keys are typed only if they come in time."""
         self._granting = TaskSet()
 
     async def run(self) -> None:
@@ -77,7 +77,7 @@ class TerminalSession(ABC):
         try:
             await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
             if self._ending:
-                await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our own goodbye has ended `keys`
+                await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our closing message has ended `keys`
         finally:
             for task in (output, keys, ending, telling):
                 task.cancel()
@@ -91,8 +91,8 @@ class TerminalSession(ABC):
 
     @abstractmethod
     async def _keys(self) -> None:
-        """Handles the client's frames, until it leaves: one after the other, so that a program that does not read
-        delays only its own typist."""
+        """Handles the client's frames until it leaves, one after the other: a program that does not read delays only
+        the person who types to it."""
 
     @abstractmethod
     async def _show(self, data: bytes, *, screen: bool) -> None:
@@ -103,10 +103,10 @@ class TerminalSession(ABC):
 
     @abstractmethod
     async def _leave(self, *, going: bool) -> None:
-        """Says goodbye; `going`: the daemon ends."""
+        """Closes the connection in order; `going`: because the daemon ends."""
 
     async def _output(self) -> None:
-        """Sends the screen to the viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is
+        """Sends the screen to the viewer. A viewer that stops reading stops only this loop; the attachment's buffer is
         bounded."""
         with suppress(ConnectionError):
             await self._show(await self._attachment.redraw(), screen=True)
@@ -121,15 +121,15 @@ class TerminalSession(ABC):
                 await self._say({"type": "exit", "exit_code": code})
             await self._leave(going=going)
 
-    def _flow(self) -> None:  # noqa: B027 - of use to one of them only
-        """Called when the screen is sent: the following output may be passed on as it comes."""
+    def _flow(self) -> None:  # noqa: B027 - only one subclass needs it
+        """Called when the screen has been sent: from now on, output may be passed on as it comes."""
 
     async def _tell(self) -> None:  # noqa: B027 - the same
         """Sends the data of a status line, for as long as the terminal is open."""
 
     async def _end_with_the_daemon(self) -> None:
-        """Ends the output with the daemon; in a task of its own, so that nothing stands between the output and its
-        viewer."""
+        """Ends the output when the daemon ends. It is a task of its own, so that the output needs no wrapper that looks
+        for the end."""
         await self._context.streams.ended()
         await self._attachment.close()
 
@@ -176,7 +176,7 @@ class TerminalSession(ABC):
         return False
 
     def _hear(self, number: int) -> None:
-        """Notes that the client has that lease; the first time it requests leases by that."""
+        """Notes that the client has that lease. By its first such message, the client asks for leases."""
         if self._leases is None:
             self._leases = Leases()
             self._granting.spawn(self._grant(self._leases))
@@ -289,7 +289,7 @@ class FramedTerminal(TerminalSession):
         one_screen: bool,
     ) -> web.StreamResponse:
         """Serves the connection. If `[attach] scrollback` puts the program's rows above the screen, `one_screen` is
-        ignored; the first news says so."""
+        ignored; the first message says so."""
         settings = context.control.terminals.settings()
         one_screen = one_screen and not settings["scrollback"]
         if one_screen:
@@ -352,7 +352,7 @@ class FramedTerminal(TerminalSession):
             self._connection.send(wire.EARLIER, part)
 
     def _take(self, kind: int, payload: bytes) -> None:
-        """Takes a frame at once."""
+        """Handles a frame at once, or puts it behind earlier ones."""
         now = self._now()
         if kind == wire.LEASED and self._leases is not None and not (self._busy or self._came):
             if not (keys := self._leased(self._leases, payload, now)):
@@ -367,8 +367,8 @@ class FramedTerminal(TerminalSession):
         self._wake.set()
 
     def _leased(self, leases: Leases, payload: bytes, came: float) -> bytes | None:
-        """Returns the keys of a piece that came then. It is handled after earlier frames, which may show that the
-        sender is still there."""
+        """Returns the keys of a piece that came at the time `came`. It is handled after earlier frames, which may show
+        that the sender is still there."""
         keys = self._in_time(leases, payload, came)
         if (late := leases.late()) is not None:
             self._connection.send(wire.NEWS, encode_json(late))

@@ -27,8 +27,8 @@ async def parse_json(raw: bytes) -> Any:
 
 
 async def read_body(request: web.Request, *, times: int = 1) -> bytes:
-    """Returns the request's body, once there is room for it. `times`: number of copies that are held at once, compared
-    with the usual. Raises Busy."""
+    """Returns the request's body, once there is room for it. `times`: how many times the usual memory is needed, if
+    more copies are held at once. Raises Busy."""
     context = request.app[CONTEXT]
     await reserve_body(request, context.bodies, context.limits.body, times=times)
     return await request.read()

@@ -1,4 +1,4 @@
-"""Documents that clients keep: with an ETag of their bytes, and the time of their last change.
+"""Answers with documents that clients may keep: with an ETag of the bytes, and the time of the last change.
 
 `If-None-Match` is answered 304, and `If-Modified-Since` if that is missing.
 """

@@ -1,7 +1,7 @@
-"""Limits of connections: they are counted before anything is read, with a lower limit for other users, and closed if
-they send nothing in time. `security` decides about the requests themselves.
+"""Limits connections: counts them before anything is read, with a lower limit for other users, and closes those that
+send nothing in time. `security` decides about the requests themselves.
 
-Every listener's connections stand between asyncio's transport and aiohttp's protocol in a `GuardedConnection`.
+Each connection has a `GuardedConnection` between asyncio's transport and aiohttp's protocol.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ from synapsed.api.problems import Handler
 from synapsed.kernel import CountedConnection
 
 RESERVED_FILES = 256
-"""Descriptors that no connection gets: the database's, keepers', spools', the listeners themselves."""
+"""Descriptors that are kept for other things than connections: the database, keepers, spools, the listeners
+themselves."""
 LEAST = 32
 CONNECTIONS_MAX = 8192
 TOLD_EVERY_S = 1.0
@@ -46,7 +47,8 @@ class DoorLimits:
     head: float = 10.0
     """Seconds from a connection to the end of its first request's headers."""
     idle: float = 75.0
-    """Seconds from an answer to the next request's headers; without any progress also for an answer to be taken."""
+    """Seconds from an answer to the next request's headers; also seconds without progress after which a client that
+    does not read an answer is dropped."""
     body: float = 60.0
     """Seconds from a request's headers to the end of its body."""
 
@@ -107,7 +109,7 @@ class Door:
         self._open += Counter()  # without those that are zero
 
     def _refuse(self, reason: str) -> None:
-        """Counts a refusal: one log line stands for a thousand of them in a second."""
+        """Counts a refusal: all equal refusals within a second become one line of the log."""
         self._refused[reason] += 1
         if self._telling is None:
             self._telling = asyncio.get_running_loop().call_later(TOLD_EVERY_S, self._tell)
@@ -207,7 +209,8 @@ class GuardedConnection(CountedConnection):
         self._timer = None if seconds is None else loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
-        """Closes the connection because nothing came in time. An answer that is still being taken is waited for."""
+        """Closes the connection because nothing came in time. An answer that the client is still reading is waited
+        for."""
         assert self._transport is not None
         unsent = self._transport.get_write_buffer_size()
         if unsent and unsent != self._unsent:
@@ -224,7 +227,7 @@ def _late(request: web.Request) -> None:
 
 @web.middleware
 async def timed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The outermost middleware: no deadline holds while a request is worked on."""
+    """Suspends the connection's deadlines while a request is worked on; this is the outermost middleware."""
     protocol: Any = request.transport.get_protocol() if request.transport is not None else None
     if not isinstance(protocol, GuardedConnection):  # a test's own server
         return await handler(request)

@@ -1,6 +1,7 @@
-"""Objects that the routes share: the supervisor, the limits, the caller, the meant agent.
+"""Objects and look-ups that the routes share: the supervisor, the limits, the caller, and the agent and task of a
+request.
 
-It also finds the origin of an action that becomes an event.
+`origin_of` returns the origin of an action that becomes an event.
 """
 
 import asyncio
@@ -45,19 +46,20 @@ class RequestLimits:
     body: int = 10 * 1024 * 1024
     """Bytes of a request's body."""
     keepalive: float = 15.0
-    """Seconds between comments on an idle SSE stream; as often a stream checks if its client is still there."""
+    """Seconds between comments on an idle SSE stream, and between checks whether its client is still there."""
     write_stall: float = 30.0
-    """Seconds a write to an SSE client may wait; the stream is ended then, and its client resumes by its cursor."""
+    """Seconds that a write to an SSE client may wait; then the stream is ended, and its client resumes by its
+    cursor."""
     streams: int = 1024
     """SSE streams and WebSockets that may be open at once, over all listeners."""
     ws_message: int = 1024 * 1024
     """Bytes of one WebSocket frame from a client."""
     exit_wait: float = 2.0
-    """Seconds a terminal that ended waits for the word of the exit code."""
+    """Seconds that a terminal whose program has ended waits for the exit code."""
 
 
 class Streams:
-    """Counts the open streams, and ends them all when the daemon goes."""
+    """Counts the open streams, and ends them all when the daemon ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -96,7 +98,7 @@ class Streams:
         pending: asyncio.Task[T | Literal[_End.END]] | None = None
         try:
             while not self._closing.is_set():
-                # Eager: what is there already, as in a stream that catches up, costs no turn of the loop.
+                # At once: an item that is there already, as in a stream that is behind, costs no turn of the loop.
                 pending = pending or at_once(_next(source))
                 if not pending.done():
                     waiting: set[asyncio.Task[Any]] = {pending, closing}
@@ -106,7 +108,7 @@ class Streams:
                         return
                     pending = None
                     yield item
-                    del item  # it may be large, and the next one may be long in coming
+                    del item  # it may be large, and the next one may come much later
                 elif not closing.done():
                     yield None
         finally:
@@ -174,7 +176,7 @@ class ApiContext:
 
     @property
     def waiting(self) -> WaitingHere:
-        """Returns what waits for the person on this host."""
+        """Returns the items that wait for the person on this host."""
         return next(iter(self.parts.all(WaitingHere)), WaitingHere())
 
 
@@ -182,12 +184,12 @@ CONTEXT = web.AppKey("CONTEXT", ApiContext)
 
 
 async def to_the_end[T](act: Coroutine[Any, Any, T]) -> T:
-    """Completes `act`, even if the request is cancelled in the middle of it. Begins at once."""
+    """Completes `act`, even if the request is cancelled meanwhile. Begins at once."""
     return await asyncio.shield(at_once(act))
 
 
 def rights_of(request: web.Request) -> Rights:
-    """Returns the caller's rights, which the security middleware has set."""
+    """Returns the caller's rights, which the middleware `gate` has set."""
     return request[RIGHTS]
 
 
@@ -198,11 +200,11 @@ def port_of(request: web.Request) -> int:
 
 
 def agent_id_of(request: web.Request) -> str:
-    """Returns the id of the meant agent: by the path on the main listener, by the port on its own. Raises UnknownAgent,
-    Ambiguous.
+    """Returns the id of the request's agent: by the path on the main listener, by the port on the agent's own. Raises
+    UnknownAgent, AmbiguousAddress.
 
-    A stopped agent keeps its port but answers 404 there, and the connection is closed, since the next one may find
-    another program behind the port.
+    The port of a stopped agent answers 404, and the connection is closed, because the next one may find another program
+    behind the port.
     """
     control = request.app[CONTEXT].control
     if (address := request.match_info.get("agent")) is not None:
@@ -228,8 +230,8 @@ async def task_of(request: web.Request) -> Task:
 
 
 async def read_task(request: web.Request, control: Control, agent_id: str | None) -> Task:
-    """Returns the task of the path, of the agent if one is named, once there is room for it in the answer. Raises
-    TaskNotFound, AmbiguousAddress, Busy, Forbidden."""
+    """Returns the task of the path, which must be of agent `agent_id` if that is given, once there is room for it in
+    the answer. Raises TaskNotFound, AmbiguousAddress, Busy, Forbidden."""
     rights = rights_of(request)
     task_id = await control.tasks.find_id(request.match_info["task"], agent_id, rights.scope)
     await reserve_task(request, control, task_id)

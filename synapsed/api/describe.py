@@ -14,9 +14,9 @@ from synapsed.errors import SynapsedError
 
 KEY = "__synapsed_description__"
 LOADS = "__synapsed_loads__"
-"""Attribute of a handler that stands for another one, which this returns; cached."""
+"""Attribute of a handler that stands for another one: the cached function that returns that one."""
 NEEDS = "__synapsed_needs__"
-"""Attribute of a part's handler: rights of a grant, of which any is enough; None: it is closed to grants."""
+"""Attribute of a part's handler: rights of a grant, of which one is enough; None: it is closed to grants."""
 OF_CALLER = "__synapsed_of_caller__"
 """Attribute of a part's handler: True if a grant for some agents is enough."""
 PARAMETERS = "__synapsed_parameters__"
@@ -27,8 +27,8 @@ DESCRIBED = "__synapsed_described__"
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response of `media` types; `model` is any type that pydantic knows, for a handler that writes it itself: for
-    the others it is their return type."""
+    """A response of `media` types; `model` is any type that pydantic knows, for a handler that writes its response
+    itself; for other handlers it is their return type."""
 
     about: str
     model: Any = None
@@ -39,7 +39,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """Server-sent events; `websocket`: a WebSocket is possible instead, and `sse`: these are possible at all. `ends`: a
+    """A stream of events. `websocket`: a WebSocket is possible; `sse`: server-sent events are possible. `ends`: a
     client that resumes after the last event gets 204."""
 
     about: str
@@ -60,15 +60,15 @@ class Description:
 
 
 async def loaded(handler: Any) -> None:
-    """Returns once the handler behind this one is loaded. It is loaded in a thread: that takes longer than the event
-    loop has."""
+    """Returns once the handler behind this one is loaded. It is loaded in a thread, because this would block the event
+    loop for too long."""
     load = getattr(handler, LOADS, None)
     if load is not None and not load.cache_info().currsize:
         await asyncio.to_thread(load)
 
 
 def meant(handler: Any) -> Any:
-    """Returns the handler behind this one, if that is loaded; else this one."""
+    """Returns the handler that `handler` stands for, if that is loaded; else `handler` itself."""
     load = getattr(handler, LOADS, None)
     return load() if load is not None and load.cache_info().currsize else handler
 

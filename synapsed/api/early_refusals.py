@@ -1,5 +1,5 @@
-"""Answers to requests that no route and no middleware ever sees: those that are not HTTP, too long, or of another
-version of it. They get the form that every error has; the connection ends if aiohttp could not read on."""
+"""Answers requests that no route and no middleware sees: those that are not HTTP, too long, or of another version of
+HTTP. The answers have the form of all errors; the connection ends if aiohttp cannot read on."""
 
 import asyncio
 import re
@@ -35,7 +35,7 @@ def speaking(server: web.Server, loop: asyncio.AbstractEventLoop) -> Callable[[]
         max_line_size=LINE_MAX,
         max_headers=HEADERS_MAX,
         max_field_size=FIELD_MAX,
-        auto_decompress=False,  # room is reserved for what is sent, and 10 KB can be 10 MB: `security` refuses it
+        auto_decompress=False,  # room is for the bytes as sent, and 10 KB can become 10 MB: `security` refuses it
     )
 
 
@@ -128,8 +128,8 @@ def _in_our_shape(handle: Callable[[Any], Awaitable[web.StreamResponse]]) -> Any
 
 
 def _not_utf8(request: web.BaseRequest) -> str | None:
-    """Returns the first header whose bytes are no text: they come as halves of characters, which no answer and no
-    record can hold. Cookies belong to other servers on this machine, and are not read here."""
+    """Returns the first header whose bytes are no text: aiohttp passes them on as lone surrogates, which no answer and
+    no record can hold. Cookies belong to other servers on this machine, and are not read here."""
     for name, value in request.headers.items():
         if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value) and name.lower() != "cookie":
             return name

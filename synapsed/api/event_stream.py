@@ -1,4 +1,5 @@
-"""One subscriber's view of the log of events: filtered, in batches on request or if it lags, without delaying others.
+"""Sends the event log to one subscriber: filtered, in batches on request or if the subscriber is behind, and without
+delaying others.
 
 A subscriber is a cursor. It holds one page of events at the most (`PAGE_SIZE` characters, even if it is far behind),
 encoded once for all receivers, and requests the next page when its connection has taken this one. Events that are no
@@ -24,16 +25,16 @@ PAGE_SIZE = 64 * 1024
 """Characters of JSON of the events that one subscriber holds."""
 
 LAG = 32
-"""Events that wait for a subscriber, from which on they are sent together."""
+"""Number of events that wait for a subscriber, from which on they are sent together."""
 
 CACHE_SIZE = 2 * 1024 * 1024
 """Bytes of encoded events that are kept for further subscribers."""
 
 SLOW_S = 0.010
-"""A send that takes longer is logged (document 004)."""
+"""Seconds; a send that takes longer is logged (document 004)."""
 
 SLOW_EVERY_S = 60.0
-"""Seconds between two such lines about one subscriber."""
+"""Seconds between two such lines of the log about one subscriber."""
 
 log = structlog.stdlib.get_logger("synapsed.events")
 
@@ -74,8 +75,8 @@ class EventCache:
 
 
 class Subscription:
-    """`window` is the number of seconds for which events are collected into a batch, 0 for none. `who` is for the log
-    of the daemon."""
+    """One subscriber's place in the log. `window` is the number of seconds for which events are collected into a batch,
+    0 for no batches. `who` describes the subscriber in the daemon's log."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class Subscription:
                 async for sent in self._next(upto):
                     begun = self._clock.monotonic()
                     yield sent
-                    del sent  # the next may be long in coming
+                    del sent  # the next may come much later, and this one takes memory
                     self._note(self._clock.monotonic() - begun)
                 if upto is None and await self._wait():
                     return
@@ -172,7 +173,7 @@ class Subscription:
         return False
 
     def _note(self, seconds: float) -> None:
-        """Logs a slow connection: the time from one event to the request of the next is the connection's."""
+        """Logs a slow connection: the time from one event to the request of the next one is spent by the connection."""
         if seconds <= SLOW_S:
             return
         self._slow += 1

@@ -1,4 +1,4 @@
-"""A connection that has stopped speaking HTTP: the frames of `shared.attach_frames`, on the Unix socket only.
+"""Speaks the frames of `shared.attach_frames` on a connection that began as HTTP, on the Unix socket only.
 
 aiohttp reads the request and writes the answer `101`; then the transport goes to a protocol of our own, which gets
 every byte at once, without a task between it and its receiver.
@@ -22,7 +22,7 @@ READ_MAX = 64 * 1024
 work for a key."""
 
 READ_AT_ONCE = 512 * 1024
-"""Most bytes that can leave us without being read: the content of the sockets."""
+"""Largest number of bytes that can be sent without being read: the sockets hold as many."""
 
 UNSENT_MAX = 256 * 1024
 """Bytes that wait for one client's socket; beyond them its attachment holds back."""
@@ -33,7 +33,8 @@ def wants_frames(request: web.Request) -> bool:
 
 
 class FramedConnection(asyncio.BufferedProtocol):
-    """Made by `accept`. `on_frame` gets every frame, in the event loop; a client that breaks the protocol is gone."""
+    """A connection, made by `accept`. `on_frame` gets every frame, in the event loop; a client that breaks the protocol
+    is disconnected."""
 
     def __init__(self, http: asyncio.BaseProtocol, on_frame: Callable[[int, bytes], None]) -> None:
         self._http = http
@@ -92,7 +93,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._http.connection_lost(exc)
 
     def has_room(self) -> bool:
-        """True if more may be sent without waiting."""
+        """Returns True if more may be sent without waiting."""
         return self._writable.is_set()
 
     def send(self, kind: int, payload: bytes) -> None:
@@ -104,7 +105,7 @@ class FramedConnection(asyncio.BufferedProtocol):
 
     def is_read(self) -> bool:
         """Returns True if the client has read since the last call, as far as that can be known: it has everything, or
-        took more than can wait anywhere."""
+        took more than can be on the way."""
         if self._transport is None:
             return False
         taken = self._sent - self._transport.get_write_buffer_size()
@@ -129,7 +130,7 @@ class FramedConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Ends it when the client has all data."""
+        """Closes the connection when the client has all data."""
         if self._transport is not None:
             self._transport.close()
 
@@ -139,7 +140,7 @@ class FramedConnection(asyncio.BufferedProtocol):
 
 
 def _waits(sock: socket.socket) -> bool:
-    """Returns True if `sock` holds data that its peer has not read; False if the system does not tell."""
+    """Returns True if `sock` holds data that its peer has not read; False if the system does not say so."""
     size = array.array("i", [0])
     try:
         fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, size)

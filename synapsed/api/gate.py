@@ -17,7 +17,7 @@ _READING = frozenset({"GET", "HEAD"})
 
 @web.middleware
 async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses a request, or passes it on with its rights; inside `problems`."""
+    """Refuses a request, or passes it on with its rights. Its errors go to `problems`."""
     security = request.app[CONTEXT].security
     await loaded(request.match_info.handler)
     security.check_form(request)
@@ -38,7 +38,7 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _may_control(request: web.Request, rights: Rights) -> bool:
-    """Returns True if the caller may; grants need the table's rights."""
+    """Returns True if the caller may use control. For grants, the table of routes decides this."""
     return rights.grant is not None or request.app[CONTEXT].security.has_control(request)
 
 

@@ -1,4 +1,4 @@
-"""Requests that type something, which may come more than once (`Idempotency-Key`)."""
+"""Does the action of a request once, even if the request comes more than once (`Idempotency-Key`)."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -19,8 +19,8 @@ async def once[T: BaseModel](
     *,
     agent_id: str,
 ) -> T:
-    """Returns the answer of `act`, which is done once to `what` of the agent under the same key of the same caller.
-    Without a key it is always done."""
+    """Returns the answer of `act`, which is done once for the same key of the same caller, `what` and agent. Without a
+    key it is done each time."""
     if (key := key_of(request)) is None:
         return await to_the_end(act())
     who = origin_of(request).who or "person"

@@ -1,5 +1,5 @@
-"""Input under an `Idempotency-Key` of its caller: typed once, and answered alike when it comes again, over a kill of
-the daemon too.
+"""Types input that has an `Idempotency-Key` only once, and gives the same answer when it comes again, even if the
+daemon was killed in between.
 
 A second request during the first one waits for it. If nothing was typed (it was refused), the key is free again, so
 that the same may be tried once more. If something may have been typed and the result is unknown, it is never typed
@@ -18,7 +18,7 @@ from synapsed.errors import InvalidRequest, OutcomeUnknown, SynapsedError
 from synapsed.store.acts import ActLog
 
 REMEMBERED: Final = 1000
-"""Outcomes in memory: their requests, and their errors."""
+"""Number of outcomes in memory, with their requests and errors."""
 
 
 @dataclass(slots=True)
@@ -38,8 +38,8 @@ class Acts:
         self, name: str, body: BaseModel, act: Callable[[], Coroutine[Any, Any, T]], kind: type[T]
     ) -> T:
         """Returns the answer of `act`, which is completed even if its caller leaves. `name` has the caller, the key,
-        the action and its subject. Raises InvalidRequest for a key that came with another body, OutcomeUnknown,
-        StoreError if nothing can be noted, and the errors of `act`."""
+        the action and its subject. Raises InvalidRequest for a key that has come to this daemon with another body,
+        OutcomeUnknown, StoreError if nothing can be recorded, and the errors of `act`."""
         name = hashlib.sha256(name.encode()).hexdigest()
         digest = hashlib.sha256(body.model_dump_json().encode()).digest()
         known = self._under.get(name)

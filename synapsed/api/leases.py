@@ -1,9 +1,10 @@
-"""Leases for keys over a line that may be dead: they are typed only if they come in time. Pure.
+"""Leases for keys over a connection that may be dead: keys are typed only if they come in time. Pure.
 
-A dead line keeps the sent keys, and brings them when it is back, to an agent whose person may have left long ago. So
-the daemon grants a lease again and again, and keys have the number of their sender's last lease. Keys whose lease is
-older than the way there and back explains are late: they, and all that follow, are dropped until the sender has said
-that the person is still there, and sends them once more.
+A dead connection keeps the keys that were sent, and delivers them when it works again, to an agent whose person may
+have left long ago. So the daemon grants a new lease again and again, and keys carry the number of their sender's last
+lease. Keys are late if their lease is older than the delay of the connection, to the client and back, explains. Late
+keys, and all that follow, are dropped until the sender has said that the person is still there, and sends them once
+more.
 """
 
 from collections import deque
@@ -12,9 +13,9 @@ from typing import Final, NamedTuple
 GRANT_S: Final = 0.5
 """Seconds from one lease to the next."""
 LEASE_S: Final = 1.5
-"""Seconds for which a lease holds, besides the time of the line."""
+"""Seconds for which a lease holds, in addition to the connection's delay."""
 AGES_MAX: Final = 20
-"""Answers from which the time of the line is computed: the quickest of the last ones."""
+"""Number of last answers, of which the quickest gives the connection's delay."""
 GRANTED_MAX: Final = 256
 PASTE_MAX: Final = 1024 * 1024
 """Bytes of a paste that wait for its end."""
@@ -37,7 +38,7 @@ class KeyPiece(NamedTuple):
 
 
 class Leases:
-    """Leases of one open terminal. `now` is a clock that runs on while the machine sleeps."""
+    """Leases of one open terminal. `now` is the time of a clock that also runs while the machine sleeps."""
 
     def __init__(self) -> None:
         self._granted: dict[int, float] = {}
@@ -90,8 +91,8 @@ class Leases:
         return {"type": "late", "late": self._late, "taken": self.taken}
 
     def again(self, late: int, *, gone: bool) -> None:
-        """Notes that the sender has got the news of that number, and sends the late keys once more; `gone`: it does
-        not, and not the end of its paste."""
+        """Notes that the sender has got the news of that number, and sends the late keys once more; `gone`: it sends
+        neither them nor the end of its paste."""
         if late == self._late:
             self._refuses = False
         if gone:

@@ -24,8 +24,8 @@ log = structlog.stdlib.get_logger("synapsed.daemon")
 
 
 class Listeners:
-    """Listeners of one daemon. `late_port`: a main port in use is waited for, while all else is served; else it is
-    refused."""
+    """Listeners of one daemon. `late_port`: a main port that is in use is waited for, and everything else is served
+    meanwhile; otherwise it is an error."""
 
     def __init__(self, servers: ApiServers, config: Config, paths: Paths, *, late_port: bool) -> None:
         self._servers = servers
@@ -53,7 +53,7 @@ class Listeners:
         except ConfigError as error:
             if not self._late_port:
                 raise
-            log.error("the main port is not served yet", why=error.message)  # noqa: TRY400 - told in words
+            log.error("the main port is not served yet", why=error.message)  # noqa: TRY400 - said in words
             self._servers.alert(_without_port(self._api))
             return ""
 
@@ -78,13 +78,14 @@ class Listeners:
 
 
 def lead_here(before: Path, paths: Paths) -> None:
-    """Makes clients of the former daemon, whose control socket was `before`, find this one's sockets: its agents live,
-    and know those paths. Does nothing if they are the same, or a process listens there."""
+    """Makes clients of the former daemon, whose control socket was `before`, find this one's sockets, by symbolic
+    links: the agents of the former daemon live on, and know its paths. Does nothing if the folders are the same, or if
+    a process listens at `before`."""
     folder = before.parent
     if folder == paths.sockets or not folder.is_dir() or why_not_our_folder(str(folder)) or _answers(before):
         return
     for place in (paths.control_socket, paths.hooks_socket, paths.decide_socket):
-        with contextlib.suppress(OSError):  # they are swept for, and asked of a person
+        with contextlib.suppress(OSError):  # then reports wait for a sweep, and questions go to a person
             link = folder / place.name
             link.unlink(missing_ok=True)
             link.symlink_to(place)
@@ -98,8 +99,8 @@ def _without_port(api: ApiConfig) -> str:
 
 
 def _answers(path: Path) -> bool:
-    """Returns True if a process listens there. That is not so if a daemon that was started by hand has replaced the
-    service manager's socket by its own, and is gone."""
+    """Returns True if a process listens there. None does if a daemon that was started by hand has replaced the service
+    manager's socket by its own, and is gone."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:

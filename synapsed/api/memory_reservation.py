@@ -1,8 +1,9 @@
 """Reserves memory for one large answer, from before it is read from the store until it is written; and for one large
 body, from before it is read from the client until its message is in the mailbox, or the request is over.
 
-A request for an answer is refused if there is no room, and has to be repeated. A refusal does not undo an action: its
-answer waits for room. A body waits for room too, while nothing of it is read, but not for long.
+A request that only reads is refused if there is no room for its answer, and has to be repeated. The answer to an action
+waits for room, because a refusal would not undo the action. A body waits for room too, but not for long, and nothing of
+it is read meanwhile.
 """
 
 import asyncio
@@ -29,9 +30,10 @@ SMALL_BODY: Final = 64 * 1024
 PATIENCE_S: Final = 10.0
 """Seconds that a body waits for room."""
 ROUNDS: Final = 8
-"""Rounds of the loop between two such steps: more than a small request takes, so that it meets few of them."""
+"""Turns of the event loop between two steps with a large body: more than a small request takes, so that few such steps
+delay it."""
 WAITING_MAX: Final = 64
-"""Most bodies that wait; the connection of each holds up to 128 KiB."""
+"""Largest number of bodies that wait; the connection of each holds up to 128 KiB."""
 
 
 @web.middleware
@@ -46,7 +48,7 @@ async def reserving(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 async def reserve_body(request: web.Request, room: Budget, size_max: int, *, times: int = 1) -> None:
-    """Reserves room before the body is read, of which at most `size_max` is taken. Raises Busy."""
+    """Reserves room for a body before it is read; at most `size_max` bytes of it are read. Raises Busy."""
     size = size_max if request.content_length is None else min(request.content_length, size_max)
     if size <= SMALL_BODY or not request.can_read_body:
         return
@@ -61,7 +63,7 @@ async def reserve_body(request: web.Request, room: Budget, size_max: int, *, tim
 
 
 async def others_first(request: web.Request) -> None:
-    """Leaves the loop to others between two steps with a large body, each of which takes some 20 ms."""
+    """Lets others use the event loop between two steps with a large body, each of which takes some 20 ms."""
     for _ in range(ROUNDS if _BODY in request else 0):
         await asyncio.sleep(0)
 

@@ -1,8 +1,8 @@
-"""`@operation(…)`: a handler with typed arguments and a typed answer.
+"""`@operation(…)`: turns a function with typed arguments and a typed answer into the handler of a route.
 
 Its signature defines both: `body` and `query` are read as the models of their annotations, `context` and `control` are
 the daemon's, any other name is the object that a part provides for the type of its annotation, and the return value is
-written as JSON here, as the model of that annotation. The OpenAPI document describes the route by the same.
+written as JSON, as the model of its annotation. The OpenAPI document describes the route by the same signature.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ _OWN: Final[dict[str, Callable[[web.Request], Any]]] = {
     "context": lambda request: request.app[CONTEXT],
     "control": lambda request: request.app[CONTEXT].control,
 }
-"""A handler may ask for these by name, too."""
+"""Arguments that a handler may have besides those read from the request."""
 _READ: Final = frozenset({"request", "body", "query", "return"})
 
 
@@ -43,7 +43,7 @@ def person(act: str) -> Callable[[web.Request], None]:
 
 
 def granted(right: str, act: str) -> Callable[[web.Request], None]:
-    """Returns a check that persons pass, and other agents with `right`, for the agent of the path."""
+    """Returns a check that lets persons pass, and agents with `right` that are not the agent of the path."""
     return lambda request: rights_of(request).require(right, act, of=agent_id_of(request))
 
 
@@ -91,7 +91,7 @@ def _provided(kind: type) -> Callable[[web.Request], Any]:
 
 
 async def _written(request: web.Request, answer: Any) -> web.StreamResponse:
-    """Returns the answer as JSON; the one place for that."""
+    """Returns the answer as JSON."""
     if isinstance(answer, web.StreamResponse):
         return answer
     if isinstance(answer, WithHeaders):

@@ -3,9 +3,10 @@
 A Unix socket carries its peer's credentials. For a loopback TCP connection Linux has the uid and the socket's inode in
 /proc/net/tcp{,6}, and the process in /proc/*/fd; other systems have no such look-up that needs no privileges.
 
-The user of one socket can also be asked of the Linux kernel (sock_diag).
+The Linux kernel can also be asked for the user of one socket (sock_diag).
 
-/proc/net/tcp has the same, in a line for each connection of the machine: too slow if a program opens a thousand.
+Reading /proc/net/tcp for this, which has a line for each connection of the machine, is too slow if a program opens a
+thousand connections.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ SO_PEERPIDFD = 77
 """Option that is not in `socket` yet."""
 LINUX = sys.platform.startswith("linux")
 RECENT_PIDS = 16
-"""Processes tried first for a socket: a client opens more than one connection."""
+"""Number of processes that are tried first for a socket: a client opens more than one connection."""
 
 type Endpoint = tuple[IPv4Address | IPv6Address, int]
 type Ends = tuple[Endpoint, Endpoint]
@@ -36,7 +37,7 @@ type Ends = tuple[Endpoint, Endpoint]
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:
-    """Returns an address without scope; an IPv4 address that was mapped into IPv6 in its own form."""
+    """Returns an address without scope; an IPv4 address that was mapped into IPv6 is returned in its own form."""
     address = ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
@@ -120,8 +121,8 @@ class PeerLookup:
     """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it; `own_pid` is
     the daemon's.
 
-    A look at every process's files may take a tenth of a second. So there is one at a time, and the next one serves all
-    requests that have come meanwhile: no request waits for more than two.
+    A search through the files of all processes may take a tenth of a second. So there is one search at a time, and the
+    next one serves all requests that came meanwhile: no request waits for more than two.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class PeerLookup:
         self._wanted: list[_Wanted] = []
         self._looking: asyncio.Task[None] | None = None
         self.looks = 0
-        """Number of looks at the tables and the processes so far."""
+        """Number of searches so far."""
 
     async def unix(self, sock: Any) -> Peer:
         """Returns the peer of a Unix connection."""
@@ -146,7 +147,7 @@ class PeerLookup:
         with _handle(sock) as handle:
             settled, agent_id = await self._agent_of(pid)
             if agent_id is None and handle is not None and _has_exited(handle):
-                settled = False  # another process was found under its pid
+                settled = False  # another process may have been found under its pid
         return Peer(transport="unix", uid=uid, settled=settled, agent_id=agent_id)
 
     async def tcp(self, peername: tuple[Any, ...], sockname: tuple[Any, ...], *, own_uid: int) -> Peer:
@@ -165,8 +166,8 @@ class PeerLookup:
         return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id, own=own)
 
     async def _agent_of(self, pid: int | None) -> tuple[bool, str | None]:
-        """Returns True if it could be settled, and the id of its agent. A process that is gone by now proves
-        nothing."""
+        """Returns True if it is known whether the process is an agent's, and the agent's id. A process that is gone by
+        now proves nothing."""
         if pid is None:
             return False, None
         agent_id = await self._process_of(pid)
@@ -193,7 +194,7 @@ class PeerLookup:
     async def _look_for(self, all_wanted: Sequence[_Wanted]) -> None:
         try:
             found = await asyncio.to_thread(self._find_all, {wanted.ends: wanted.own_uid for wanted in all_wanted})
-        except Exception as error:  # noqa: BLE001 - it goes to those who asked
+        except Exception as error:  # noqa: BLE001 - it goes to the waiters
             for wanted in all_wanted:
                 if not wanted.found.done():
                     wanted.found.set_exception(error)
@@ -218,7 +219,7 @@ class PeerLookup:
         return rows
 
     def _find_owners(self, inodes: Collection[int]) -> dict[int, int]:
-        """Returns by the socket a process that holds it: recent ones are tried first, then the youngest."""
+        """Returns, by socket, a process that holds it: recent processes are tried first, then the youngest."""
         links = {f"socket:[{inode}]": inode for inode in inodes}
         owners: dict[int, int] = {}
         recent = list(self._recent)
@@ -234,8 +235,8 @@ class PeerLookup:
         return owners
 
     def _held(self, pid: int, links: Collection[str]) -> set[str]:
-        """Returns the held sockets. Plain strings here: pathlib takes ten times as long, and there may be ten thousand
-        descriptors."""
+        """Returns the sockets of `links` that the process holds. Uses plain strings: pathlib takes ten times as long,
+        and there may be ten thousand descriptors."""
         folder = f"{self._proc}/{pid}/fd"
         held: set[str] = set()
         try:

@@ -1,5 +1,5 @@
-"""Errors become HTTP here and nowhere else: `{"error": {"code", "message", "details"}}` (docs/http-api.md), but for
-routes of protocols that have a form of their own (`refusing_as`)."""
+"""Turns all errors into HTTP answers: `{"error": {"code", "message", "details"}}` (docs/http-api.md), except for routes
+of protocols that have their own form (`refusing_as`)."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -49,7 +49,7 @@ def refusing_as(shape: Shape) -> Callable[[Handler], Handler]:
 
 
 def problem(error: SynapsedError) -> web.Response:
-    """Returns the response for an error of the tree."""
+    """Returns the response for an error of synapsed's own (`synapsed.errors`)."""
     return _response(error.http, body_of(error), _headers(error))
 
 
@@ -72,7 +72,7 @@ def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
 
 
 def plain_problem(status: int, code: str, message: str, **details: Any) -> web.Response:
-    """Returns the response for an error of HTTP itself, which the tree of errors does not have."""
+    """Returns the response for an error of HTTP itself, which has no class in `synapsed.errors`."""
     body = {"error": {"code": code, "message": message, "details": details}}
     return _response(status, body, {"X-Content-Type-Options": "nosniff"})
 
@@ -83,7 +83,8 @@ def _response(status: int, body: dict[str, Any], headers: dict[str, str]) -> web
 
 
 def http_problem(error: web.HTTPException) -> web.Response:
-    """aiohttp's own refusals (no route, wrong method, body too large), in our shape."""
+    """Returns the response for a refusal by aiohttp itself (no route, wrong method, body too large), in the form of all
+    errors."""
     told = error.text if error.text != f"{error.status}: {error.reason}" else None
     code, message = _HTTP_CODES.get(HTTPStatus(error.status), ("INVALID_REQUEST", told or error.reason))
     headers = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
@@ -99,7 +100,7 @@ def what_is_wrong(error: Exception) -> str:
 
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Handles all exceptions as the outermost middleware. An unexpected one is logged whole and answered with INTERNAL,
+    """Handles all exceptions of the gate and the route. An unexpected one is logged whole and answered with INTERNAL,
     without its details."""
     try:
         return await handler(request)

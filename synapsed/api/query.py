@@ -1,5 +1,5 @@
-"""Parameters of queries: a model for each kind of query, which reads itself out of a request and describes itself for
-the OpenAPI document.
+"""Parameters of queries: a model for each kind of query, which is read from a request and describes itself for the
+OpenAPI document.
 
 A wrong value of a parameter raises InvalidRequest, with its name and the expected values.
 """
@@ -79,7 +79,7 @@ def check_names(request: web.Request, query: type[Query] | None) -> None:
 
 
 def between(low: int, high: int) -> ReadAs:
-    """Returns the type of an integer."""
+    """Returns the type of an integer from `low` to `high`."""
 
     def read(name: str, text: str) -> int:
         digits = text.removeprefix("-")
@@ -185,8 +185,8 @@ def _time(name: str, text: str) -> float:
 
 
 Flag = Annotated[bool, ReadAs(_flag, {"type": "string", "pattern": _FLAG, "default": "0"})]
-"""Its words are taken in any case, since programs write their own truth (`True`); a name without a value is neither on
-nor off, and refused."""
+"""Its words are accepted in capital and small letters, because programs write their own form (`True`); a name without a
+value is refused, because it is neither on nor off."""
 Text = Annotated[str | None, text_like(r"^[^\u0000]*$", f"at most {TEXT_MAX} characters, none of them NUL")]
 """A text without NUL: no name and no path has one."""
 Names = Annotated[

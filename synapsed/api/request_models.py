@@ -17,11 +17,12 @@ PARTS_MAX = 256
 COLS_MAX = 1000
 ROWS_MAX = 1000
 VIEWER_MAX = 65_535
-"""Most columns, and rows, of a viewer's terminal, by the kernel's limit. As much of it is used as there is."""
+"""Largest number of columns, and of rows, of a viewer's terminal, by the kernel's limit. The program's window may be
+smaller."""
 WAIT_MAX = 3600
 """Seconds that an answer over HTTP may take."""
 LIMIT_MAX = 7 * 24 * 3600.0
-"""Most seconds that a client may wait for a reply."""
+"""Largest number of seconds that a client may wait for a reply."""
 
 
 def _whole(value: Any) -> Any:
@@ -54,7 +55,7 @@ class _Body(BaseModel):
 
 
 class MessageIn(_Body):
-    """A message as the seeds write it: `role` and `parts`; ids and metadata are optional."""
+    """A message: `role` and `parts`; ids and metadata are optional."""
 
     role: Annotated[str, StringConstraints(pattern="^(user|agent)$")] = "user"
     parts: list[Annotated[TextPart | FilePart | DataPart, Field(discriminator="type")]] = Field(
@@ -85,7 +86,7 @@ class ReplyBody(_Body):
     metadata: dict[str, Any] | None = None
 
     def request(self) -> SendRequest:
-        """Returns the request for the supervisor, which has other members besides."""
+        """Returns the request for the supervisor."""
         asked = {name: value for name, value in self if name in SendRequest.__dataclass_fields__}
         return SendRequest(**{**asked, "message": self.message.message(), "metadata": self.metadata or {}})
 
@@ -116,8 +117,8 @@ class MessageBody(_Body):
 
 
 class ArtifactBody(_Body):
-    """Output of an agent: `parts` as in a message. With `append` they follow those of the artifact of this id; not
-    `last_chunk` if more will follow."""
+    """Output of an agent: `parts` are as in a message. With `append` they are added to those of the artifact with this
+    id; `last_chunk` is false if more will follow."""
 
     parts: Annotated[list[Part], Field(min_length=1, max_length=PARTS_MAX)]
     artifact_id: _Id | None = None
@@ -203,7 +204,7 @@ class InputBody(_Body):
 _Keys = Annotated[
     str,
     StringConstraints(min_length=1, max_length=KEY_MAX),
-    # For clients: what `keynames` refuses, with the name of the key in its words.
+    # For clients: `keynames` refuses the same, with a message that names the key.
     Field(json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}),
 ]
 

@@ -18,7 +18,7 @@ class _Answer(BaseModel):
 
 
 def _if_any(without: Any, **told: Any) -> Any:
-    """Returns the field of a member that is left out if it is None, which means `without`."""
+    """Returns a field that is left out of the answer if it is None; for clients a missing field means `without`."""
     return Field(default=None, exclude_if=lambda it: it is None, json_schema_extra={"default": without}, **told)
 
 
@@ -54,8 +54,8 @@ class WhoAnswer(_Answer):
 
 
 class ShownArtifact(Artifact):
-    """An artifact. `text` has only the answer for a sender of `metadata.response_mode`, as synapse-a2a's client is: it
-    reads no `parts`."""
+    """An artifact. `text` has the answer, but only for a sender of `metadata.response_mode`, such as synapse-a2a's
+    client, which does not read `parts`."""
 
     whole: str | SkipJsonSchema[None] = _if_any("", serialization_alias="text")
 
@@ -65,8 +65,8 @@ class ShownTask(Task):
 
     @classmethod
     def of(cls, task: Task, *, dialect: bool = True) -> Self:
-        """Returns the task in the seeds' dialect; with `dialect` in the words of synapse-a2a besides, if its client has
-        sent it."""
+        """Returns the task in the form that was first asked for; with `dialect` also with the field that synapse-a2a's
+        client reads, if that client has sent the task."""
         words = dialect and RESPONSE_MODE in task.metadata
         artifacts = [
             ShownArtifact.model_construct(

@@ -1,8 +1,8 @@
 """Rights of a caller: decided once from evidence, by a pure function, then checked by the routes.
 
 A person may do everything. An agent may list, send, reply, read its own tasks and report events; it may not answer
-prompts, stop others, read others' screens or end the daemon (docs/security.md). A caller that is an agent or a person,
-but is otherwise unknown, has an agent's rights without an identity, so that person-only verbs fail closed.
+prompts, stop others, read others' screens or end the daemon (docs/security.md). If it is not known whether the caller
+is an agent or a person, it has the rights of an agent without identity, so that verbs for persons are refused.
 """
 
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class Standing(StrEnum):
 class Peer:
     """The machine's evidence about the other end of a connection.
 
-    `uid` is None where it was not found; `can_look_up` is False where the system has no way to tell. `settled` is True
-    when the peer's process was found and compared with the agents' processes; `agent_id` is the result. `own`: it is
-    this very daemon.
+    `uid` is None if it was not found; `can_look_up` is False if the system has no way to find it. `settled` is True if
+    the peer's process was found and compared with the agents' processes; `agent_id` is the result. `own`: the peer is
+    this daemon itself.
     """
 
     transport: Literal["unix", "tcp"]
@@ -42,12 +42,12 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """A caller's rights; `agent_id` is known only for a settled agent."""
+    """A caller's rights; `agent_id` is known only if the caller's process or its token is an agent's."""
 
     standing: Standing
     agent_id: str | None = None
     remote: bool = False
-    """True if it came from another machine."""
+    """True if the request came from another machine."""
     granted: frozenset[str] = frozenset()
     """Rights that the agent's profile grants it beyond an agent's own (`released_names.Right`)."""
     grant: Grant | None = None
@@ -60,7 +60,7 @@ class Rights:
         return self.standing is Standing.PERSON
 
     def may(self, right: Right) -> bool:
-        """Returns True if that is among the rights of a grant; such rights limit only grants."""
+        """Returns True unless the caller has a grant that does not include `right`."""
         return self.grant is None or right in self.grant.rights
 
     def require_right(self, right: Right, act: str) -> None:
@@ -69,7 +69,8 @@ class Rights:
             raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
 
     def require_send(self) -> None:
-        """Raises Forbidden if it is a grant that allows no sending, for a receiver that is named in the body."""
+        """Raises Forbidden if the caller has a grant that allows no sending; for routes where the body names the
+        receiver."""
         if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
                 f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",
@@ -78,7 +79,7 @@ class Rights:
 
     @property
     def scoped(self) -> bool:
-        """True for a token for some agents only, which learns nothing of others."""
+        """True for the holder of a token for some agents only, who learns nothing of others."""
         return self.grant is not None and self.grant.agents is not None
 
     @property
@@ -89,14 +90,14 @@ class Rights:
         return self.grant.agents if self.grant.rights & SENDS else frozenset()
 
     def require_whole(self, act: str) -> None:
-        """Raises Forbidden if it is any grant."""
+        """Raises Forbidden if the caller has a grant of any kind."""
         if self.grant is not None:
             raise Forbidden(f"a {self.grant.kind} may not {act}: use synapsectl")
 
     @property
     def scope(self) -> str | None:
-        """Returns the agent whose tasks alone this caller may list, or name by the beginning of an id: None for a
-        person, who may name all; no agent's if the caller is unknown."""
+        """Returns the only agent whose tasks this caller may list, or name by the beginning of an id: None for a
+        person, who may name all; an empty text, which is no agent, if the caller is unknown."""
         return None if self.person else self.agent_id or ""
 
     def require_person(self, act: str) -> None:
@@ -133,8 +134,8 @@ class Rights:
             raise Forbidden(f"an agent may not read {what}", agent=agent_id, rights=self.standing.value)
 
     def may_read(self, task: Task) -> bool:
-        """Returns True if it may read the task. A task is an agent's own when it does it or has sent it. A caller
-        without identity had to know its id."""
+        """Returns True if the caller may read the task. A task is an agent's own if the agent works on it or has sent
+        it. A caller without identity may read it, because it had to know the id."""
         if self.person or self.agent_id is None:
             return self.standing is not Standing.NONE
         return self.agent_id in (task.agent_id, sender_id_of(task))
@@ -170,7 +171,7 @@ class Rights:
         self._require_sent(task, "cancel only tasks")
 
     def require_notify(self, task: Task) -> None:
-        """Raises Forbidden if an agent has not sent the task whose notices it would direct elsewhere."""
+        """Raises Forbidden if an agent wants notifications about a task to be sent elsewhere that it has not sent."""
         self.require_whole("have notifications sent elsewhere")
         self._require_sent(task, "have notifications only of tasks")
 
@@ -183,10 +184,10 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
     """Returns the rights of a request. Raises Unauthorized for an unknown token, Forbidden for another user and for
     another agent's token.
 
-    This daemon connects to itself only on behalf of others (a notification): that is an unknown caller, with any
-    credentials. A process that is known to be an agent's is that agent, with any credentials: a token that it found
-    gives no rights, nor does any grant. Else a token counts for more than its process; the Unix socket is closed to
-    other users.
+    This daemon connects to itself only on behalf of others (a notification): then the caller is unknown, whatever its
+    credentials. A process that is known to be an agent's is that agent, whatever its credentials: a token that it found
+    gives no rights, and neither does a grant. In all other cases a token counts more than the process; the Unix socket
+    is closed to other users.
     """
     if peer.transport == "unix" and peer.uid != own_uid:
         raise Forbidden("this socket serves its own user only", uid=peer.uid)

@@ -1,7 +1,8 @@
-"""Rights that a grant needs, by route of the kernel: one table, which `tests/parts/web/test_doors.py` holds to all.
+"""The rights that a grant needs for each route of the kernel, in one table, which `tests/parts/web/test_doors.py`
+checks with all routes.
 
-A route that is not in it is closed to all grants: the configuration, other grants. For some routes the body decides
-further (`Rights.require_right`, `managing`).
+A route that is not in the table is closed to all grants: the configuration, other grants. For some routes the body
+decides further (`Rights.require_right`, `managing`).
 """
 
 from collections.abc import Mapping
@@ -81,8 +82,8 @@ _OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema"})
 
 
 def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool = False) -> frozenset[str] | None:
-    """Returns the rights of which any is enough for the route; None: it is closed to grants. `path` is the route's
-    pattern; a part's `handler` has its own."""
+    """Returns the rights of which one is enough for the route; None if the route is closed to grants. `path` is the
+    route's pattern; a part's `handler` has its own."""
     if hasattr(handler, NEEDS):
         needs: frozenset[str] | None = getattr(handler, NEEDS)
         return needs
@@ -95,7 +96,7 @@ def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool
 
 
 def check_needs(request: web.Request, rights: Rights) -> None:
-    """Raises Forbidden if a grant does not allow it, or is for other agents."""
+    """Raises Forbidden if the caller's grant does not allow the request, or is for other agents."""
     grant, resource = rights.grant, request.match_info.route.resource
     if grant is None or is_public(request.match_info.handler) or resource is None:
         return
@@ -115,8 +116,8 @@ def check_needs(request: web.Request, rights: Rights) -> None:
 
 
 def _covers(grant: Grant, request: web.Request) -> bool:
-    """Returns True if the grant is for the agent of the request. The existence, ids and types of other agents make no
-    difference to its answers. Raises UnknownAgent for one of its own that is gone."""
+    """Returns True if the grant is for the agent of the request. Its answers do not reveal the existence, ids and types
+    of other agents. Raises UnknownAgent for an agent of the grant that is gone."""
     try:
         return grant.covers(request.app[CONTEXT].control.directory.view(agent_id_of(request)).name)
     except AmbiguousAddress:

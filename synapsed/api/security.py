@@ -1,9 +1,9 @@
-"""Checks of the gate (docs/security.md): the allowed origins and forms of a request, and its rights.
+"""Checks for the gate (docs/security.md): the origin and the form of a request, and its rights.
 
 Behind a reverse proxy, the address that the client used is the one in the trusted proxy's headers.
 
-`X-Forwarded-Host`, `-Proto` and `-Prefix` count only where the connection comes from one of `[api] trusted_proxies`.
-Such a request comes from another client: it has the rights of its token, not those of the proxy's process.
+`X-Forwarded-Host`, `-Proto` and `-Prefix` count only if the connection comes from one of `[api] trusted_proxies`. Such
+a request comes from a client of the proxy: it has the rights of its token, not those of the proxy's process.
 """
 
 import hmac
@@ -38,7 +38,8 @@ _HOST: Final = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """`host` with its port if it is not the scheme's; None if the proxy passes the client's on in `Host`."""
+    """The address that a client has used, by a proxy's headers. `host` has a port, unless it is the scheme's default;
+    None if the proxy passes on the client's `Host`."""
 
     scheme: str
     host: str | None
@@ -54,8 +55,8 @@ class Proxies:
 
     def forwarded(self, request: web.Request, served: Collection[str] = ()) -> Forwarded | None:
         """Returns the client's address; None for a request that no trusted proxy passed on. `served`: names for which
-        any process on this machine may pass requests on: that gives it fewer rights than its own. Raises InvalidRequest
-        for a wrong address."""
+        any process on this machine may pass on requests, because this gives it fewer rights than its own. Raises
+        InvalidRequest for a wrong address."""
         if not any(name in request.headers for name in _MARKS):
             return None
         trusted = self._is_trusted(request)
@@ -102,7 +103,7 @@ _PUBLIC = "__synapsed_public__"
 
 
 def public(handler: Handler) -> Handler:
-    """Marks a route without private data (health, the card): answered without a token off loopback too."""
+    """Marks a route without private data (health, the card): other machines get an answer without a token, too."""
     setattr(handler, _PUBLIC, True)
     return handler
 
@@ -112,7 +113,7 @@ def is_public(handler: object) -> bool:
 
 
 class Security:
-    """Knows the control token, the names under which this host may be addressed, and the peers."""
+    """Checks requests by the control token, the names under which this host may be addressed, and the peers."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class Security:
         route_tokens: Mapping[str, str] = MappingProxyType({}),
         bearers: Bearers | None = None,
     ) -> None:
-        """`route_tokens`: tokens that open one route alone, by its path."""
+        """`route_tokens`: tokens that each open only one route, by its path."""
         self._token = token.encode()
         self._route_tokens = [(token.encode(), path) for path, token in route_tokens.items()]
         self._token_owner = directory.token_owner
@@ -199,8 +200,8 @@ class Security:
         return name in self._hosts or name in self.bearers.served
 
     def _is_of_part(self, request: web.Request, name: str) -> bool:
-        """Returns True if it came encrypted, to a listener of a part's that has this name: a page whose own name was
-        pointed here does not get so far, because a browser ends the handshake."""
+        """Returns True if the request came encrypted to a listener of a part that has this name. A foreign page whose
+        name was made to mean this machine does not get so far, because the browser ends the handshake."""
         if not name or request.scheme != "https":
             return False
         own = request.transport.get_extra_info("sockname") if request.transport is not None else None
@@ -212,7 +213,7 @@ class Security:
         return self._is_ours(name) or (bool(name) and self.bearers.is_name(name, None))
 
     def _check_origin(self, request: web.Request) -> None:
-        """Refuses pages of other origins: not even those of other ports of this machine may talk to this server."""
+        """Refuses pages of other origins, also those of other ports of this machine."""
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None:
             return
@@ -236,7 +237,7 @@ class Security:
         """Returns the rights of the request. Raises Unauthorized, Forbidden, LockedOut."""
         peer = await self._peer(request)
         token, value = self._bearer(request)
-        # A public route tells nothing, and does nothing, by what else a request carries.
+        # On a public route, other credentials that a request carries make no difference.
         looks = token.kind is TokenKind.ABSENT and not is_public(request.match_info.handler)
         if looks or token.kind is TokenKind.UNKNOWN:
             token = self.bearers.authenticate(request, value)
@@ -245,7 +246,7 @@ class Security:
         return decide(peer, token, self._own_uid)
 
     def is_here(self, request: web.Request) -> bool:
-        """Returns True if it comes from this machine, and no proxy has passed it on."""
+        """Returns True if the request comes from this machine, and no proxy has passed it on."""
         address = peer_address(request)
         return self.forwarded(request) is None and address is not None and address.is_loopback
 
@@ -288,7 +289,7 @@ class Security:
         return Token(TokenKind.UNKNOWN) if owner is None else Token(TokenKind.AGENT, owner)
 
     def has_control(self, request: web.Request) -> bool:
-        """Returns True if it comes over the Unix socket, or with the control token."""
+        """Returns True if the request comes over the Unix socket, or with the control token."""
         return on_unix(request) or self._bearer(request)[0].kind is TokenKind.CONTROL
 
 
@@ -307,6 +308,6 @@ def _hostname(host: str) -> str:
         if split.username is not None or split.path or split.query or split.fragment:
             return ""
         _ = split.port
-    except ValueError:  # no port, or brackets that hold no address
+    except ValueError:  # a wrong port, or brackets without an address
         return ""
     return split.hostname or ""

@@ -1,7 +1,8 @@
-"""Every way into an agent's mailbox goes through here: it settles the sender, and refuses messages that cannot be
-typed.
+"""Sends the messages and replies of requests: decides their sender, checks the caller's rights, and refuses messages
+that cannot be typed.
 
-It also settles the trace of a message, by its sender or by the evidence (`model.trace`).
+All requests with a message for an agent's mailbox come through this module. It also decides the trace that a message
+belongs to (`model.trace`).
 
 The message's own trace (`metadata.traceparent`) counts first, then the headers of the request, which a traced client
 sends along; else an agent's message is part of the task that the agent works on. Malformed values are ignored, as the
@@ -69,12 +70,12 @@ SEND_ERRORS: tuple[type[SynapsedError], ...] = (
 INTERRUPTS = 5
 """Priority that cancels the turn that runs."""
 OF_REPLIES = (IN_REPLY_TO, SENDER_TASK)
-"""Keys of metadata by which a message completes an agent's task, or its answer does."""
+"""Keys of metadata by which a message, or the answer to it, completes an agent's task."""
 KEY_HEADER = "Idempotency-Key"
 KEY_MAX = 256
 
 REPLY_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, AmbiguousAddress)
-"""Errors of a reply, likewise."""
+"""Errors of a reply besides those of the request itself."""
 
 
 def signed(request: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
@@ -88,14 +89,14 @@ def signed(request: SendRequest, rights: Rights, directory: Directory) -> SendRe
     sender = settle_sender(caller, request.metadata.get(KEY), find)
     metadata = {key: value for key, value in request.metadata.items() if key != KEY}
     metadata |= {} if sender is None else {KEY: sender.metadata()}
-    # Messages of another host's agents come from a process of the person's.
+    # A message of another host's agent comes from a process of the person's, but counts as an agent's.
     of_agent = not rights.person or (sender is not None and sender.tier is Tier.EXTERNAL and "@" in sender.id)
     return replace(request, metadata=metadata, of_agent=of_agent)
 
 
 async def send(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
-    """Gives a message to the agent's mailbox. Raises InvalidRequest for a blank one; Forbidden if an agent would answer
-    a prompt or command another's program, or claims to be another sender."""
+    """Gives a message to the agent's mailbox. Raises InvalidRequest for a blank message; Forbidden if an agent tries to
+    answer a prompt or to give another agent's program a command, or claims to be another sender."""
     rights = rights_of(request)
     rights.require_send()
     await others_first(request)
@@ -126,8 +127,8 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
 
 
 def addressed(request: web.Request) -> object:
-    """Raises UnknownAgent for an address that means no agent, but where the message may have come before: a key is
-    looked up first (`send_to`)."""
+    """Raises UnknownAgent for an address that means no agent, unless the request has a key: then the message may have
+    come before, which `send_to` looks up first."""
     try:
         return agent_id_of(request)
     except UnknownAgent:
@@ -137,8 +138,8 @@ def addressed(request: web.Request) -> object:
 
 
 async def send_to(request: web.Request, control: Control, wanted: SendRequest) -> Task:
-    """Does the same as `send` for the agent of the path. A message that was taken under its key is answered with its
-    task, too, while the address leads nowhere: the host is not known yet, or the agent was removed."""
+    """Does the same as `send` for the agent of the path. A message that was accepted under its key before is answered
+    with its task even if the address means no agent now: the host is not known yet, or the agent was removed."""
     try:
         agent_id = agent_id_of(request)
     except UnknownAgent:
@@ -149,8 +150,8 @@ async def send_to(request: web.Request, control: Control, wanted: SendRequest) -
 
 
 async def sent_before(request: web.Request, control: Control, address: str, wanted: SendRequest) -> Task | None:
-    """The task that the message has become which came under this key to `address`. Raises InvalidRequest where the key
-    stands for another message."""
+    """Returns the task of the message that came to `address` under this key before; None if none did. Raises
+    InvalidRequest if the key stands for another message."""
     rights = rights_of(request)
     rights.require_send()
     wanted = signed(replace(wanted, key=key_of(request)), rights, control.directory)
@@ -186,7 +187,7 @@ async def answered(request: web.Request, control: Control, act: Awaitable[Task])
 async def expect_reply(
     request: web.Request, control: Control, agent_id: str, wanted: SendRequest, limit: float | None
 ) -> Task:
-    """Makes a task of the agent's own that a reply will complete. Raises Forbidden if another agent would."""
+    """Makes a task of the agent's own that a reply will complete. Raises Forbidden if another agent tries to."""
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
@@ -198,7 +199,7 @@ async def expect_reply(
 
 
 async def reply(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
-    """Gives the reply of the agent of the path. Raises Forbidden if another one would."""
+    """Sends the reply of the path's agent. Raises Forbidden if another agent tries to."""
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
@@ -206,7 +207,8 @@ async def reply(request: web.Request, control: Control, agent_id: str, wanted: S
 
 
 async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
-    """Releases the room for bodies once the message is in its mailbox: its sender may wait long for the answer."""
+    """Performs `act`, and releases the room of the body once the message is in its mailbox: the sender may wait long
+    for the answer."""
     await others_first(request)
     try:
         return await to_the_end(act)
@@ -215,7 +217,7 @@ async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
 
 
 def _as(agent_id: str, wanted: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
-    """Returns the request as one of the agent's, by evidence or by claim."""
+    """Returns the request with the agent as its sender, by evidence or by claim."""
     return signed(replace(wanted, metadata={**wanted.metadata, KEY: agent_id}), rights, directory)
 
 

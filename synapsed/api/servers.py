@@ -23,7 +23,7 @@ from synapsed.kernel import CountedConnection, PartListener
 from synapsed.process.loopback import hold_other, host_port
 
 SHUTDOWN_SECONDS = 2.0
-"""Seconds for requests at work before they are cancelled; streams end at once."""
+"""Seconds that requests which are being worked on get before they are cancelled; streams end at once."""
 BACKLOG = 256
 """Connections that wait to be accepted."""
 AT_ONCE = 4
@@ -36,7 +36,7 @@ class ApiServers:
     """Starts and stops the listeners, whose connections go through `door`. Both applications share one `ApiContext`, so
     that their streams are counted together.
 
-    The owner has taken the daemon's lock before: no process serves a socket file that is there.
+    The caller has taken the daemon's lock before, so no other process serves a socket file that exists.
     """
 
     def __init__(self, context: ApiContext, door: Door) -> None:
@@ -126,7 +126,7 @@ class ApiServers:
         name = "control socket" if unix else f"port {sock.getsockname()[1]}"
         make = self._door.at(self._protocols[runner], name, unix=unix)
         server = await asyncio.get_running_loop().create_server(make, backlog=AT_ONCE, sock=sock)
-        sock.listen(BACKLOG)  # asyncio has one number for both
+        sock.listen(BACKLOG)  # asyncio has only one number for both
         self._listeners.append(server)
         return server
 
@@ -153,15 +153,15 @@ class ApiServers:
         await self._listen(self._main, sock)
 
     async def open_agent_port(self, sock: socket.socket) -> int:
-        """Serves an agent's routes on `sock`, which is bound; returns its port. The socket is owned here from now on. A
-        port has two of them if both addresses of `localhost` are held."""
+        """Serves an agent's routes on `sock`, which is bound; returns its port. The socket belongs to this object from
+        now on. A port has two of them if both addresses of `localhost` are held."""
         await self.setup()
         port = int(sock.getsockname()[1])
         self._ports.setdefault(port, []).append(await self._listen(self._agents, sock))
         return port
 
     async def close_agent_port(self, port: int) -> None:
-        """Stops listening there; open connections end by themselves. Does nothing for an unknown port."""
+        """Stops listening at an agent's port; open connections end by themselves. Does nothing for an unknown port."""
         for server in self._ports.pop(port, []):
             self._listeners.remove(server)
             await stop_listening(server)
@@ -181,12 +181,12 @@ class ApiServers:
             self._context.alerts.remove(message)
 
     def end_streams(self) -> None:
-        """Ends every stream and terminal, with a message that the daemon goes. Call it before the agents are released,
+        """Ends every stream and terminal, with a message that the daemon ends. Call it before the agents are released,
         so that the daemon's end is not reported as theirs."""
         self._context.streams.close()
 
     async def close(self) -> None:
-        """Ends the streams, then the listeners; requests at work get a moment."""
+        """Ends the streams, then the listeners; requests that are being worked on get a moment (`SHUTDOWN_SECONDS`)."""
         self.end_streams()
         self._ports.clear()
         while self._of_parts:
@@ -205,7 +205,7 @@ def _runner(app: web.Application) -> web.AppRunner:
 
 
 def _bind(address: str, port: int) -> socket.socket:
-    """Returns a socket that listens there."""
+    """Returns a socket that listens at `address` and `port`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return socket.create_server((address, port), family=family, backlog=BACKLOG)
 

@@ -1,4 +1,4 @@
-"""Writing to clients piece by piece, with a time limit for those that do not read."""
+"""Writes to clients piece by piece, with a time limit for those that do not read."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def hold_little(request: web.Request) -> None:
 
 
 async def write(response: web.StreamResponse, parts: Parts, pace: Pace) -> None:
-    """Writes `parts` piece by piece; others have the loop between two of them."""
+    """Writes `parts` piece by piece; between two pieces others use the event loop."""
     for piece in sliced(parts):
         await pace.turn()
         await response.write(piece)
@@ -33,7 +33,7 @@ def patience(stall: float, parts: Parts) -> float:
 
 
 async def ended(act: asyncio.Task[None], seconds: float) -> bool:
-    """Returns True if it is over within `seconds`; it is cancelled if its waiter is."""
+    """Returns True if `act` is over within `seconds`; `act` is cancelled if the caller is."""
     try:
         if not act.done():
             await asyncio.wait({act}, timeout=seconds)
@@ -46,7 +46,7 @@ async def ended(act: asyncio.Task[None], seconds: float) -> bool:
 
 
 async def cut_off(request: web.Request, act: asyncio.Task[None]) -> None:
-    """Cuts the connection: an orderly end that the client does not read would be waited for for ever."""
+    """Aborts the connection: an orderly end would wait for ever for a client that does not read."""
     if request.transport is not None:
         request.transport.abort()
     await asyncio.wait({act})
@@ -76,8 +76,8 @@ async def respond(
         return response
     hold_little(request)
     try:
-        # Waited for, and never cancelled while it may go on: a connection whose writer was cancelled cannot be waited
-        # for again.
+        # The writer is waited for, and not cancelled while it may go on: after that, the connection could not be
+        # waited for again.
         writing = at_once(write(response, parts, context.pace))
         if not await ended(writing, patience(context.limits.write_stall, parts)):
             await cut_off(request, writing)

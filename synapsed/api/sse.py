@@ -1,8 +1,8 @@
-"""Server-sent events as pull views of the log.
+"""Sends server-sent events, which each stream reads from the log at its own speed.
 
-A stream holds a cursor and the event that it writes: a slow client is a lagging cursor, never a queue. A large event is
-shared by all its writers, and each has only a buffer's amount of it in its connection. `id:` is the event's id in the
-log, so that `Last-Event-ID` resumes without a gap or a double, over restarts of the daemon too.
+A stream holds a cursor and the event that it writes: for a slow client the cursor falls behind, and no queue grows. A
+large event is shared by all its writers, and each has only a buffer's amount of it in its connection. `id:` is the
+event's id in the log, so that `Last-Event-ID` resumes without a gap or a double, over restarts of the daemon too.
 """
 
 import asyncio
@@ -53,13 +53,13 @@ async def serve(
     comments: bool = True,
     headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Writes `frames` until they end, the client leaves or stalls, or the daemon goes.
+    """Writes `frames` until they end, the client leaves or stops reading, or the daemon ends.
 
     Unread data of a client are bounded by its connection's buffers. A client whose buffers stay full for
-    `Limits.write_stall` (for a large event longer, by `patience`) gets `truncated`, and as much time again,
-    `Limits.keepalive` at least, to read the rest of that event and this. The log has the missed events.
+    `RequestLimits.write_stall` (for a large event longer, by `patience`) gets `truncated`, and as much time again,
+    `RequestLimits.keepalive` at least, to read the rest of that event and this message. The log has the missed events.
 
-    Without `comments` nothing but events is written (some old clients stumble over comments).
+    Without `comments` only events are written (some old clients cannot handle comments).
     """
     context = request.app[CONTEXT]
     limits = context.limits
@@ -68,7 +68,7 @@ async def serve(
         await response.prepare(request)
         hold_little(request)
         if comments:
-            await response.write(KEEPALIVE)  # sends the head now: an idle stream must be seen to be open
+            await response.write(KEEPALIVE)  # sends the head now: the client must see that an idle stream is open
         items = context.streams.items(frames, limits.keepalive)
         last = max(limits.write_stall, limits.keepalive)
         try:

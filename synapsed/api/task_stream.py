@@ -1,4 +1,4 @@
-"""A task's events in the seeds' shapes (S1), read from the log from a cursor on."""
+"""Reads a task's events from the log, from a cursor on, in the form that was first asked for (S1)."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -12,7 +12,7 @@ from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 
 
 def render(event: Event) -> SseFrame | None:
-    """Returns the frame of a task's event, None for one that the seeds' stream has no shape for."""
+    """Returns the frame of a task's event; None for an event that is not in such a stream."""
     data = event.data
     if isinstance(data, TaskStatusChanged):
         return SseFrame(_status(event, data), event="status", event_id=event.id)
@@ -66,8 +66,8 @@ class Answerer(Protocol):
 async def frames_until_settled(
     tasks: Tasks, log: EventLog, task: Task, after: int, answering: Answerer
 ) -> AsyncGenerator[SseFrame]:
-    """Does the same, and ends as well when the task waits for a person *now*: at its present prompt, not at one that
-    was answered long ago, or that is about to be answered automatically."""
+    """Yields the frames of `frames_until_end`, and also ends when the task waits for a person *now*: at its present
+    prompt, not at one that was answered long ago, or that is about to be answered automatically."""
     events, task_id, agent_id = _events(log, task, after), task.id, task.agent_id
     del task  # it may be large, and the stream long
     async for event in events:

@@ -1,4 +1,5 @@
-"""WebSockets: the frames' bounds, heartbeats where a peer can vanish, and an orderly end when the daemon goes."""
+"""Serves WebSockets: with limits for frames, heartbeats if a peer can vanish, and an orderly end when the daemon
+ends."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,10 +14,10 @@ from synapsed.api.slow_readers import READ_RATE
 from synapsed.errors import InvalidRequest
 
 CLOSE_SECONDS = 1.0
-"""Seconds for a peer to answer our close: enough for one that reads."""
+"""Seconds that a peer has to answer our close: enough for one that reads."""
 HEARTBEAT = 20.0
 """Seconds between pings over TCP: after half of that a peer without an answer is dropped. Over the Unix socket a dead
-peer shows by itself, and a suspended one may stay."""
+peer is noticed without pings, and a suspended one may stay."""
 
 
 def is_upgrade(request: web.Request) -> bool:
@@ -39,8 +40,8 @@ async def open_websocket(request: web.Request, *, suspended: bool = True) -> web
 
 
 async def push(request: web.Request, bodies: AsyncGenerator[Any]) -> web.WebSocketResponse:
-    """Sends `bodies` (JSON values, or JSON) as texts one by one until they end, the client leaves or stalls, or the
-    daemon goes. The client's messages are read and dropped."""
+    """Sends `bodies` (JSON values, or JSON) as texts one by one until they end, the client leaves or stops reading, or
+    the daemon ends. The client's messages are read and dropped."""
     context = request.app[CONTEXT]
     with context.streams.opened():
         socket = await open_websocket(request)
@@ -48,7 +49,7 @@ async def push(request: web.Request, bodies: AsyncGenerator[Any]) -> web.WebSock
         try:
             await _drain(socket)
             if context.streams.closing:
-                await asyncio.wait({sender}, timeout=CLOSE_SECONDS)  # it is saying goodbye
+                await asyncio.wait({sender}, timeout=CLOSE_SECONDS)  # it is closing the socket
         finally:
             sender.cancel()
             with suppress(asyncio.CancelledError):
@@ -72,7 +73,7 @@ async def _send_all(request: web.Request, socket: web.WebSocketResponse, bodies:
         if request.transport is not None:
             request.transport.abort()
     except ConnectionError:
-        pass  # it has left
+        pass  # the client has left
     finally:
         await items.aclose()
 

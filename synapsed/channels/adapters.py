@@ -1,4 +1,4 @@
-"""A profile's side channels, as adapters."""
+"""Makes a profile's side channels, with the adapters that speak them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,11 +11,12 @@ from synapsed.profiles.profile import Profile
 
 
 class Adapter(NamedTuple):
-    """Speaks with programs over channels of one kind. Both are made with `name`, `channel` and `context`."""
+    """The classes that speak with programs over channels of one kind. They are made with `name`, `channel` and
+    `context`."""
 
     reads: Callable[..., SideChannel]
     delivers: Callable[..., Delivering] | None = None
-    """Class for channels that take messages; None if none can."""
+    """Class for channels that take messages; None if no channel of this kind can."""
     is_there: Callable[[LaunchContext], bool] = lambda _: True
     """Returns True if the launch has everything that the channel needs."""
 

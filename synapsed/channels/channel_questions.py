@@ -17,8 +17,8 @@ _VALUE = re.compile(r"\{=([\w.*-]+)\}")
 
 
 def texts_at(told: Any, path: str) -> list[str]:
-    """Returns the texts at the dotted `path`, in each item of a list where it has a `*`. Several words are one
-    command."""
+    """Returns the texts at the dotted `path`, in which `*` stands for each item of a list. A list of words is one
+    text: a command."""
     before, star, after = path.partition("*")
     if star:
         items = at_path(told, before.rstrip("."))
@@ -75,7 +75,7 @@ def _label(choice: ChoiceSpec, told: Mapping[str, Any]) -> str:
 
 
 def reply_of(spec: DecisionSpec, told: Mapping[str, Any], key: str) -> dict[str, Any] | None:
-    """Returns the answer of the option `key`, None if this question has no such option."""
+    """Returns the answer for the option `key`, in the program's own format; None if the question has no such option."""
     choice = next((each for each in spec.choices if each.key == key), None)
     if choice is None or key not in {each.key for each in options_of(spec, told)}:
         return None

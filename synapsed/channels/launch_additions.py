@@ -1,4 +1,4 @@
-"""Additions to a launch that make the program report on itself; no configuration of the user's is touched.
+"""Additions to a launch that make the program report on itself; the user's own configuration is not changed.
 
 `plan` is pure: profile and context to command line, environment and files. `prepare` is the I/O around it.
 """
@@ -22,12 +22,12 @@ from synapsed.profiles.channel_spec import Channel
 from synapsed.profiles.profile import Instructions, McpInjection, Profile
 
 HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
-"""Content of the hook client. Each launch has its own copy: if the installed one were gone, Python would end with 2,
-which tells the program to block."""
+"""Content of the hook client. Each launch has its own copy: if the installed one were gone, Python would end with 2, an
+exit code by which a hook orders the program to block."""
 COMPANION = Path(__file__).parent.parent / "companion.py"
 COMPANION_S = 15
 """Seconds that a companion may take until it listens: usually 0.5 s, but more than 5 s on a starved machine, and a
-program that was started without one stays so. One that has ended is not waited for."""
+program that was started without a companion never gets one. A companion that has ended is not waited for."""
 INSTRUCTIONS_FILE = "instructions.md"
 """File in `LaunchContext.launch_dir` with the instructions of the launch."""
 _MCP = own_python.command("synapsectl.__main__", "mcp")[1:]
@@ -41,14 +41,15 @@ _PLACEHOLDER = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchContext:
-    """One launch of one agent. `prepare` keeps it, so that a new daemon that adopts the program finds its port."""
+    """One launch of one agent. `prepare` saves it, so that a new daemon that adopts the program (takes it over) finds
+    its port."""
 
     agent_id: str
     agent_dir: Path
     """`Paths.agent(agent_id)`; absolute."""
     hooks_socket: Path
     conversation: str
-    """The program's conversation id: the one to go on with, or a fresh UUID for programs that take one."""
+    """The program's conversation id: of the conversation to continue, or a new UUID for programs that take one."""
     home: Path
     """The program's home directory, which has its transcripts."""
     port: int | None = None
@@ -57,15 +58,15 @@ class LaunchContext:
     companion: bool = False
     """The program is started beside a server of its own (`Channel.companion`)."""
     program: str = ""
-    """Identity of that program's file: another file has another value (`program_mark`)."""
+    """Identity of the program's file: another file has another value (`program_mark`)."""
     chosen_by: tuple[str, ...] = ()
     """The person's own arguments, if they choose the conversation: its id is not known then."""
     began_ns: int = 0
-    """CLOCK_MONOTONIC before its program starts: earlier reports of hooks belong to an earlier launch."""
+    """CLOCK_MONOTONIC before the program starts: earlier reports of hooks belong to an earlier launch."""
 
     @property
     def server_socket(self) -> Path:
-        """Socket of that server, in a folder that no other user can enter."""
+        """Socket of the companion, in a folder that no other user can enter."""
         return self.hooks_socket.parent / "servers" / self.agent_id / "s"
 
     @property
@@ -80,7 +81,7 @@ class LaunchContext:
 
     @property
     def companion_failed(self) -> Path:
-        """File with the reason why the program runs without it."""
+        """File with the reason why the program runs without its companion."""
         return self.launch_dir / "companion.failed"
 
     @property
@@ -143,8 +144,8 @@ class LaunchContext:
 
 @dataclass(frozen=True, slots=True)
 class CompanionPlan:
-    """`server` is the server's command line, `attached` that of the program beside it, in both the program without its
-    path (`with_companion`)."""
+    """The start of a program beside a server: `server` is the server's command line, `attached` that of the program;
+    both have the program's name without its path (`with_companion`)."""
 
     server: tuple[str, ...]
     attached: tuple[str, ...]
@@ -158,7 +159,7 @@ class InjectedLaunch:
     argv: tuple[str, ...]
     """Command line of the program alone."""
     companion: "CompanionPlan | None" = None
-    """Plan for its start beside a server."""
+    """The program's start beside a server."""
     env: Mapping[str, str]
     files: Mapping[Path, bytes]
 
@@ -191,10 +192,11 @@ def plan(
 ) -> InjectedLaunch:
     """Returns the start of the program. Its command line is: command, arguments that resume (or begin) a conversation,
     the inbox's, the profile's, the channels' in order of rank, those for the MCP server (with `mcp`) and for
-    `instructions`, and `args`, the person's own. If these have `chosen` the conversation, nothing else does; a
-    subcommand that does so stays the first, with all that follows it. A variable that is `taken` in the person's
-    environment is not set for these two: it may name a configuration of the person's. The profile's arguments in
-    `withheld` are left out. The person's own `documents` go into the files of these names, and win there.
+    `instructions`, and `args`, the person's own. If these have `chosen` the conversation, no other arguments do; a
+    subcommand that does so stays the first, with all that follows it. A variable that is `taken` (set in the person's
+    environment) is not set for the MCP server and the instructions: it may name a configuration of the person's. The
+    profile's arguments in `withheld` are left out. The person's own `documents` are merged into the launch's files of
+    the same names, and win there.
 
     `resume` goes on with `context.conversation` if the profile has a way. Raises ConfigError, which names the profile's
     file, for an unknown placeholder.
@@ -250,7 +252,7 @@ def plan(
 
 
 def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns both documents in one: lists are joined; for all other values the person's wins."""
+    """Returns both documents in one: tables are merged, lists are joined; of all other values the person's wins."""
     both = {**ours, **theirs}
     for key in ours.keys() & theirs.keys():
         mine, own = ours[key], theirs[key]
@@ -289,7 +291,8 @@ def program_mark(path: str) -> str:
 
 
 def was_refused(context: LaunchContext) -> bool:
-    """Returns True if this very program's server was found to be incompatible with its channel. Call it in a thread."""
+    """Returns True if the server of the same program file was found to be incompatible with its channel. Call it in a
+    thread."""
     try:
         return bool(context.program) and context.refused_file.read_text() == context.program
     except (OSError, ValueError):
@@ -304,7 +307,7 @@ def has_companion(profile: Profile) -> bool:
 def _injected(
     profile: Profile, server: Channel, injections: Sequence[Channel | McpInjection | Instructions]
 ) -> list[str]:
-    """Returns the arguments that are added beside that server."""
+    """Returns the arguments that are added to the program beside `server`."""
     replaced = [profile.channels[name] for name in server.replaces if name in profile.channels]
     return [
         *server.args,
@@ -348,11 +351,11 @@ def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str)
 
 
 def prepare(context: LaunchContext, launch: InjectedLaunch, more: Mapping[Path, bytes] | None = None) -> None:
-    """Makes the agent's directories (0700), empties its maildir and writes the launch's files and `more` (0600). Call
-    it in a thread. Its inbox keeps its files.
+    """Makes the agent's directories (0700), empties its maildir and writes the launch's files and `more` (0600). The
+    agent's inbox keeps its files. Call it in a thread.
 
-    Reports of an earlier launch say nothing about this one, and after a reboot their times would lie. Raises OSError if
-    the disk refuses.
+    Reports of an earlier launch must not count for this launch, and after a reboot their times would be wrong. Raises
+    OSError if the disk refuses.
     """
     context.agent_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     for stale in (context.hooks, context.launch_dir):

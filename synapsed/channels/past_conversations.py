@@ -1,4 +1,4 @@
-"""Conversations found on disk: in the programs' own transcripts, as profiles describe them.
+"""Finds conversations on disk: in the programs' own transcripts, as profiles describe them.
 
 Everything here blocks on the disk: call it in a thread. Unreadable files, and files without an id, are skipped.
 """
@@ -19,7 +19,7 @@ LISTED_MAX = 200
 """Conversations of one profile that are listed: the newest."""
 
 HEAD_BYTES = 1 << 20
-"""Bytes that are read of each file: the first prompt stands after the program's own instructions to the model."""
+"""Bytes that are read of each file: the first prompt comes after the program's own instructions to the model."""
 
 PROMPT_SHOWN = 200
 """Characters of a first prompt."""
@@ -27,8 +27,8 @@ PROMPT_SHOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastConversation:
-    """`updated` is the time of the file's last change, in seconds since the epoch; `prompt` is the beginning of the
-    first prompt."""
+    """A conversation. `updated` is the time of the file's last change, in seconds since the epoch; `prompt` is the
+    beginning of the first prompt."""
 
     profile: str
     id: str
@@ -41,8 +41,8 @@ def find_conversations(
     profiles: Iterable[Profile], home: Path, cwd: str | None = None, *, env: Mapping[str, str] = MappingProxyType({})
 ) -> list[PastConversation]:
     """Returns the conversations below `home` that one of `profiles` describes, the newest first; only those of the
-    folder `cwd` if it is given. `env` may name another place. Empty conversations are left out: they cannot be
-    resumed."""
+    folder `cwd` if it is given. Variables in `env` may move the files (`Transcript.moved_by`). Empty conversations are
+    left out: they cannot be resumed."""
     found: list[PastConversation] = []
     for profile in profiles:
         fitting = (one for one in _of_profile(profile, home, env) if cwd in (None, one.cwd))

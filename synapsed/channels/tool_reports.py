@@ -1,4 +1,4 @@
-"""Tool calls in what programs report, found by a profile's paths."""
+"""Finds tool calls in the reports of programs, by a profile's paths."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Records that programs keep, read by a profile's paths; and the usage of a turn, added up from those of its requests.
+"""Reads records that programs keep, by a profile's paths, and adds up the usage of a turn from that of its requests.
 Pure.
 """
 
@@ -12,7 +12,8 @@ from synapsed.profiles.channel_spec import Line, Listing, ToolLine, Transcript, 
 
 
 def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """Returns the place of such files for a program with that `env`: a folder, and the pattern below it."""
+    """Returns the place of the files of `spec` for a program with the environment `env`: a folder, and the pattern
+    below it."""
     files = spec.files or ""
     for name, folder in spec.moved_by.items():
         if (elsewhere := env.get(name)) and files.startswith(f"{folder}/"):
@@ -21,7 +22,7 @@ def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, s
 
 
 def holds(record: Mapping[str, Any], line: Line | ToolLine | UsageLine) -> bool:
-    """Returns True if `record` is of that kind."""
+    """Returns True if `record` is of the kind that `line` selects."""
     for path, allowed in line.when.items():
         value = at_path(record, path)
         if "*" in allowed:
@@ -80,7 +81,7 @@ type Used = dict[str, Any]
 
 
 def used(records: Iterable[Mapping[str, Any]], line: UsageLine) -> Used | None:
-    """Returns the sums; None if no record has any."""
+    """Returns the sums over all requests in `records`; None if there is nothing to count."""
     requests = {str(at_path(record, line.id)): record for record in records}
     sums: dict[str, int | float] = {}
     model = None

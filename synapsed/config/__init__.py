@@ -1,2 +1,2 @@
-"""The configuration: its sections, its files, the paths of everything that synapsed keeps, and errors with their
+"""The configuration: its sections, its files, the paths of all files of synapsed, and errors in files with their
 place."""

@@ -36,10 +36,10 @@ class ConfigKey:
     restart: bool = False
     """Another value takes effect at the next start of the daemon."""
     changes: Callable[[Any, Any], Sequence[str]] | None = None
-    """Returns the changes between the former value and a new one that takes effect at once; None: it only says that the
-    key changed."""
+    """Returns the changes, in words, from the former value to a new one that takes effect at once; None: the report
+    only says that the key changed."""
     file: SectionFile | None = None
-    """File that completes the section, which is None if neither file has it."""
+    """File that completes the section. The section is None if it is in neither file."""
 
 
 class Section(BaseModel):
@@ -49,7 +49,7 @@ class Section(BaseModel):
 
 
 def _like(pattern: str, words: str) -> AfterValidator:
-    """Returns a check that the whole text has that form; `words` describe it."""
+    """Returns a check that the whole text matches `pattern`; `words` describe that form."""
 
     def check(value: str) -> str:
         if re.fullmatch(pattern, value) is None:
@@ -70,7 +70,7 @@ class AttachConfig(Section):
     status: bool = False
     """Shows the agent's name and the number of agents that need a person in the last row of an attached terminal."""
     title: bool = True
-    """Shows in the terminal's title how many agents need a person, while any does."""
+    """Shows in the terminal's title how many agents need a person, while there are any."""
     bell: bool = True
     """Rings the terminal's bell when one more agent needs a person."""
     scrollback: int = Field(default=0, ge=0, le=5000)
@@ -78,7 +78,7 @@ class AttachConfig(Section):
     wheel: bool = False
     """Makes the wheel scroll back too, while the program does not take the mouse."""
     keys: dict[AttachKey, str] = {}
-    """Keys for actions, after the first of the keys that detach, where they differ from the defaults."""
+    """Keys for actions, if they differ from the defaults; each is pressed after the first of the keys that detach."""
 
 
 class PostingConfig(Section):
@@ -103,9 +103,9 @@ class EnvironmentConfig(Section):
     the table (`synapsed.process.inherited`)."""
 
     keep: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
-    """Variables that always go along, in spite of the table and `drop`."""
+    """Variables that are always passed on, in spite of the table and `drop`."""
     drop: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
-    """Variables that stay behind."""
+    """Variables that are not passed on."""
     update: list[_Variable] = Field(default=[], max_length=PATTERNS_MAX)
     """Variables of a person's shell that `restart` and `attach` bring besides those of its login."""
 
@@ -126,7 +126,8 @@ class StoreConfig(Section):
 
 
 class InstructionsConfig(Section):
-    """`[instructions]`: instructions for agents about themselves and the others, if their profile has a way."""
+    """`[instructions]`: instructions for agents about themselves and the others, if their profile has a way to give
+    them."""
 
     enabled: bool = True
     language: Literal["en", "ja"] = "en"
@@ -140,7 +141,7 @@ class RestartPolicy(Section):
 
     policy: Literal["never", "on-failure", "always"] = "on-failure"
     fine_codes: list[int] | None = None
-    """Exit codes that are no failure; default: those of the profile."""
+    """Exit codes that are not a failure; default: those of the profile."""
     initial: float = Field(default=0.5, gt=0, le=3600)
     factor: float = Field(default=2.0, ge=1, le=10)
     maximum: float = Field(default=60.0, gt=0, le=86_400)
@@ -158,7 +159,7 @@ class RestartPolicy(Section):
 
 
 def address_and_port(value: str) -> str:
-    """Returns it if it is an address and a port. Raises ValueError."""
+    """Returns `value` if it is an address and a port. Raises ValueError otherwise."""
     host, colon, port = value.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError("must be an address and a port, like 127.0.0.1:8090 or [::1]:8090")
@@ -274,18 +275,18 @@ class AgentConfig(Section):
     limits: Limits = Limits()
     park: ParkPolicy = ParkPolicy()
     question_timeout: Duration | None = None
-    """Time that a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
+    """Time for which a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
     accept_agents: bool = False
     """Types messages of other agents even if no model reads them (`model` of the profile): each line is run as a
     command."""
     without_approval: bool = False
-    """Starts it even if the program's own settings prevent the deny rules of `approval`."""
+    """Starts the agent even if the program's own settings prevent the deny rules of `approval`."""
     prompt: Annotated[str, Field(max_length=200)] | None = None
-    """Its program's prompt, if no profile describes it: its first message waits for nothing else."""
+    """The prompt of the program, if no profile describes it: at it the first message waits for no other evidence."""
     mcp: bool = True
-    """Gives its program the address of `synapsectl mcp`, if the profile has a way."""
+    """Gives the program the address of `synapsectl mcp`, if the profile has a way to do so."""
     instructions: bool = True
-    """Gives its model the text of `[instructions]`."""
+    """Gives the model the text of `[instructions]`."""
 
 
 class TeamConfig(Section):

@@ -1,4 +1,4 @@
-"""Reads the user's configuration (docs/configuration.md), TOML in, frozen models out; the writer behind `start --save`.
+"""Reads the user's configuration (docs/configuration.md), TOML in, frozen models out; and writes for `start --save`.
 
 `config.toml` is the user's own and is never written. `agents.d/<name>.toml` holds one agent each, its keys at the top
 level, read like `[agents.<name>]`. An unknown key is a ConfigError that names key, file, line and the nearest known
@@ -23,7 +23,7 @@ from synapsed.shared.files import write_private
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:
-    """Returns the configuration, an empty one where there are no files; `model` has the parts' sections. Raises
+    """Returns the configuration, an empty one if there are no files; `model` has the parts' sections. Raises
     ConfigError."""
     config = model()
     if (text := _read(paths.config_file)) is not None:

@@ -1,5 +1,5 @@
-"""The paths of all files (docs/configuration.md). Standard library only: the person's tool imports it too, if `sockets`
-is not enough.
+"""The paths of all files (docs/configuration.md). It uses the standard library only, because the person's tool imports
+it too, if `sockets` is not enough.
 
 `SYNAPSED_HOME=/dir` puts configuration, state and runtime files under one directory; else the XDG base directories
 count. `SYNAPSED_A2A_HOME` moves `~/.a2a`.
@@ -57,16 +57,16 @@ class Paths(_Roots):
     database = _Below("state", "synapsed.db")
     token = _Below("state", "token")
     acts = _Below("state", "acts.jsonl")
-    """Actions under keys of their callers, so that each is typed once."""
+    """Actions with the keys that their callers gave them, so that each is typed once."""
     versions = _Below("state", "versions.json")
     """Versions that programs reported."""
     logs = _Below("state", "logs")
     backups = _Below("state", "backups")
     """Daily copies of the database."""
     lock = _Below("state", "daemon.lock")
-    """Held by the daemon of this state; says where it listens (`lock_record`)."""
+    """Lock of the daemon that uses this state; its content says where that daemon listens (`lock_record`)."""
     run_lock = _Below("run", "lock")
-    """Held by the daemon whose sockets are there; the only lock of daemons before 0.2."""
+    """Lock of the daemon that has its sockets in `run`; the only lock of daemons before 0.2."""
     control_socket = _Below("sockets", "control.sock")
     """The daemon's Unix socket; in a short directory of its own if the runtime path is too long for one."""
     hooks_socket = _Below("sockets", "hooks.sock")
@@ -80,7 +80,7 @@ class Paths(_Roots):
 
     @property
     def sockets(self) -> Path:
-        """Directory of all sockets: `run`, or a short stand-in derived from it (OS_FACTS: long paths fail)."""
+        """Directory of all sockets: `run`, or a short stand-in derived from it, because long paths cannot be bound."""
         return Path(socket_directory(os.fspath(self.run)))
 
     def inbox(self, agent_id: str) -> Path:

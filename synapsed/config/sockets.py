@@ -1,7 +1,7 @@
 """The paths of the daemon's sockets, from the environment alone, and checks of their owners.
 
-Apart from `synapsed.config.paths`, and without pathlib: the person's tool needs one path, and importing pathlib would
-be an eighth of its time.
+The module is apart from `synapsed.config.paths`, and has no pathlib: the person's tool needs one path, and importing
+pathlib would take an eighth of its time.
 """
 
 import os
@@ -19,7 +19,7 @@ PATH_MAX = 103
 """Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
 
 FULL_PAUSE_S = 0.01
-"""Seconds between two looks if a listener's queue has room: there is no event for it."""
+"""Seconds between two attempts while a listener's queue is full: there is no event for room in it."""
 
 _LINUX = os.uname().sysname == "Linux"
 _SOL_SOCKET, _SO_PEERCRED = 1, 17  # <sys/socket.h> of Linux
@@ -37,9 +37,9 @@ XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 
 
 def settle_home(environ: "MutableMapping[str, str]") -> None:
-    """Sets HOME from the system if it is missing. A user that the system does not know has none: with a SYNAPSED_HOME
-    it becomes `/`, as containers have it. Makes all paths absolute, because the daemon, and a tool in another folder,
-    would read relative ones differently. Raises NoHome, also if the current folder is needed, and gone."""
+    """Sets HOME from the system if it is missing. A user that the system does not know has no home: with a
+    SYNAPSED_HOME it becomes `/`, as in containers. Makes all paths absolute, because the daemon, and a tool in another
+    folder, would read relative ones differently. Raises NoHome, also if the current folder is needed, and gone."""
     for name in XDG:
         if not environ.get(name, "/").startswith("/"):
             del environ[name]
@@ -101,8 +101,8 @@ def runtime_directory(environ: "Mapping[str, str]") -> str:
 
 
 def connect(sock: "Any", path: str, seconds: float) -> None:
-    """Connects the Unix socket `sock`; if many do so at once, it waits for room in the listener's queue. The kernel
-    would refuse a socket that has a timeout (EAGAIN). Raises TimeoutError after `seconds`, OSError."""
+    """Connects the Unix socket `sock`; if many connect at once, it waits for room in the listener's queue, where the
+    kernel would refuse a socket that has a timeout (EAGAIN). Raises TimeoutError after `seconds`, OSError."""
     deadline = time.monotonic() + seconds
     sock.settimeout(seconds)
     while True:
@@ -117,8 +117,8 @@ def connect(sock: "Any", path: str, seconds: float) -> None:
 
 
 def _has_lock(folder: str) -> bool:
-    """Returns True if a daemon of an older version, with its place in a shared folder, has run there since the folder
-    was last emptied: its successor takes the same lock, or there would be two."""
+    """Returns True if a daemon of an older version, which used a shared folder, has run in `folder` since that was last
+    emptied: its successor takes the same lock, or two daemons could run."""
     return why_not_our_folder(folder) is None and os.path.exists(os.path.join(folder, "lock"))
 
 
@@ -151,7 +151,7 @@ def why_not_our_folder(folder: str) -> str | None:
 
 def why_not_our_peer(sock: "Any") -> str | None:
     """Returns a sentence that says why the process at the other end of a connected Unix socket is not this user's; None
-    if it is this user's, or root's, who needs no trick, and if the system does not tell."""
+    if it is this user's or root's, who has all rights anyway, or if the system does not report its user."""
     uid = peer_uid(sock)
     return None if uid in (os.getuid(), 0, None) else f"uid {uid} listens there, and you are uid {os.getuid()}"
 

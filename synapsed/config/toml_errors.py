@@ -20,7 +20,7 @@ def describe_validation(
     error: ValidationError, path: Path, text: str, model: type[BaseModel], inside: Sequence[int | str] = ()
 ) -> str:
     """Returns the first error in `text`, with file, line, key, and for an unknown key the nearest known one. `inside`
-    leads to the table of the file that was taken for a whole `model`."""
+    leads to the table of the file that was validated as a whole `model`."""
     data = tomllib.loads(text)
     for step in inside:
         data = data[step]  # type: ignore[index]  # a number where it is a list
@@ -66,7 +66,7 @@ def describe_syntax(error: tomllib.TOMLDecodeError, path: Path) -> str:
 
 
 def _written(data: Any, error: "ErrorDetails") -> tuple[int | str, ...]:
-    """Returns the steps to the error, without those that only name the kind that was tried."""
+    """Returns the steps to the error in the file, without those that only name the kind of value that was tried."""
     steps = error["loc"]
     for number, step in enumerate(steps):
         if isinstance(data, dict) and step not in data and data.get("type") == step:
@@ -219,7 +219,7 @@ def _nested_model(annotation: Any) -> type[BaseModel] | None:
 
 
 def _written_below(data: Any, error: "ErrorDetails", at: int) -> tuple[int | str, ...]:
-    """Returns the same if the step at `at` only names the kind of the table that `data` is."""
+    """Returns the steps of `_written` to an error in the table `data`, whose kind the step `at` only names."""
     steps = error["loc"]
     below: ErrorDetails = {**error, "loc": steps[at + 1 :]}
     return (*steps[:at], *_written(data, below))

@@ -1,2 +1,2 @@
-"""JSON documents with large texts in them: read, checked and written piece by piece, so that no piece holds up the
-event loop for long. It does not know the documents' contents."""
+"""JSON documents with large texts in them: read, checked and written piece by piece, so that no piece blocks the event
+loop for long. The room knows nothing of the documents' contents."""

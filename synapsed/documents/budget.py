@@ -1,6 +1,6 @@
 """Limits the bytes of large documents that are in memory at once: read from the store, and not yet written to clients.
 
-A client that asks for an answer of megabytes and does not read it costs memory until it is cut off. All of them
+A client that requests an answer of megabytes and does not read it costs memory until it is disconnected. All clients
 together get one budget. A document for many clients counts once, by its key.
 """
 
@@ -21,7 +21,7 @@ class Large(NamedTuple):
     """Bytes that its texts take in memory: a single character beyond Latin-1 doubles the whole text, an emoji makes it
     four times as long."""
     version: Hashable
-    """Version: readers of the same version share the document."""
+    """Version of the document, which readers of the same version share."""
 
 
 class Lease:
@@ -34,7 +34,7 @@ class Lease:
         self._key = key
 
     def release(self) -> None:
-        """Releases it; may be called again."""
+        """Gives the room back; may be called again."""
         budget, self._budget = self._budget, None
         if budget is not None:
             budget._give_back(self._key)  # noqa: SLF001 - made by it
@@ -50,8 +50,8 @@ class _Held:
 
 
 class Budget:
-    """The budget for all writers to clients. Waiters get room in their order, except for documents that are held
-    already, which cost nothing. A document larger than the whole budget gets room when it is alone."""
+    """The budget for all writers to clients. Waiters get room in their order; only documents that are held already are
+    served at once, because they cost nothing. A document larger than the whole budget gets room when it is alone."""
 
     def __init__(self, size_max: int = BUDGET) -> None:
         self.used = 0
@@ -71,7 +71,7 @@ class Budget:
         return None
 
     async def take(self, key: Hashable, size: int) -> Lease:
-        """Returns when there is room."""
+        """Returns room once there is some."""
         if (lease := self.take_now(key, size)) is not None:
             return lease
         place: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
@@ -87,8 +87,8 @@ class Budget:
             raise
 
     def share(self, key: Hashable, value: Any) -> None:
-        """Keeps a document read under `key` for all its holders, until the last of them gives it back. This and
-        `shared` may be called in any thread."""
+        """Keeps the document that was read under `key` for all its holders, until the last of them releases its lease.
+        This method and `shared` may be called in any thread."""
         if (held := self._held.get(key)) is not None:
             held.shared = value
 
@@ -117,7 +117,7 @@ class Budget:
             self._admit()
 
     def _admit(self) -> None:
-        """Admits the waiters for whom there is room now, and all who wait for the same."""
+        """Admits the waiters for whom there is room now, and all who wait for the same documents."""
         while self._waiting:
             key, size, place = self._waiting[0]
             if not place.done():

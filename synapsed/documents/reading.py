@@ -1,8 +1,8 @@
-"""JSON from outside, read piece by piece and refused early.
+"""Reads JSON from outside piece by piece, and refuses it early.
 
-The cost of a document is not its bytes but its values: half a million keys of five bytes each hold up the loop for
-seconds. They are counted before anything is made of them, without looking into strings. A string of megabytes is read
-apart from the document that it stands in, and put in its place.
+The cost of a document depends on the number of its values, not of its bytes: half a million keys of five bytes each
+block the loop for seconds. So the values are counted before any is decoded, without looking into strings. A string of
+megabytes is read apart from its document, and then put in its place.
 """
 
 import asyncio
@@ -60,8 +60,8 @@ class Tally:
 
 
 async def read(raw: bytes) -> Any:
-    """Returns the value of a JSON text; others have the loop between two pieces of a large one. Raises ValueError and
-    TooMuch: NaN, infinities, numbers too large to be one, lone surrogates, text that is not UTF-8 and more than some
+    """Returns the value of a JSON text; other tasks run between two pieces of a large text. Raises ValueError and
+    TooMuch: NaN, infinities, numbers too large for a float, lone surrogates, text that is not UTF-8 and more than some
     200 levels are not JSON here."""
     if len(raw) <= SMALL:
         return _at_once(raw)
@@ -75,8 +75,8 @@ async def read(raw: bytes) -> Any:
 
 
 def read_aside(raw: bytes) -> Any:
-    """Does the same in a thread other than the loop's, which gets the interpreter between two pieces. The text is our
-    own: its values are not counted."""
+    """Returns the value of a JSON text, in a thread other than the loop's: the loop gets the interpreter between two
+    pieces. The text is our own, so its values are not counted."""
     steps = reading(raw, counted=False)
     while True:
         try:
@@ -117,9 +117,9 @@ class _Survey:
 
     def __init__(self, raw: bytes, *, counted: bool) -> None:
         self.long: list[tuple[int, int]] = []
-        """Places of their quotes, the first and the last."""
+        """Places of the first and the last quote of each long string."""
         self.exponents = False
-        """True if there may be a number that is too large to be one."""
+        """True if there may be a number that is too large for a float."""
         self._raw = raw
         self._counted = counted
         self._tally = Tally()
@@ -179,8 +179,8 @@ def _text(raw: bytes, start: int, stop: int) -> Generator[None, None, str]:
 
 
 def segments(text: bytes) -> list[bytes]:
-    """Returns the pieces between the quotes of `text`, which does not begin within an escape: each second one is a
-    string's inside."""
+    """Returns the pieces between the quotes of `text`, which does not begin within an escape: every second piece is the
+    inside of a string."""
     return text.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
 
 

@@ -1,6 +1,6 @@
-"""JSON with large texts in it, encoded once for all receivers, and piece by piece.
+"""Encodes JSON with large texts in it once for all receivers, and piece by piece.
 
-An answer of megabytes goes to every stream that follows its task, in any of the dialects: they differ in a few bytes
+An answer of megabytes goes to every stream that follows its task, in several forms of JSON, which differ in a few bytes
 around the same text. So a large text is encoded apart from its document, by the first writer that needs the next piece,
 and shared for as long as it is being written. No piece takes more than a moment of the loop.
 """
@@ -60,18 +60,18 @@ class SharedText:
 
 
 class Whole:
-    """A document in one piece, for writers that need it so; all its present holders share one."""
+    """A document in one piece, for writers that need one; all its present holders share it."""
 
     __slots__ = ("__weakref__", "_parts", "data")
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts  # while they live, their ids are unique
+        self._parts = parts  # they are kept, because their ids, the key of the document, are unique while they live
         self.data = b"".join(piece for part in parts for piece in _pieces(part))
 
 
 class Texts:
-    """The large texts that are being written, by their content: an event's readers share its objects, and a task is
-    read for each of its readers."""
+    """The large texts that are being written, by their content: readers of an event share one object, but a task is
+    read from the store for each reader."""
 
     def __init__(self) -> None:
         self._held: WeakValueDictionary[tuple[int, str, str, str], SharedText] = WeakValueDictionary()
@@ -145,13 +145,13 @@ def _pieces(part: bytes | SharedText) -> Iterator[bytes]:
 
 
 async def joined(parts: Parts) -> bytes:
-    """Returns `parts` in one piece, for keeping; others have the loop meanwhile."""
+    """Returns `parts` in one piece, for keeping; other tasks run meanwhile."""
     await encoded_size(parts)
     return b"".join(piece for part in parts for piece in _pieces(part))
 
 
 async def encoded_size(parts: Parts) -> int:
-    """Returns the bytes of `parts` when they are written; the texts are encoded then."""
+    """Returns the number of bytes that `parts` have when they are written; afterwards their texts are encoded."""
     size = 0
     for number, piece in enumerate(sliced(parts)):
         size += len(piece)
@@ -163,7 +163,7 @@ async def encoded_size(parts: Parts) -> int:
 def has_large(value: Any) -> bool:
     """Returns True if a text that is worth sharing is in a JSON value or in a model."""
     waiting = [value]
-    for one in waiting:  # grows meanwhile
+    for one in waiting:  # the list grows in the loop
         if isinstance(one, str):
             if len(one) >= LARGE:
                 return True

@@ -1,8 +1,8 @@
-"""The interfaces between rooms: those of the store and of a link for the supervisor, and that of the supervisor for the
-API.
+"""The interfaces between rooms: those of the store and of a link (a running program) for the supervisor, that of the
+supervisor for the API, and those that parts implement.
 
-The tests' fakes of store, link and control are under `tests/fakes`; that of the store is held to the same contract
-tests as the real one.
+The tests' fakes of store, link and control are under `tests/fakes`; the fake store has to pass the same contract tests
+as the real one.
 """
 
 from synapsed.interfaces.agent_link import (

@@ -1,4 +1,5 @@
-"""Interfaces of an agent's link and of its side channels, for the supervisor."""
+"""Interfaces of an agent's link (its running program) and of its side channels (reports besides the screen), for the
+supervisor."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,12 @@ class SideChannel(Protocol):
     name: str
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        """Begins to report; `emit` is called in the event loop, facts in their order. Facts from before the call come
-        first."""
+        """Begins to report; `emit` is called in the event loop with the facts, in their order. Facts from before the
+        call come first."""
         ...
 
     async def poll(self) -> None:
-        """Looks for facts now (after a poke, or at the sweep's timer)."""
+        """Looks for facts now (after a report that there are some, and at intervals)."""
         ...
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
@@ -36,7 +37,7 @@ class SideChannel(Protocol):
         ...
 
     async def rests(self) -> None:
-        """Called when the program rests: its last TurnAnswered is the turn's end."""
+        """Called when the program rests: its last TurnAnswered counts as the turn's end."""
         ...
 
     async def settled(self, at_ns: int) -> None:
@@ -47,14 +48,14 @@ class SideChannel(Protocol):
 
 
 type Reach = Literal["idle", "busy", "asking", "away"]
-"""Prospect of a message that is given over a channel now: the program would take it at once; a turn runs; that turn
-waits for a person; the program cannot be reached this way."""
+"""Prospect of a message that is given over a channel now: the program would take it at once; a turn runs; a turn waits
+for a person; the program cannot be reached over the channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """The program has the message. `turn` is its own id of the turn; `joined`: the message became part of a turn that
-    ran before, a person's."""
+    """The program has the message. `turn` is the program's id of the turn; `joined`: the message became part of a turn
+    that a person began before."""
 
     turn: str
     joined: bool = False
@@ -72,25 +73,25 @@ class FoundTurn:
 class DeliveryWay(Protocol):
     """A way on which a program takes messages.
 
-    A message has a key, under which the program knows it. A caller that gave a message and did not learn the result
-    asks with `find` before it gives the message again. Facts report its course: PromptAccepted with that key, then
-    AssistantSaying, AssistantSaid, and TurnEnded, TurnFailed or TurnInterrupted with the turn's id.
+    A message has a key, under which the program knows it. A caller that gave a message and did not get the result asks
+    with `find` before it gives the message again. Facts report the course of the message: PromptAccepted with its key,
+    then AssistantSaying, AssistantSaid, and TurnEnded, TurnFailed or TurnInterrupted with the turn's id.
     """
 
     name: str
     settles_s: float
-    """Seconds for which a message that the program was given may appear nowhere; 0 also if a message that is given
-    again under its key is the same one."""
+    """Seconds for which the program may not yet show a message that it was given; 0 also if a message that is given
+    again under its key counts as the same message."""
 
     def reach(self) -> Reach: ...
 
     @property
     def gone(self) -> str | None:
-        """Returns the reason why the channel will not come back while this program runs, None while it may."""
+        """Returns the reason why the channel will not come back while this program runs; None while it may."""
         ...
 
     def key(self, task_id: str, leg: int) -> str:
-        """Returns a key for the message that is given as number `leg` (from 0) of a task's turn."""
+        """Returns a key for a message of a task's turn; `leg` is its number in the turn, from 0."""
         ...
 
     async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
@@ -100,13 +101,13 @@ class DeliveryWay(Protocol):
         ...
 
     async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
-        """Returns the message of that key, or the turn that was begun with it; None if the program does not show it.
-        Raises ChannelAway, MessageRefused."""
+        """Returns the state of the message with that key, or of `turn`, which began with it; None if the program does
+        not know the message. Raises ChannelAway, MessageRefused."""
         ...
 
     async def interrupt(self, turn: str | None) -> bool:
-        """Stops the turn (None: the running one). Returns True if the program got the request; without such a request
-        the caller presses keys. Raises ChannelAway."""
+        """Stops the turn (None: the running one). Returns True if the program got the request; if not, the caller
+        presses keys. Raises ChannelAway."""
         ...
 
 
@@ -115,27 +116,27 @@ class Delivering(SideChannel, DeliveryWay, Protocol):
     """A side channel over which the program takes messages, whatever its terminal shows."""
 
     coming: bool
-    """True while it is being connected and was not refused: on a busy machine the program takes its time to answer."""
+    """True while the channel is being connected and was not refused: on a busy machine the program answers late."""
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Sets the callback for changes of `reach` or `gone`; it is called in the event loop."""
         ...
 
     async def answer(self, request: str, option: str) -> bool:
-        """Answers the PermissionAsked of that `request` with the key of one of its options; returns False if it is
-        answered already. Raises ChannelAway."""
+        """Answers the PermissionAsked of that `request` with `option`, the key of one of its options; returns False if
+        it was answered before. Raises ChannelAway."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A turn to begin (`fresh`), or to go on with after a restart. `record` is its durable part: the result of
+    """A turn that is to begin (`fresh`), or to go on after a restart. `record` is its durable part: the result of
     `AgentLink.prepare`, or the last LinkTurnRecord of the link."""
 
     task_id: str
     text: str
     command: bool = False
-    """True: `text` may be a command of the program (a leading `/`), and nothing is neutralised."""
+    """True: `text` may be a command of the program (a leading `/`), and is typed without changes against that."""
     record: TurnRecord
     fresh: bool = False
 
@@ -167,16 +168,17 @@ class Attachment(Protocol):
         ...
 
     async def redraw(self) -> bytes:
-        """Returns the bytes that bring a terminal of this attachment's size to the agent's screen."""
+        """Returns the bytes that draw the agent's screen on a terminal of this attachment's size."""
         ...
 
     def output(self) -> AsyncIterator[bytes]:
-        """Returns the stream from the redraw on, as `terminal.viewer_filter` lets it through. A viewer too slow for the
-        bounded buffer gets a new redraw instead of the missed output."""
+        """Returns the stream of output after the redraw, as `terminal.viewer_filter` lets it through. A viewer too slow
+        for the bounded buffer gets a new redraw instead of the missed output."""
         ...
 
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
-        """Gives `take` each output at once, while it is `ready` and no older output waits; `output` has the rest."""
+        """Calls `take` with each piece of output at once, while `ready` returns True and no older output waits;
+        `output` has the rest."""
         ...
 
     def keep_one_screen(self) -> None:
@@ -185,9 +187,9 @@ class Attachment(Protocol):
         ...
 
     def keep_clipboard(self, told: str | None) -> None:
-        """Keeps the program from setting this terminal's clipboard: its person sees the notice `told` instead, once.
-        None lets the program set it. Without this call it may not, and no notice is shown. Call it before the first
-        redraw."""
+        """Keeps the program from setting this terminal's clipboard, and shows the notice `told` to the person instead,
+        once. With None the program may set it. Without this call it may not, and no notice is shown. Call it before the
+        first redraw."""
         ...
 
     def type_now(self, data: bytes) -> bool:
@@ -200,7 +202,7 @@ class Attachment(Protocol):
         ...
 
     async def type(self, data: bytes) -> None:
-        """Types keystrokes past the line that is followed."""
+        """Types keystrokes without passing them through the followed line."""
         ...
 
     async def earlier(self) -> Checkpoint:
@@ -208,7 +210,7 @@ class Attachment(Protocol):
         ...
 
     async def resize(self, cols: int, rows: int) -> None:
-        """Called when the viewer's window changed; the agent's follows the viewer that typed last."""
+        """Called when the viewer's window changed; the agent's window follows the viewer that typed last."""
         ...
 
     def seen_in(self, outer: OuterTerminal) -> None:
@@ -223,7 +225,7 @@ class Attachment(Protocol):
 
     async def take_line(self, line: str) -> bool:
         """Removes a person's text from the program's composer (its input line), if it is exactly `line`. Returns True
-        if it is gone. Otherwise nothing is touched."""
+        if the text is gone. Any other text stays as it is."""
         ...
 
     def notice(self, text: str, *, stays: bool) -> None:
@@ -232,7 +234,7 @@ class Attachment(Protocol):
         ...
 
     async def close(self) -> None:
-        """Lets go of the agent; `output` ends."""
+        """Detaches from the agent; `output` ends."""
         ...
 
 
@@ -240,14 +242,14 @@ class ScreenWatch(Protocol):
     """A viewer of an agent's screen that has no terminal on it."""
 
     async def changed(self) -> bool:
-        """Returns when the screen may have changed since the last call; False: its program is gone."""
+        """Returns True when the screen may have changed since the last call, False when its program is gone."""
         ...
 
     def close(self) -> None: ...
 
 
 class LinkTerminal(Protocol):
-    """The terminal of a running program, or its replacement: its screen, and the people at it."""
+    """The terminal of a running program, or its replacement: its screen, and the people who use it."""
 
     @property
     def attached(self) -> int:
@@ -261,17 +263,18 @@ class LinkTerminal(Protocol):
 
     @property
     def has_person(self) -> bool:
-        """True if a person sits at one of those, as far as their terminal reports."""
+        """True if a person sits at one of those terminals, as far as the terminal reports."""
         ...
 
     @property
     def hands_at(self) -> float:
-        """Time on the monotonic clock at which a person last pressed a key there, or the keys were read late."""
+        """Time on the monotonic clock at which a person last pressed a key at the terminal, or at which the program
+        read such keys, if that was later."""
         ...
 
     @property
     def person_at(self) -> float | None:
-        """Time at which a person last pressed a key there, as far as this daemon knows."""
+        """Time at which a person last pressed a key at the terminal; None if this daemon knows of no such key."""
         ...
 
     @property
@@ -290,8 +293,8 @@ class LinkTerminal(Protocol):
         ...
 
     async def attach(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Attachment:
-        """`keep_size`: while another terminal is attached, the window takes the size of this one only when a key is
-        typed at it."""
+        """Attaches a person's terminal. `keep_size`: while another one is attached, the window takes the size of this
+        one only when a key is typed at it."""
         ...
 
     def watch(self) -> ScreenWatch: ...
@@ -303,7 +306,8 @@ class LinkTerminal(Protocol):
 
 
 class AgentLink(Protocol):
-    """A running program, seen through its capabilities; each is served by the best of the profile's channels."""
+    """A running program: deliver, observe, interrupt, answer, screen. Each capability uses the best of the profile's
+    channels."""
 
     @property
     def launch(self) -> LaunchRecord: ...
@@ -312,8 +316,8 @@ class AgentLink(Protocol):
     def terminal(self) -> LinkTerminal: ...
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
-        """Connects (to a new or an adopted program) and begins to report. `emit` is called in the event loop and never
-        blocks."""
+        """Connects to a new program, or to an adopted one (of an earlier daemon), and begins to report. `emit` is
+        called in the event loop and never blocks."""
         ...
 
     def give_up(self) -> None:
@@ -338,7 +342,7 @@ class AgentLink(Protocol):
         ...
 
     async def deliver(self, delivery: Delivery) -> None:
-        """Begins the one turn, or goes on with it; events report its course."""
+        """Begins the turn, or goes on with it (a link has one turn at a time). Events report the turn's course."""
         ...
 
     def recorded(self, record: TurnRecord) -> None:
@@ -350,30 +354,31 @@ class AgentLink(Protocol):
         ...
 
     def settled(self) -> None:
-        """Called when the end of the last turn is durable: its channels' reports are not needed any more."""
+        """Called when the end of the last turn is durable: the channels' reports about it are not needed any more."""
         ...
 
     async def interrupt(self) -> bool:
-        """Stops the running turn, a person's too, by the profile's keys. Returns True if that is confirmed."""
+        """Stops the running turn, also one that a person began, by the profile's keys. Returns True if the stop is
+        confirmed."""
         ...
 
     async def stop_background(self) -> bool:
-        """Stops all background tasks of a program at rest, by the profile's keys. Returns True if none runs any
+        """Stops all background tasks of a program at rest, by the profile's keys. Returns True if no task runs any
         more."""
         ...
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
-        """Answers the prompt on the screen. Returns True if the terminal hid the typed text, so that it may not be
-        kept. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        """Answers the prompt on the screen. Returns True if the terminal hid the typed text, which must not be stored
+        then. Raises NotWaiting, PromptChanged, InvalidChoice."""
         ...
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
-        """Answers a PermissionAsked of a LinkTold, in the program's own words. Returns True if the program took the
+        """Answers a PermissionAsked of a LinkTold, in the program's own format. Returns True if the program took the
         answer."""
         ...
 
     async def stop(self, grace: float) -> LinkExited:
-        """Ends the program and everything it started: the profile's exit keys, TERM, KILL."""
+        """Ends the program and everything it started: by the profile's exit keys, then SIGTERM, then SIGKILL."""
         ...
 
     async def signal(self, signum: int) -> None: ...
@@ -383,5 +388,5 @@ class AgentLink(Protocol):
         ...
 
     async def close(self) -> None:
-        """Lets go of the program, which lives on."""
+        """Disconnects from the program, which goes on running."""
         ...

@@ -1,7 +1,7 @@
-"""The supervisor, as the API sees it, in four parts: the directory of agents, their processes, their tasks, and their
-terminals. Each caller gets only the parts that it needs.
+"""The interface of the supervisor for the API, in four parts: the directory of agents, their processes, their tasks,
+and their terminals. Each caller gets only the parts that it needs.
 
-Agents are named by id; `Directory.resolve` makes ids of addresses. Errors are those of `synapsed.errors`.
+Agents are named by id; `Directory.resolve` returns the id that an address means. Errors are those of `synapsed.errors`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,12 +31,12 @@ from synapsed.model.task import Artifact, Message, Task
 type Bringing = Literal["connection", "missing", "all"]
 
 PERSON = Origin("person")
-"""A person, without further knowledge of who it is."""
+"""A person of whom nothing more is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPiece:
-    """Raw output from offset `start` on. `ended`: the program has ended for good, and this was the last of it."""
+    """Raw output from offset `start` on. `ended`: the program has ended for good, and this was its last output."""
 
     start: int
     data: bytes
@@ -45,9 +45,9 @@ class OutputPiece:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Effect of a new configuration on `agent` (None: the daemon itself): it is added or started, restarted when it is
-    idle, stopped, updated without any of this, or refused; `daemon` is for settings that a daemon reads only at its
-    start."""
+    """Effect of a new configuration on `agent` (None: the daemon itself): the agent is added or started, restarted when
+    it is idle, stopped, updated without any of these, or refused; `daemon` is for settings that a daemon reads only at
+    its start."""
 
     agent: str | None
     action: Literal["add", "start", "restart", "stop", "update", "refused", "daemon"]
@@ -61,32 +61,33 @@ class StartRequest:
     profile: str
     name: str | None = None
     port: int | Literal[False] | None = None
-    """False: it has none."""
+    """False: the agent has no port."""
     cwd: str | None = None
     args: tuple[str, ...] = ()
     env: dict[str, str] | None = None
     extra_env: dict[str, str] = field(default_factory=dict)
     attributes: ProcessAttributes | None = None
-    """Attributes of the caller's process; an unknown one is as the daemon has it."""
+    """Attributes of the caller's process; for an unknown attribute the daemon's own counts."""
     cols: int = 120
     rows: int = 40
     save: bool = False
-    """Also write it to `config/agents.d`, to be started with every daemon."""
+    """True: the agent is also written to `config/agents.d`, and started with every daemon."""
     conversation: str | None = None
-    """The program's own id of an earlier conversation to go on with."""
+    """The program's own id of an earlier conversation that is to be continued."""
     accept_agents: bool = False
     """True: messages of other agents are typed even if no model reads them."""
     without_approval: bool = False
-    """True: it is started even if deny rules cannot be enforced."""
+    """True: the agent is started even if deny rules cannot be enforced."""
     prompt: str | None = None
-    """The program's prompt, where no profile describes it."""
+    """The program's prompt, if no profile describes it."""
     resume_at_reset: bool = False
-    """True: a task that meets the account's usage limit goes on when that ends."""
+    """True: a task that meets the account's usage limit goes on when the limit ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """A message for an agent. `task_id` continues a task that waits for input, `prompt_id` says with which."""
+    """A message for an agent. `task_id` continues a task that waits for input, `prompt_id` names the prompt that the
+    message answers."""
 
     message: Message
     priority: int = 1
@@ -96,21 +97,22 @@ class SendRequest:
     metadata: dict[str, Any] = field(default_factory=dict)
     command: bool = False
     wait: bool = False
-    """The sender only waits until there is an answer."""
+    """The sender does nothing but wait for the answer."""
     key: str | None = None
     """Idempotency key chosen by the sender: a second request with the same key gets the same task."""
     of_agent: bool = False
-    """True if an agent wrote it, here or on another host; else a person did."""
+    """True if an agent wrote the message, on this host or another one; else a person did."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """Marks of the part that sends it: its task keeps them by keys that no client sets (`released_names`)."""
+    """Marks of the part that sends the message: the task keeps them under keys that no client sets
+    (`released_names`)."""
     named: bool = False
-    """The message's id is its sender's own: the same message again is the same task."""
+    """The message has an id of its sender's own: the same message again gets the same task."""
     where: Where | None = None
     """Origin of the request."""
 
     @property
     def origin(self) -> Origin:
-        """The sender, and the place it sends from."""
+        """The sender, and the place from which the request came."""
         sender = Sender.of(self.metadata)
         agent = self.of_agent or sender is not None
         return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=self.where)
@@ -122,17 +124,17 @@ class Directory(Protocol):
     def agents(self) -> list[AgentView]: ...
 
     def entries(self, agent_ids: Collection[str] | None = None) -> dict[str, RegistryEntry | None]:
-        """Returns short descriptions of these agents that there are (None: of all), as other programs may have them;
-        None for one whose address is not good for messages."""
+        """Returns short descriptions, for other programs, of those of these agents that exist (None: of all agents);
+        None for an agent whose address takes no messages."""
         ...
 
     async def believed(self, agent_ids: Iterable[str]) -> None:
-        """Returns when these agents have taken in all events of theirs in the log so far."""
+        """Returns when these agents have handled all their events that are in the log so far."""
         ...
 
     def resolve(self, address: str, *, folders: bool = True) -> str:
         """Returns the id of the agent that `address` means: an agent of this host, or else one elsewhere, or else
-        (`folders`) the one in the folder of that name. Raises UnknownAgent, AmbiguousAddress."""
+        (`folders`) the agent in the folder of that name. Raises UnknownAgent, AmbiguousAddress."""
         ...
 
     def teams(self) -> dict[str, list[str]]:
@@ -144,12 +146,12 @@ class Directory(Protocol):
     def view(self, agent_id: str) -> AgentView: ...
 
     def detail(self, agent_id: str) -> AgentDetail:
-        """Returns all details except those on its screen, which `Terminals.visible` returns."""
+        """Returns all details of the agent except the text on its screen, which `Terminals.visible` returns."""
         ...
 
     async def gone(self, agent_id: str) -> list[str]:
-        """Returns the names of variables in the environment of the agent's next start that lead to files which do not
-        exist."""
+        """Returns the names of variables in the environment of the agent's next start whose values name files that do
+        not exist."""
         ...
 
     async def explain(self, agent_id: str) -> list[Testimony]:
@@ -162,13 +164,13 @@ class Directory(Protocol):
     async def conversations(
         self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]
     ) -> list[ConversationAnswer]:
-        """Returns conversations found on disk below `home` (None: the daemon's), or at the place that `env` names,
-        newest first: each with the beginning of its prompt, and the name of the agent that is in it now."""
+        """Returns conversations found on disk below `home` (None: the daemon's home), or at the place that `env` names,
+        newest first: each with the beginning of its prompt, and the name of the agent that has it open now."""
         ...
 
     async def process_of(self, pid: int) -> str | None:
-        """Returns the agent whose program is `pid` or an ancestor of it, by pid and start time; None if there is
-        none."""
+        """Returns the agent whose program is `pid` or an ancestor of it, by pid and start time; None if there is no
+        such agent."""
         ...
 
     def granted(self, agent_id: str) -> frozenset[str]:
@@ -176,7 +178,7 @@ class Directory(Protocol):
         ...
 
     def token_owner(self, token: str) -> str | None:
-        """Returns the agent that got this SYNAPSE_AGENT_TOKEN."""
+        """Returns the agent that got this SYNAPSE_AGENT_TOKEN; None if no agent did."""
         ...
 
 
@@ -188,20 +190,20 @@ class Processes(Protocol):
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
 
     async def restart(self, agent_id: str, *, when_idle: bool = False, without_approval: bool = False) -> AgentView:
-        """Restarts the agent's program. `when_idle`: only when no turn runs and nothing is being typed; the call
-        returns at once, and a restart of the daemon does not forget it. `without_approval`: even if deny rules cannot
-        be enforced, from now on."""
+        """Restarts the agent's program. `when_idle`: only when no turn (work on a message) runs and no text is being
+        typed; the call returns at once, and the request survives a restart of the daemon. `without_approval`: even if
+        deny rules cannot be enforced, from now on."""
         ...
 
     async def bring(self, agent_id: str, env: dict[str, str], bringing: Bringing) -> list[str]:
-        """Keeps variables of a shell's environment for the agent's next start: those that lead to its login
-        (`connection`), those that replace something that is gone (`missing`), or `all`. Returns the names of changed
-        variables; with `all`, of those that decide which code runs."""
+        """Stores variables of a shell's environment for the agent's next start: those that lead to the shell's login
+        (`connection`), those that replace a value that names a missing file (`missing`), or `all`. Returns the names of
+        changed variables; with `all`, of those that decide which code runs."""
         ...
 
     async def park(self, agent_id: str) -> AgentView:
-        """Ends its program until the next message, terminal or start; returns when it is parked. Raises NotReady if it
-        is not idle, InvalidRequest if its conversation would be lost."""
+        """Ends the agent's program until the next message, terminal or start; returns when it has ended. Raises
+        NotReady if the agent is not idle, InvalidRequest if its conversation would be lost."""
         ...
 
     async def kill(self, agent_id: str) -> AgentView:
@@ -210,7 +212,7 @@ class Processes(Protocol):
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
         """Reads configuration and profiles again and applies the changes; with `dry_run` only returns them. Raises
-        ConfigError, and then nothing has changed."""
+        ConfigError, and then has changed nothing."""
         ...
 
     async def shutdown(self, *, keep_agents: bool) -> None: ...
@@ -222,17 +224,17 @@ class Tasks(Protocol):
     async def send(self, agent_id: str, request: SendRequest) -> Task: ...
 
     async def sent_before(self, address: str, request: SendRequest) -> Task | None:
-        """Returns the task of a message that was sent to `address` under the request's key, while the address leads
-        nowhere (any more, or yet); None if there is no such task. Raises InvalidRequest if the key stands for another
-        message."""
+        """Returns the task of a message that was sent to `address` before, under the request's key; None if there is no
+        such task. It is for an address that means no agent any more, or not yet. Raises InvalidRequest if the key
+        belongs to another message."""
         ...
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        """Makes a task of the agent's own that a reply will complete, within `limit` seconds of the question."""
+        """Makes a task of the agent's own that a reply will complete, within `limit` seconds after the question."""
         ...
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        """Gives the agent's reply: to `metadata.in_reply_to`, else to the last question that it got."""
+        """Sends the agent's reply: to `metadata.in_reply_to`, else to the last question that the agent got."""
         ...
 
     async def collected(self, task_id: str) -> None:
@@ -240,7 +242,7 @@ class Tasks(Protocol):
         ...
 
     def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
-        """Lasts while agent `waiter` only waits for the task. Raises WouldDeadlock."""
+        """Context in which agent `waiter` does nothing but wait for the task. Raises WouldDeadlock."""
         ...
 
     async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
@@ -248,21 +250,21 @@ class Tasks(Protocol):
         ...
 
     async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
-        """Returns the whole id of the task, without reading the task. A prefix is searched among the tasks of agent
-        `agent_id` and those that agent `visible_to` may see: others neither are found nor make it ambiguous. A whole id
-        is returned as it is. Raises TaskNotFound, AmbiguousAddress."""
+        """Returns the whole id of the task, without reading the task. A prefix is searched for among the tasks of agent
+        `agent_id` that agent `visible_to` may see: other tasks are neither found nor make it ambiguous. A whole id is
+        returned as it is. Raises TaskNotFound, AmbiguousAddress."""
         ...
 
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
-        """See `Store.tasks`."""
+        """Returns the tasks of `Store.tasks`, each with the facts about its place in the queue."""
         ...
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
-        """See `Store.weigh`."""
+        """Returns the result of `Store.weigh`."""
         ...
 
     async def has_any(self, which: TaskFilter) -> bool:
-        """See `Store.has_tasks`."""
+        """Returns the result of `Store.has_tasks`."""
         ...
 
     async def cancel(self, task_id: str) -> Task: ...
@@ -272,12 +274,13 @@ class Tasks(Protocol):
     ) -> Task: ...
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """Adds the agent's output in the running turn: a new artifact, one in place of another with its id, or with
-        `append` further parts of it. Raises NotWaiting if the agent does not work on the task."""
+        """Adds the agent's output in the running turn: a new artifact, one that replaces the artifact with its id, or
+        with `append` further parts of that. Raises NotWaiting if the agent does not work on the task."""
         ...
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        """Appends a report about the agent, perhaps its own, and about a task of it to the log."""
+        """Appends the event `told` about the agent, perhaps reported by the agent itself, and about its `task` to the
+        log."""
         ...
 
 
@@ -297,8 +300,8 @@ class Terminals(Protocol):
         ...
 
     async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
-        """Returns at most `limit` bytes of raw output from offset `start` on, or from the oldest kept byte if that one
-        is gone; None: the last bytes."""
+        """Returns at most `limit` bytes of raw output from offset `start` on, or from the oldest kept byte if that
+        offset is gone; None: the last bytes."""
         ...
 
     async def recording(self, agent_id: str, limit: int) -> str:
@@ -315,13 +318,13 @@ class Terminals(Protocol):
         keep_size: bool = False,
         reach: frozenset[str] | None = None,
     ) -> Attachment:
-        """`keep_size`: as `LinkTerminal.attach` has it. `reach`: names of the only agents that lines typed there may go
-        to (`LineRouting`); None: to all."""
+        """Attaches a person's terminal. `keep_size`: see `LinkTerminal.attach`. `reach`: names of the agents to which
+        typed lines may go (`LineRouting`); None: to all."""
         ...
 
     def watch(self, agent_id: str) -> ScreenWatch:
-        """Returns a watch that reports when the agent's screen may have changed. It attaches nothing, and a parked
-        agent stays so. Raises NotReady if no program runs."""
+        """Returns a watch that reports when the agent's screen may have changed. It does not count as a terminal, and
+        does not start a parked agent. Raises NotReady if no program runs."""
         ...
 
     def settings(self) -> dict[str, Any]:
@@ -334,7 +337,7 @@ class Terminals(Protocol):
 
     def hands_at(self) -> float | None:
         """Returns the time at which a person last pressed a key at any agent's terminal, on the monotonic clock; None
-        if there was no such key."""
+        if no person did."""
         ...
 
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
@@ -346,8 +349,8 @@ class Terminals(Protocol):
         ...
 
     async def interrupt(self, agent_id: str, *, background: bool = False) -> bool:
-        """Stops the running turn, a person's own too; a task in it ends `canceled`. `background`: stops instead all
-        background tasks of a program at rest. Raises NotReady."""
+        """Stops the running turn, also one that a person began; its task ends `canceled`. `background`: stops instead
+        all background tasks of a program at rest. Raises NotReady."""
         ...
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
@@ -376,15 +379,16 @@ class Control(Protocol):
 
 
 class OutboundQuestion(Protocol):
-    """Context around making a message's `task` durable, for any agent: it counts the hops of the message, and gives the
-    awaited reply, to be durable with it. Raises WouldDeadlock, HopLimit, InvalidRequest, Forbidden."""
+    """Context in which a message's `task`, for any agent, is made durable: it counts the hops of the message, and
+    yields the record of the awaited reply, which is to be stored with the task. Raises WouldDeadlock, HopLimit,
+    InvalidRequest, Forbidden."""
 
     def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
 
 
 class Carrier(Protocol):
-    """One way to agents outside this daemon, under the names that they have here (`model.external.alias_of`): it finds
-    them, sends to them, and cancels and answers the tasks that it has sent."""
+    """One way to agents outside this daemon, under their names on this host (`model.external.alias_of`): it finds them,
+    sends to them, and cancels and answers the tasks that it has sent."""
 
     @property
     def hint(self) -> str:
@@ -397,18 +401,18 @@ class Carrier(Protocol):
         ...
 
     def carries(self, task: Task) -> bool:
-        """Returns True if this carrier carries the task, which is one of agents elsewhere; that never changes."""
+        """Returns True if this carrier carries the task, which is for an agent elsewhere; the result never changes."""
         ...
 
     async def send(
         self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
     ) -> Task:
-        """Sends a message. `sender` is the name here of the agent that sends to another host of the user's, None for
-        the user."""
+        """Sends a message. `sender` is the name on this host of the agent that sends to another host of the user; None
+        for the user."""
         ...
 
     async def cancel(self, task: Task) -> Task: ...
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
-        """Answers the question of the task there; `origin` names who answers."""
+        """Answers the question of the remote task; `origin` names the author of the answer."""
         ...

@@ -1,7 +1,8 @@
-"""Protocols that parts implement for the kernel and for each other: the inbox here and those of other hosts; the agents
-of these; browsers that one part registers and another one notifies; screens as documents; blocks of answers; events of
-agents' work; rules about what agents may do; reasons why their messages wait; and the settings that persons made for
-their programs.
+"""Protocols that parts implement for the kernel and for each other.
+
+They are about the inboxes of this host and of others, the agents of other hosts, browsers that one part registers and
+another one notifies, screens as documents, blocks of answers, events of agents' work, rules about the actions of
+agents, reasons why their messages wait, and the settings that persons made for their programs.
 """
 
 import asyncio
@@ -38,83 +39,83 @@ class AnswerReader(Protocol):
     """Reads one answer of an agent after the other."""
 
     async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
-        """Returns the artifacts in `text`, the beginning of an answer, that stay the same whatever follows it; `whole`:
-        all of them, as it is known to its end."""
+        """Returns the artifacts in `text`, the beginning of an answer, that stay the same whatever text follows;
+        `whole`: `text` is the whole answer, so all artifacts are returned."""
         ...
 
 
 class AnswerReading(Protocol):
     def reader(self, kinds: BlockKinds) -> AnswerReader:
-        """Returns one for an agent."""
+        """Returns a reader for an agent."""
         ...
 
 
 class WorkOwner(Protocol):
-    """An agent, as who tells of its work knows it."""
+    """An agent, as the reporter of its work (`WorkTeller`) knows it."""
 
     @property
     def id(self) -> str: ...
 
     @property
     def since(self) -> float:
-        """Monotonic time since when this daemon has it."""
+        """Monotonic time since which this daemon has the agent."""
         ...
 
     @property
     def current(self) -> Task | None:
-        """The task being worked on."""
+        """The task that the agent works on; None without one."""
         ...
 
     async def tell(self, events: Sequence[NewEvent]) -> None:
-        """Returns once they are durable, however long that takes, or the agent's actor ends."""
+        """Makes the events durable, however long that takes; returns then, or when the agent's actor ends."""
         ...
 
 
 class WorkTeller(Protocol):
-    """Tells of one agent's work. All is called in the agent's actor, and the next thing waits for it: a report is
-    settled once what it told is durable."""
+    """Reports one agent's work as events. All methods are called in the agent's actor, which does one thing after the
+    other, and the next thing waits for them: a channel's report is settled once the events about it are durable."""
 
     async def restore(self) -> None:
-        """Takes up what an earlier daemon told, before anything else. Raises StoreError."""
+        """Reads the events of an earlier daemon, before any other call. Raises StoreError."""
         ...
 
     async def told(self, fact: ChannelFact) -> None:
-        """A channel reported something."""
+        """Called when a channel reported `fact`."""
         ...
 
     async def turn(self, event: LinkEvent) -> None:
-        """The link says what became of a task's turn."""
+        """Called when the link reported the result of a task's turn."""
         ...
 
     async def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
-        """A rule denied the call of `tool` that has `texts` in its input."""
+        """Called when a rule denied the call of `tool` that has `texts` in its input."""
         ...
 
     async def refused(self, shown: str) -> None:
-        """The dialog that has `shown` was answered with a refusal."""
+        """Called when the dialog with the text `shown` was answered with a refusal."""
         ...
 
     async def program_over(self, how: str) -> None:
-        """The program is gone, and its calls with it."""
+        """Called when the program is gone, and its calls with it."""
         ...
 
     async def works(self) -> None:
-        """The program was seen at work: what it asked about was allowed."""
+        """Called when the program was seen at work: the call that it asked about was allowed."""
         ...
 
     def about(self, prompt: Prompt | None) -> Prompt | None:
-        """Returns the prompt, with the command or the edit that its dialog is about, where that is known."""
+        """Returns the prompt, with the command or the edit that its dialog is about, if that is known."""
         ...
 
 
 class WorkTelling(Protocol):
     def teller(self, owner: WorkOwner) -> WorkTeller:
-        """Returns one for an agent."""
+        """Returns a reporter for an agent."""
         ...
 
 
 class RuleOwner(Protocol):
-    """An agent, as who decides about it by rules knows it. `config` is its configuration as it is now."""
+    """An agent, as its `Decider`, which decides by rules, knows it. `config` is its present configuration."""
 
     @property
     def record(self) -> AgentRecord: ...
@@ -123,13 +124,13 @@ class RuleOwner(Protocol):
     def config(self) -> Any: ...
 
     def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
-        """The program is refused the call of `tool` that has `texts` in its input."""
+        """Reports that the call of `tool` that has `texts` in its input is refused to the program."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The dialog is answered with `text`, by `rule`."""
+    """A decision: the dialog is answered with `text`, by `rule`."""
 
     text: str
     rule: str | None = None
@@ -137,41 +138,42 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The decision is on its way: the dialog may go by itself, or is a person's after a while."""
+    """There is no decision yet: the dialog may end by itself, or a person has to answer it after a while."""
 
 
 class Decider(Protocol):
     """Decides about one agent."""
 
     async def decide(self, spec: Any, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
-        """Returns the answer to the program's question, whose form `spec` says (`DecisionSpec` of its profile), in the
-        program's words; None leaves it to a person."""
+        """Returns the answer to the program's question, in the program's own format. `spec` describes the question
+        (`DecisionSpec` of its profile). None leaves the question to a person."""
         ...
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
-        """Returns what is to be done about the dialog on the screen; None: a person answers it."""
+        """Returns the decision about the dialog on the screen; None: a person answers it."""
         ...
 
     def answered(self, prompt: Prompt) -> None:
-        """That dialog is over: the same one, if it comes again, is another call's."""
+        """Notes that the dialog is over: if the same dialog comes again, it is about another call."""
         ...
 
 
 class Deciding(Protocol):
     def decider(self, owner: RuleOwner) -> Decider:
-        """Returns one for an agent."""
+        """Returns a decider for an agent."""
         ...
 
     def refusing(self, config: Any) -> Collection[RefusingRules]:
-        """Returns which of the agent's rules may refuse a call. Where its program would not keep to
-        them it is not started."""
+        """Returns those of the agent's rules that may refuse a call. If its program would not obey
+        them, the agent is not started."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """The reason why an agent's messages wait. `word` stands in `held`, `reason` says the same to people. With
-    `evidence` the agent counts as `limited` while its program rests; `until` is the end of that (Unix seconds)."""
+    """The reason why an agent's messages wait. `word` is the value of `AgentView.held`, `reason` says the same in words
+    for people. With `evidence` the agent counts as `limited` while its program rests; `until` is the end of the hold
+    (Unix seconds)."""
 
     word: str
     reason: str
@@ -181,8 +183,8 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskHeld:
-    """The turn ended for a reason that the task's message did not cause. With a `code` the task fails with it; without
-    one it waits, and its program is asked to go on when the hold is over."""
+    """The turn ended for a reason that the task's message did not cause. With a `code` the task fails with that code;
+    without one the task waits, and its program is asked to go on when the hold is over."""
 
     reason: str
     code: str = ""
@@ -190,8 +192,8 @@ class TaskHeld:
 
 
 class HoldOwner(Protocol):
-    """An agent, as the holder of its messages knows it. `config` is its configuration as it is now; `profile`: for the
-    version that runs."""
+    """An agent, as the holder of its messages knows it. `config` is its present configuration; `profile` is that for
+    the program's running version."""
 
     @property
     def record(self) -> AgentRecord: ...
@@ -204,23 +206,24 @@ class HoldOwner(Protocol):
 
     @property
     def activity(self) -> Activity:
-        """Returns the program's present activity, UNKNOWN if it has not been looked at."""
+        """Returns the program's present activity; UNKNOWN if it was not observed yet."""
         ...
 
     async def keep_hold(self, kept: dict[str, Any] | None, *told: EventData) -> None:
-        """Makes `kept` durable, in one commit with the events: it is `record.limit` from then on. Raises StoreError."""
+        """Makes `kept` durable, in one commit with the events: it is the `record.limit` from then on. Raises
+        StoreError."""
         ...
 
     async def recheck(self) -> None:
-        """Looks again whether a message can be given."""
+        """Checks again if a message can be given to the program."""
         ...
 
 
 class HoldActor(Protocol):
-    """The actor of an agent; what it does is done in order."""
+    """The actor of an agent, which does its work in order, one thing after the other."""
 
     def post(self, work: Callable[..., Awaitable[object]], *args: Any) -> None:
-        """Has `work` done in the actor without waiting."""
+        """Gives `work` to the actor, without waiting for it."""
         ...
 
     def post_later(self, delay: float, work: Callable[..., Awaitable[object]], *args: Any) -> Timer:
@@ -236,8 +239,8 @@ class MessageHolder(Protocol):
     """Holds back the messages of one agent. Everything but `hold` and `leave` is called in the agent's actor."""
 
     def hold(self) -> Hold | None:
-        """Returns the reason why its messages wait; None if they do not. It is asked before each message, and for each
-        view of the agent: it waits for nothing."""
+        """Returns the reason why the agent's messages wait; None if they do not. It is called before each message, and
+        for each view of the agent, and never blocks."""
         ...
 
     def answer(self, prompt: Prompt) -> str | None:
@@ -245,16 +248,16 @@ class MessageHolder(Protocol):
         ...
 
     async def turn_over(self, event: LinkEvent, *, stopped: bool) -> TaskHeld | None:
-        """Returns the consequence for the task whose turn is over; None: what the event says. `stopped`: it is being
-        stopped on request. A hold that begins by it is durable. Raises StoreError."""
+        """Returns the consequence for the task whose turn is over; None: the usual one of the event. `stopped`: the
+        turn is being stopped on request. If a hold begins with it, the hold is durable. Raises StoreError."""
         ...
 
     async def lift(self, why: str) -> None:
-        """Ends the hold: a turn ended well, or a person does not wait. Raises StoreError."""
+        """Ends the hold, because a turn ended well, or a person does not want to wait. Raises StoreError."""
         ...
 
     def watch(self) -> None:
-        """Notes that the program runs: the end of the hold is looked for from now on."""
+        """Notes that the program runs: from now on the holder watches for the end of the hold."""
         ...
 
     def leave(self) -> None:
@@ -264,7 +267,7 @@ class MessageHolder(Protocol):
 
 class Holding(Protocol):
     def holder(self, owner: HoldOwner, actor: HoldActor) -> MessageHolder:
-        """Returns one for an agent, with the hold that an earlier daemon kept."""
+        """Returns a holder for an agent, with the hold that an earlier daemon stored."""
         ...
 
 
@@ -275,36 +278,36 @@ class PersonSettings:
     notes: tuple[str, ...] = ()
     """The consequences in words for people."""
     withheld: tuple[tuple[str, ...], ...] = ()
-    """Arguments of the profile's that are not given, as the person has said otherwise."""
+    """Arguments of the profile that are left out, because the person has set something else."""
     documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """The person's, by the name of the launch's file that each is merged into."""
+    """The person's documents, by the name of the launch's file that each is merged into."""
     loses: frozenset[RefusingRules] = frozenset()
     """The parts of an approval policy that cannot be enforced."""
     keys: str = ""
-    """The keys that do something else, in words."""
+    """The keys to which the person gave another action, in words."""
     instructions: str = ""
-    """Their own for the model, which stand before ours."""
+    """The person's own instructions for the model, which come before ours."""
 
 
 class SettingsReading(Protocol):
     def read(
         self, spec: Any, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
     ) -> tuple[tuple[str, ...], PersonSettings]:
-        """Returns the person's own arguments, without a document that goes into a file of ours, and what their settings
-        ask of a launch where channels are `replaced` by others. `spec`: the profile's (`SettingsSpec`). Reads some
-        small files, and never raises."""
+        """Returns the person's own arguments, without a document that goes into a file of ours, and the consequences of
+        the person's settings for a launch in which other channels take the place of those in `replaced`. `spec` is the
+        profile's (`SettingsSpec`). Reads some small files, and never raises."""
         ...
 
 
 class LineRouting(Protocol):
     def line(self, attachment: Attachment, agent_id: str, only: frozenset[str] | None) -> TypedLine | None:
-        """Returns the reader of lines that are typed at the agent's terminal; None if all are the program's. `only`:
-        names of the only agents that may be written to; None: all."""
+        """Returns the reader of lines that are typed at the agent's terminal; None if all lines are for the program.
+        `only`: names of the agents to which lines may go; None: to all."""
         ...
 
 
 class WaitingHere:
-    """The inbox of this host: empty, where no part keeps one."""
+    """The inbox of this host; this class is an empty one, for a daemon without a part that has one."""
 
     def items(self) -> list[AttentionItem]:
         """Returns the items, oldest first."""
@@ -312,8 +315,8 @@ class WaitingHere:
 
     @property
     def moved(self) -> asyncio.Event:
-        """Returns an event that is set at the next change of the inbox. The next change has a new event, so take it
-        before you read `items`."""
+        """Returns an event that is set at the next change of the inbox. Each change has an event of its own, so take
+        the event before you read `items`."""
         return asyncio.Event()
 
 
@@ -321,7 +324,7 @@ class WaitingSource(Protocol):
     """The inboxes of other hosts."""
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
-        """Returns the items that wait for a person there, and the state of each host."""
+        """Returns the items on other hosts that wait for a person, and the state of each host."""
         ...
 
 
@@ -329,11 +332,11 @@ class AgentSource(Protocol):
     """The agents of other hosts."""
 
     async def agents(self) -> list[AgentView]:
-        """Returns the agents of hosts that can be reached, under their addresses here."""
+        """Returns the agents of hosts that can be reached, under their addresses on this host."""
         ...
 
     async def teams(self) -> dict[str, list[str]]:
-        """Returns the members of teams there, as addresses."""
+        """Returns the members of the teams of those hosts, as addresses."""
         ...
 
 
@@ -346,12 +349,13 @@ class PushPlace(BaseModel):
     p256dh: str = Field(max_length=128)
     auth: str = Field(max_length=64)
     page: str = Field(default="", max_length=320)
-    """Origin of the page that asked for it."""
+    """Origin of the page that asked for notices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """`id` is the id of the grant of its page. `answers`: it may answer questions of agents."""
+    """A browser that gets notices. `id` is the id of the grant of its page. `answers`: the page may answer questions of
+    agents."""
 
     id: str
     name: str
@@ -364,14 +368,15 @@ class Subscriptions(Protocol):
     """The public key with which a page subscribes, as browsers want it; the part that sends notices sets it. None: no
     notices are sent."""
     on_subscribed: Callable[[], None]
-    """Called when one was turned on or off, or its grant has ended."""
+    """Called when a subscription was turned on or off, or its grant has ended."""
 
     def subscribed(self) -> list[Subscriber]: ...
 
     async def subscribe(self, grant_id: str, push: PushPlace | None) -> None:
-        """Sends notices there from now on; None: nowhere. Raises UnknownDevice, StoreError."""
+        """Sends notices to `push` from now on; None: sends no more. Raises UnknownDevice, StoreError."""
         ...
 
     async def unsubscribe(self, grant_id: str, dead: PushPlace) -> None:
-        """Ends the notices to that address, unless the page has given a newer one. Raises UnknownDevice, StoreError."""
+        """Ends the notices to the address `dead`, unless the page has given a newer one. Raises UnknownDevice,
+        StoreError."""
         ...

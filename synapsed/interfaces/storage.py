@@ -14,11 +14,11 @@ from synapsed.model.task import Said, Task, TaskState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Filter for tasks; None means any. Agents are the present ones: tasks from before an agent with the same id are
-    not its own. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the `task_cursor` of the last
-    task of a page: only tasks that sort after that one are given (newest first). `visible_to` is an agent: tasks that
-    it does or has sent. `size`: no more tasks are given after so many characters of their JSON, but at least one if
-    there is one."""
+    """Filter for tasks; None means any. Agents are the present ones: tasks of a removed agent with the same id do not
+    count. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the `task_cursor` of the last task of a
+    page: only tasks that sort after that one are returned (newest first). `visible_to` is an agent: only tasks that it
+    does or has sent. `size`: the list ends after this number of characters of JSON, but has at least one task if there
+    is one."""
 
     agent_id: str | None = None
     context_id: str | None = None
@@ -34,12 +34,12 @@ type Seal = Callable[[str], str]
 """Encrypts the secrets in a JSON text before it is written to the file; reading decrypts them."""
 
 type Rows = Callable[[sqlite3.Connection, Seal], object]
-"""Writes to tables of a part, in the transaction of a commit. It runs in another thread, and perhaps twice, so that it
-may do nothing else. An IntegrityError fails that commit only."""
+"""Writes to tables of a part, in the transaction of a commit. It runs in another thread, and perhaps twice, so it must
+do nothing else. With an IntegrityError only that commit fails."""
 
 type RowsOfTask = Callable[[Task], Callable[[sqlite3.Connection, bool], object] | None]
-"""Returns for a stored task the function that writes to tables of a part with it, as `Rows` does, and whose bool is
-True if the task is new; None for no rows."""
+"""Returns the function that writes to tables of a part when the task is stored, as `Rows` does; its bool is True if the
+task is new. None: there are no rows for the task."""
 
 
 PAGE_SIZE = 8 * 1024 * 1024
@@ -54,7 +54,7 @@ def task_cursor(task: Task) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
     """Filter for events; None means any. `types` are those of `model.events`, `agents` and `tasks` ids. Agents are the
-    present ones: events from before an agent with the same id are not its own (`EventLog.born`)."""
+    present ones: events of a removed agent with the same id do not count (`EventLog.born`)."""
 
     types: frozenset[str] | None = None
     agents: frozenset[str] | None = None
@@ -66,7 +66,7 @@ EVERY_EVENT = EventFilter()
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events of one read, and the id up to which there are no others."""
+    """Events of one read, and the id up to which there are no other matching events."""
 
     events: list[Event]
     upto: int
@@ -87,7 +87,7 @@ class EventLog(Protocol):
 
     @property
     def heard(self) -> HeardEnds:
-        """Tasks whose end was given to a client that follows or reads that very task."""
+        """Tasks whose end was sent to a client that follows or reads that very task."""
         ...
 
     @property
@@ -110,7 +110,7 @@ class EventLog(Protocol):
         types: frozenset[str] | None = None,
     ) -> list[Event]:
         """Returns at most `limit` events with an id greater than `after`, oldest first; fewer if they are large, but at
-        least one if there is one. `types`: only events of these."""
+        least one if there is one. `types`: only events of these types."""
         ...
 
     async def page(self, after: int, which: EventFilter, *, limit: int, size: int) -> EventPage:
@@ -119,12 +119,12 @@ class EventLog(Protocol):
         ...
 
     async def changed(self, after: int, which: EventFilter) -> int | None:
-        """Returns the id after which matching events can be, as soon as there is something after `after`. None: the
-        store is closed, and nothing will come."""
+        """Waits until the log may have matching events after `after`, and returns the id after which these can be.
+        Returns None if the store is closed: then no more events come."""
         ...
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
-        """Returns the id up to which events after `after` are not kept any more, None if they all are."""
+        """Returns the id up to which events after `after` are not kept any more; None if all of them are kept."""
         ...
 
     async def open_attention(self, agent_id: str) -> list[Event]:
@@ -141,8 +141,9 @@ class EventLog(Protocol):
         reserved: bool = False,
     ) -> AsyncGenerator[Event]:
         """Yields every such event with an id greater than `after`, until the store is closed, or up to the event
-        `upto`. A pull view: a slow reader costs nothing but its cursor. With `reserved` a large event is read when
-        there is `room` for it, which it takes until the next is asked for. Leave it by `aclosing`."""
+        `upto`. Events are read when the reader asks for them: a slow reader costs only its cursor. With `reserved` a
+        large event is read when there is `room` for it, which it takes until the next one is read. Close the generator
+        with `aclosing`."""
         ...
 
 
@@ -151,8 +152,8 @@ class Store(Protocol):
     StoreError is raised (`details["reason"]`: `full`, `corrupt`, `busy`, `io`, …), nothing of that call is stored, and
     later calls work again when the cause is gone.
 
-    Values are taken as they are at the call. Tasks and records are given out as fresh objects; an event that is read is
-    shared by its readers and must not be changed."""
+    Values count as they are at the call. Returned tasks and records are new objects; an event that is read is shared by
+    its readers and must not be changed."""
 
     @property
     def events(self) -> EventLog: ...
@@ -170,15 +171,15 @@ class Store(Protocol):
         also: Sequence[Rows] = (),
         durable: bool = False,
     ) -> list[Event]:
-        """Commits one transaction: tasks and agents are put whole, `turn` and `reply` are put, the turn of task
-        `turn_ended` and the reply of task `reply_over` are removed, events are appended, the rows of `also` changed.
-        Returns the events with their ids, after they are durable against kill -9, and `durable`, against a power
-        failure. Commits are done in the order of the calls. The tasks of `turn` and `reply` must be known."""
+        """Commits one transaction: whole tasks and agents, `turn` and `reply` are stored, the turn of task `turn_ended`
+        and the reply of task `reply_over` are removed, events are appended, the rows of `also` changed. Returns the
+        events with their ids, once they survive kill -9, and with `durable` also a power failure. Commits are done in
+        the order of the calls. The tasks of `turn` and `reply` must be known."""
         ...
 
     def with_tasks(self, rows: RowsOfTask, *, durable: bool = False, after: Callable[[], None] | None = None) -> None:
-        """Calls `rows` for each task that is put from now on. A commit with such rows is `durable`, and followed by a
-        call of `after` in the event loop."""
+        """Calls `rows` for each task that is stored from now on. `durable`: a commit with such rows survives a power
+        failure. After such a commit `after` is called in the event loop."""
         ...
 
     async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -188,7 +189,7 @@ class Store(Protocol):
     async def agents(self) -> list[AgentRecord]: ...
 
     async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
-        """Removes the agent and its checkpoint; its tasks stay. The next agent with that id is another one."""
+        """Removes the agent and its checkpoint; its tasks stay. The next agent with that id is another agent."""
         ...
 
     async def task(self, task_id: str) -> Task | None: ...
@@ -199,7 +200,7 @@ class Store(Protocol):
         ...
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
-        """Returns the task's metadata without the rest of it, which may be large; empty if it is gone."""
+        """Returns the task's metadata without the rest of the task, which may be large; empty if the task is gone."""
         ...
 
     async def is_former(self, task_id: str, agent_id: str) -> bool:
@@ -212,12 +213,12 @@ class Store(Protocol):
         ...
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
-        """Returns the large values of the task, or of those whose ids begin so, or of the tasks that `tasks` would
-        give. Raises InvalidRequest for a wrong cursor."""
+        """Returns the large values of the task with the id `which`, or of the tasks whose ids begin with it, or of the
+        tasks that `tasks` would return. Raises InvalidRequest for a wrong cursor."""
         ...
 
     async def has_tasks(self, which: TaskFilter) -> bool:
-        """Returns True if there is such a task, without reading one; `limit` and `size` do not count."""
+        """Returns True if there is such a task, without reading it; `limit` and `size` do not count."""
         ...
 
     async def find_tasks(
@@ -240,7 +241,7 @@ class Store(Protocol):
         ...
 
     async def follower(self, name: str) -> FollowerState | None:
-        """Returns the state of the follower; None for a new one."""
+        """Returns the state of the follower (a reader of the log that keeps its place); None for a new one."""
         ...
 
     async def keep_follower(
@@ -251,11 +252,12 @@ class Store(Protocol):
         events: Sequence[NewEvent] = (),
         others: Mapping[str, FollowerState] | None = None,
     ) -> None:
-        """Stores the progress of the follower, and of `others` with it, and the events that report its actions."""
+        """Stores the progress of the follower, in one transaction with that of `others` and the events that report its
+        actions."""
         ...
 
     async def forget_follower(self, name: str) -> None:
-        """Removes what the follower `name` kept; does nothing if it kept nothing."""
+        """Removes the state of the follower `name`, if there is one."""
         ...
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:

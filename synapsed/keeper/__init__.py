@@ -1,8 +1,9 @@
 """The keeper: one small process per launch of an agent's program.
 
-It spawns the program, alone reads its terminal, keeps the output in a spool, writes each input once and records the
-exit, so that the daemon may die and come back at any time. `docs/keeper-protocol.md` is its specification.
+It spawns the program, is the only reader of the program's terminal, keeps the output in a spool (files on disk, read by
+offset), writes each input once and records the exit. So the daemon may die and come back at any time.
+`docs/keeper-protocol.md` is the specification.
 
-Only the standard library and ptyprocess are used, and nothing of synapsed outside this package; modules here avoid
-`typing`, `dataclasses` and `asyncio`, because every import is paid for once per agent.
+This package uses only the standard library and ptyprocess, and nothing else of synapsed. Its modules avoid `typing`,
+`dataclasses` and `asyncio`, because every import costs memory and time once per agent.
 """

@@ -1,5 +1,5 @@
-"""The clients of a keeper: its socket, bound at the place of the launch and bound again if it was removed; accepting
-connections, reading requests, sending answers and output."""
+"""The clients of a keeper: the socket they connect to (bound again if its file was removed), their connections, their
+requests, and the answers and output sent to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BACKLOG = 16
 
 
 class Listener:
-    """`sock` listens at `path`. Raises LaunchRefused if it cannot."""
+    """The keeper's listening socket `sock`, bound to `path`. Raises LaunchRefused if it cannot be bound."""
 
     __slots__ = ("_bound", "_folder", "_path", "sock")
 
@@ -28,8 +28,8 @@ class Listener:
         self.sock = self._bind()
 
     def renew(self) -> bool:
-        """Binds another `sock` if the last one is not at its path any more; the old one then belongs to the caller.
-        Returns True if it did. Raises LaunchRefused; then nothing has changed."""
+        """Binds another `sock` if the path does not lead to the present one any more, and returns True if so; the old
+        socket then belongs to the caller. Raises LaunchRefused; then nothing has changed."""
         if self._is_there():
             return False
         try:
@@ -40,7 +40,7 @@ class Listener:
         return True
 
     def close(self) -> None:
-        """Stops listening, and removes the socket if it is ours."""
+        """Stops listening, and removes the socket's file if it is still the one that this object has bound."""
         self.sock.close()
         if self._is_there():
             try:  # noqa: SIM105 - contextlib stays unimported
@@ -60,7 +60,7 @@ class Listener:
             self._keep_folder()
         except OSError as error:
             listener.close()
-            # A path that is too long has no errno.
+            # The error for a path that is too long has no errno, hence no strerror.
             raise LaunchRefused(
                 "socket_failed", f"the socket {self._path} cannot be made: {error.strerror or error}"
             ) from None
@@ -117,7 +117,7 @@ MAX_CLIENTS = 16
 
 
 class Clients:
-    """All connections, on the keeper's selector."""
+    """All connections of clients, registered with the keeper's selector."""
 
     __slots__ = ("_connections", "_listener", "_requests", "_selector")
 
@@ -128,7 +128,7 @@ class Clients:
         self._connections: list[Connection] = []
 
     def listen(self, listener: socket.socket) -> None:
-        """Accepts clients on `listener` from now on; the one before is closed."""
+        """Accepts clients on `listener` from now on, and closes the listener before it."""
         if self._listener is not None:
             self._selector.unregister(self._listener)
             self._listener.close()
@@ -139,7 +139,8 @@ class Clients:
         return bool(self._connections)
 
     def serve(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """Sends all clients the data that their sockets take. Returns True if a socket would take more at once."""
+        """Sends all clients the data that their sockets take. Returns True if there is more that a socket would take
+        at once."""
         hungry = False
         for client in tuple(self._connections):
             self._answer(client)
@@ -159,7 +160,7 @@ class Clients:
                 client.send(kind, header)
 
     def dismiss(self) -> None:
-        """Sends all clients their remaining data and closes them then; nothing more is read from them."""
+        """Reads no more from the clients, sends each its remaining data, and then closes its connection."""
         for client in self._connections:
             client.closing = True
 

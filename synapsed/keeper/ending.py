@@ -1,6 +1,7 @@
-"""The end of a program: the times to send TERM, to send KILL, and to record its exit. Pure: facts and time come in.
+"""Decides the end of a program: when to send TERM, when to send KILL, and when to record its exit. Pure: the caller
+passes the facts and the time, and performs the returned action.
 
-The ladder, climbed on `stop` and, as far as something is left to end, after the program ended by itself::
+The steps ("the ladder") after `stop`, and after a program ended by itself and left processes behind::
 
     stop(grace) ──> term ──grace──> kill, kill, … ──nothing left──> last output ──> record
     exited      ──> output drained ──leftovers?──> term ──> kill …  ─┘
@@ -14,19 +15,21 @@ KILL = "kill"
 RECORD = "record"
 
 DRAIN_S = 0.3
-"""Seconds that output may go on after the program's exit, and again after the sweep, if its end is not seen."""
+"""Seconds for which output may go on after the program's exit, and again after the sweep (the end of the processes
+that it left), if the end of the output is not seen."""
 
 SWEEP_GRACE_S = 0.2
 """Seconds between TERM and KILL for descendants of a program that ended by itself; the kernel sent them HUP already."""
 
 KILL_LIMIT_S = 5.0
-"""Seconds of killing after which the remaining processes are stuck in the kernel; they are reported, not waited for."""
+"""Seconds of killing after which the remaining processes must be stuck in the kernel; the exit record counts them, and
+the keeper waits no longer."""
 
 POLL_S = 0.02
-"""Seconds between two looks at the ending processes; deaths and the end of output are reported besides."""
+"""Seconds between two looks at the ending processes; a death and the end of the output cause one at once."""
 
 BLOCKED_POLL_S = 0.5
-"""Seconds between them while a full disk, perhaps for hours, delays the end."""
+"""Seconds between two looks while a full disk, perhaps for hours, delays the end."""
 
 
 class Ending:
@@ -56,21 +59,21 @@ class Ending:
         self._look_at = now
 
     def exited(self, now: float) -> None:
-        """The program itself was reaped."""
+        """Notes that the program itself was reaped."""
         self._exited_at = now
         self._look_at = now
 
     def look(self, now: float) -> None:
-        """Makes `next` due at once, because of an event, if anything is going on."""
+        """Makes `next` due at once, because of an event, if an end is going on."""
         if self._look_at is not None:
             self._look_at = now
 
     def deadline(self) -> float | None:
-        """Time at which `next` must be called at the latest; None while nothing is going on."""
+        """Returns the time at which `next` must be called at the latest; None while no end is going on."""
         return self._look_at
 
     def next(self, now: float, *, drained: bool, blocked: bool, has_survivors: bool) -> str | None:
-        """Returns the next action: TERM or KILL for all remaining processes, RECORD the exit, or None: nothing yet.
+        """Returns the next action: TERM or KILL for all remaining processes, RECORD the exit, or None: wait.
 
         `drained`: the end of all output was seen; `blocked`: the disk takes no output; `has_survivors`: the program or
         a descendant lives.
@@ -82,7 +85,7 @@ class Ending:
             self._gone_at = now
         if self._gone_at is None:
             return self._next_blow(now)
-        # Output that the disk does not take is waited for, unless a person wants the end.
+        # The end waits for a disk that takes no output, unless a stop was requested: a person wants the end.
         waiting = not drained and (now < self._gone_at + DRAIN_S or (blocked and not self.stopping))
         if waiting:
             return None

@@ -10,17 +10,17 @@ A frame is an 8-byte prefix, a JSON object (the header) and raw bytes (the paylo
               ...  payload
 
 Both lengths are checked against the limits before anything is buffered for them, so a peer can make the decoder hold
-at most one frame. Fields that a receiver does not know are ignored; that is how a version grows without a new number.
+at most one frame. A receiver ignores fields that it does not know, so fields can be added without a new version.
 """
 
 import json
 import struct
 
 VERSION = 1
-"""Version of the protocol that this code speaks by preference."""
+"""Version of the protocol that this code prefers."""
 
 OLDEST_VERSION = 1
-"""Oldest version still spoken: always VERSION or VERSION - 1."""
+"""Oldest version that this code still speaks: always VERSION or VERSION - 1."""
 
 MAX_HEADER = 16 * 1024
 """Bytes of a header; the largest, a WELCOME with an exit record, stays below 2 KiB."""
@@ -48,7 +48,7 @@ ACK_EXIT = 0x09
 FLOW = 0x0A
 DISCARD = 0x0B
 CLOSE_INPUT = 0x0C
-# 0x0D to 0x0F were requests of a version before, as 0x94 and 0x95 below.
+# 0x0D to 0x0F, and 0x94 and 0x95 below, had a meaning in an earlier version: do not use them again.
 
 # Answers, from the keeper.
 WELCOME = 0x80
@@ -63,7 +63,8 @@ ALERT = 0x93
 
 
 class ProtocolError(Exception):
-    """The peer sent bytes that are no frame, or a frame that breaks the rules. `code` is stable, for REFUSED frames."""
+    """Error of a peer that sent bytes that are no frame, or a frame that breaks the rules. `code` is stable: it is sent
+    in REFUSED frames."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -84,21 +85,21 @@ class Frame:
         return f"Frame(0x{self.type:02x}, {self.header!r}, {len(self.payload)} bytes)"
 
     def integer(self, name: str, low: int, high: int, default: int | None = None) -> int:
-        """The field as an int within [low, high]; ProtocolError `bad_field` otherwise."""
+        """Returns the field as an int within [low, high]. Raises ProtocolError `bad_field`."""
         value = self.header.get(name, default)
         if type(value) is not int or not low <= value <= high:
             raise ProtocolError("bad_field", f"field {name!r} must be an integer from {low} to {high}")
         return value
 
     def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
-        """The field as a float within [low, high]; ProtocolError `bad_field` otherwise."""
+        """Returns the field as a float within [low, high]. Raises ProtocolError `bad_field`."""
         value = self.header.get(name, default)
         if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
             raise ProtocolError("bad_field", f"field {name!r} must be a number from {low} to {high}")
         return float(value)
 
     def text(self, name: str, max_length: int, default: str | None = None) -> str:
-        """The field as a non-empty str of at most `max_length` characters; ProtocolError `bad_field` otherwise."""
+        """Returns the field as a str of 1 to `max_length` characters. Raises ProtocolError `bad_field`."""
         value = self.header.get(name, default)
         if not isinstance(value, str) or not 0 < len(value) <= max_length:
             raise ProtocolError("bad_field", f"field {name!r} must be a string of 1 to {max_length} characters")
@@ -114,8 +115,8 @@ def encode(kind: int, header: dict[str, object], payload: bytes | memoryview = b
 
 
 def encode_output(channel: str, offset: int, payload: bytes) -> bytes:
-    """Returns the bytes of an OUTPUT frame, as `encode` makes them, in a third of its time: nearly all frames are of
-    this type."""
+    """Returns the bytes of an OUTPUT frame, in a third of the time that `encode` takes: nearly all frames are of this
+    type."""
     head = b'{"channel":"%b","offset":%d}' % (channel.encode("ascii"), offset)
     return _PREFIX.pack(MAGIC, OUTPUT, len(head), len(payload)) + head + payload
 
@@ -124,12 +125,13 @@ _QUIET = b'{"req":0,"quiet":true}'
 
 
 def encode_quiet_write(payload: bytes) -> bytes:
-    """Returns the bytes of a WRITE without an answer: a key of a person, who waits for its echo."""
+    """Returns the bytes of a WRITE that gets no answer. It is for a person's keys, where only the echo matters."""
     return _PREFIX.pack(MAGIC, WRITE, len(_QUIET), len(payload)) + _QUIET + payload
 
 
 class Decoder:
-    """Turns a byte stream, cut anywhere, into frames. Once it raised it stays broken: the stream cannot be resumed."""
+    """Turns a byte stream, cut anywhere, into frames. After an error it raises the same error for ever: the stream
+    cannot be resumed."""
 
     __slots__ = ("_broken", "_buffer")
 
@@ -138,13 +140,13 @@ class Decoder:
         self._broken: ProtocolError | None = None
 
     def __len__(self) -> int:
-        """Returns the bytes held back for an incomplete frame."""
+        """Returns the number of bytes held back for an incomplete frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
-        """The frames that `data` completes. Raises ProtocolError.
+        """Returns the frames that `data` completes. Raises ProtocolError.
 
-        Frames before the offending one in the same `data` are lost with it: the caller closes the connection anyway.
+        Then the frames before the wrong one in the same `data` are lost too: the caller closes the connection anyway.
         """
         if self._broken is not None:
             raise self._broken

@@ -1,10 +1,10 @@
-"""The input of the program: the queue of waiting inputs, bounded and in order, and the journal of the written inputs of
-this launch, each written exactly once.
+"""The input of the program: a bounded queue of the inputs that wait, and a journal of those that were written, so that
+each is written exactly once.
 
-One JSON object a line. The first line names the launch; `{"id", "length", "at"}` says that an input is about to be
-written, `{"id", "written", "offset"}` that it was (or how far it came). The first is on disk before the first byte
-reaches the program. Nothing is fsynced: the page cache outlives the keeper, and a crash that loses it ends the program
-too. A torn last line is dropped on loading.
+The journal has one JSON object a line. The first line names the launch; `{"id", "length", "at"}` says that an input is
+about to be written, `{"id", "written", "offset"}` that it was written, or how many bytes of it were. The former is on
+disk before the first byte reaches the program. Nothing is fsynced: the page cache outlives the keeper, and a crash of
+the machine that loses it ends the program too. A torn last line is dropped on loading.
 
 Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten.
 """
@@ -21,14 +21,15 @@ if MYPY:  # true for type checkers: the keeper imports no typing at run time
 
 
 REMEMBERED = 512
-"""Inputs remembered for duplicates. A daemon repeats only its last few, after it was killed between send and record."""
+"""Inputs remembered, to recognize duplicates. A daemon repeats only its last few inputs, if it was killed after it sent
+them and before it recorded so."""
 
 _FORMAT = 1
 
 
 class Entry:
-    """One input: its `length`, the spool offset `at` which it was begun, bytes `written` so far, and `offset`, the
-    spool's end when the last of them was written (None until then)."""
+    """One input: its `length`; `at`, the end of the spool when the input was begun; the bytes `written` so far; and
+    `offset`, the end of the spool when the last byte was written (None until then)."""
 
     __slots__ = ("at", "length", "offset", "written")
 
@@ -43,7 +44,7 @@ class Journal:
     """The journal of one launch."""
 
     def __init__(self, path: str, launch_id: str) -> None:
-        """Opens the journal of `launch_id`, or replaces the one of an earlier launch. Raises OSError."""
+        """Opens the journal of `launch_id`; a journal of an earlier launch is replaced. Raises OSError."""
         self._path = path
         self._launch_id = launch_id
         self._entries: dict[str, Entry] = {}
@@ -60,7 +61,7 @@ class Journal:
         return self._entries.get(input_id)
 
     def begin(self, input_id: str, length: int, at: int) -> Entry:
-        """Records that an input is about to be written. Raises OSError: then it must not be written."""
+        """Records that an input is about to be written. Raises OSError: then the input must not be written."""
         if self._lines >= 4 * REMEMBERED or self._fd < 0:
             self._rewrite()
         self._append({"id": input_id, "length": length, "at": at})
@@ -69,7 +70,7 @@ class Journal:
     def finish(self, input_id: str, entry: Entry, offset: int) -> None:
         """Records that no further byte of the input will be written; `entry.written` says how many were.
 
-        Never raises: the bytes are with the program. A line that cannot be stored is written by the next `begin`.
+        Never raises: the program has the bytes already. The next `begin` writes a line that cannot be stored now.
         """
         entry.offset = offset
         try:
@@ -158,16 +159,16 @@ def _record(line: bytes) -> dict[str, object]:
 
 
 QUEUE_LIMIT = 1024 * 1024
-"""Bytes that may wait for a program that does not read; beyond it a write is answered `busy`."""
+"""Bytes that may wait for a program that does not read; a WRITE that would exceed the limit is refused `busy`."""
 
 MAX_LINE = 4095 if sys.platform == "linux" else 1023
-"""Bytes of a line that a terminal in line (canonical) mode takes; the kernel drops the rest without a word."""
+"""Bytes of a line that a terminal in line (canonical) mode takes; the kernel drops the rest without an error."""
 
 _CHUNK = 16 * 1024  # a PTY takes at most about 20 KB at once
 
 
 class Pending:
-    """One input on its way."""
+    """One input in the queue."""
 
     __slots__ = ("at", "data", "done", "entry", "hidden", "input_id", "waiters")
 
@@ -177,10 +178,10 @@ class Pending:
         self.done = 0
         self.at = 0
         self.hidden = False
-        """True if the terminal was in line mode without echo when this was begun: it answers a password prompt."""
+        """True if the terminal was in line mode without echo when the input was begun: it answers a password prompt."""
         self.entry: Entry | None = None
         self.waiters: list[tuple[Connection, int]] = []
-        """(connection, request number) of every client that waits for the outcome: a repeated id joins the first."""
+        """(connection, request number) of every client that waits for the outcome: several, if the id was repeated."""
 
     @property
     def begun(self) -> bool:
@@ -207,7 +208,7 @@ class InputQueue:
         return self.size + size <= QUEUE_LIMIT
 
     def known(self, input_id: str) -> tuple[Pending | None, Entry | None]:
-        """Returns the state of an input: it waits (Pending), or it was written (Entry), or neither."""
+        """Returns the Pending if the input waits, else the Entry if it was written and is remembered, else neither."""
         for pending in self._queue:
             if pending.input_id == input_id:
                 return pending, None
@@ -218,14 +219,15 @@ class InputQueue:
         self.size += len(pending.data)
 
     def begin(self, pending: Pending, at: int) -> None:
-        """Journals the head before its first byte is written. Raises OSError: then it must not be written."""
+        """Journals the first input of the queue before its first byte is written. Raises OSError: then the input must
+        not be written."""
         pending.at = at
         if pending.input_id is not None:
             pending.entry = self._journal.begin(pending.input_id, len(pending.data), at)
 
     def write(self, fd: int) -> bool:
-        """Writes as much of the head as `fd` takes now; True when all of it is out. Raises OSError other than
-        EAGAIN."""
+        """Writes as much of the first input as `fd` takes now. Returns True if all of it is written. Raises OSError,
+        but not for EAGAIN."""
         pending = self._queue[0]
         view = memoryview(pending.data)
         while pending.done < len(view):
@@ -239,7 +241,7 @@ class InputQueue:
         return True
 
     def take(self, offset: int) -> Pending:
-        """Removes the head; its written part, perhaps all, is journalled with the spool's end `offset`."""
+        """Removes the first input, and journals how much of it was written. `offset`: the spool's end."""
         pending = self._queue.popleft()
         self.size -= len(pending.data)
         if pending.entry is not None and pending.input_id is not None:
@@ -260,9 +262,9 @@ class LineCheck:
         secret."""
 
     def refuses(self, data: bytes) -> int | None:
-        """Length of the longest line when the terminal would cut it; else None, and `data` counts as written.
+        """Returns the length of the longest line if the terminal would cut it; else None, and `data` counts as written.
 
-        A line ends with NL, CR, or the terminal's own end-of-line characters.
+        A line ends with NL, CR, or the terminal's own end-of-line and end-of-file characters.
         """
         import termios
 

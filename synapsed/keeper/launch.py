@@ -1,5 +1,5 @@
-"""The way from the launch specification to a running keeper: files, socket, program, and the change to the
-background."""
+"""Turns a launch specification into a running keeper: opens its files and its socket, starts the program, and puts the
+keeper into the background."""
 
 import fcntl
 import json
@@ -18,13 +18,14 @@ from .spec import LaunchRefused, Spec
 from .spool import OutputChannel, Spool
 
 OWN_FILES = 256
-"""Files that a keeper may have open at least: its spool's, its program's, its clients'."""
+"""The lowest limit of open files for a keeper: it opens files of the spool, of the program and of its clients."""
 
 _USAGE = "usage: keeper --ptyprocess DIR [--foreground] [--spec FILE]"
 
 
 def main(arguments: list[str]) -> int:
-    """See `__main__`. Returns the exit status of the launching process, and of the keeper itself."""
+    """Runs the command line that `__main__` describes. Returns the exit status of the launching process; with
+    `--foreground`, that of the keeper."""
     try:
         ptyprocess_dir, foreground, spec_file = _options(arguments)
         spec = Spec(_read_spec(spec_file))
@@ -37,8 +38,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _limit_files(soft: int) -> None:
-    """Sets the soft limit of files back to that of the daemon's own starter, since the daemon has raised it. It never
-    gets higher by this, nor too low for the keeper; the program gets its own."""
+    """Lowers the soft limit of open files to `soft`, which is what the daemon had at its start, before it raised its
+    own; but not below OWN_FILES. 0 changes nothing. The program's own limits are set later, in `spawn`."""
     if soft:
         wanted = max(soft, OWN_FILES)
         now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -91,10 +92,10 @@ def _daemonize(spec: Spec, ptyprocess_dir: str) -> int:
         status = 1
         try:
             status = _keep(spec, ptyprocess_dir, writer)
-        except BaseException:  # noqa: BLE001 - whatever it is, the log is the only place that can tell
+        except BaseException:  # noqa: BLE001 - nothing else would report it: standard error is the keeper's log
             sys.excepthook(*sys.exc_info())
         sys.stderr.flush()
-        os._exit(status)  # the launcher's own clean-up belongs to the launcher
+        os._exit(status)  # exit handlers and buffers of before the fork belong to the launcher
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
         report = file.read()
@@ -108,7 +109,7 @@ def _daemonize(spec: Spec, ptyprocess_dir: str) -> int:
 
 
 def _keep(spec: Spec, ptyprocess_dir: str, report: int | None) -> int:
-    """Becomes the keeper. `report` takes the outcome of the launch; None: standard output and error do."""
+    """Becomes the keeper. `report` is the fd that takes the outcome of the launch; None: standard output and error."""
     os.umask(0o077)
     os.chdir("/")
     try:
@@ -134,7 +135,7 @@ def _keep(spec: Spec, ptyprocess_dir: str, report: int | None) -> int:
 
 
 def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
-    """Starts the keeper. All checks that can refuse come before the program is spawned; the spawn comes last."""
+    """Starts the keeper. Everything that can fail comes before the program is spawned, so no program is left over."""
     try:
         os.makedirs(spec.state_dir, mode=0o700, exist_ok=True)
         if detach:
@@ -182,7 +183,8 @@ def _at_least(spec: Spec, channel: str) -> int:
 
 
 def _detach(log: str) -> None:
-    """Connects standard input and output to nothing, and errors to the log. This lets go of the launcher's pipes."""
+    """Connects standard input and output to /dev/null, and standard error to the log. This closes the launcher's pipes,
+    whose reader waits for their end."""
     null = os.open(os.devnull, os.O_RDWR)
     errors = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for target, fd in ((0, null), (1, null), (2, errors)):
@@ -192,7 +194,7 @@ def _detach(log: str) -> None:
 
 
 def _lock(path: str) -> int:
-    """Takes the lock that allows one keeper to write to a spool. It is held while the returned fd is open."""
+    """Takes the lock that lets only one keeper write to a spool. The lock is held while the returned fd is open."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

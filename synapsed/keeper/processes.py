@@ -1,7 +1,7 @@
 """Facts about processes for the keeper: identity, descendants, the peer of a socket.
 
-On Linux everything is read from /proc and the keeper is a subreaper, so that every descendant, setsid'd and
-double-forked ones included, is found below it. Elsewhere `ps` is asked and orphans are known by their process group.
+On Linux everything is read from /proc and the keeper is a subreaper, so that every descendant is found below it, also
+after a setsid or a double fork. Elsewhere the facts come from `ps`, and orphans are known by their process group.
 """
 
 import os
@@ -20,10 +20,11 @@ _START_TIME = 19  # index of field 22 of /proc/PID/stat, counted from the state
 
 
 def start_mark(pid: int) -> int | None:
-    """Returns a number that together with the pid names one process for ever; None when it is gone or a zombie.
+    """Returns a number that together with the pid names one process for ever; None if the process is gone or a zombie.
 
-    On Linux 20 bits of the boot's id and 33 bits of the start time in ticks since boot, because pids and ticks both
-    come again after a reboot; elsewhere the start time in seconds. Below 2**53, so that every JSON reader keeps it.
+    On Linux the number has 20 bits of the boot's id and 33 bits of the start time in ticks since boot, because pids and
+    ticks both come again after a reboot. Elsewhere it is the start time in seconds. It is below 2**53, so that every
+    JSON reader keeps it exactly.
     """
     if not _LINUX:
         fields = _ps(["-o", "stat=,lstart=", "-p", str(pid)]).split(None, 1)
@@ -48,7 +49,7 @@ def lived_s(mark: int) -> float:
 
 
 def parent_of(pid: int) -> int | None:
-    """Returns the pid of its parent; None when it is gone, and for the first process of all."""
+    """Returns the pid of the parent of `pid`; None if `pid` is gone or has no parent (the first process)."""
     if not _LINUX:
         return int(_ps(["-o", "ppid=", "-p", str(pid)]) or 0) or None
     stat = _stat(str(pid))
@@ -56,8 +57,8 @@ def parent_of(pid: int) -> int | None:
 
 
 def has_descendants(program: int) -> bool:
-    """Returns True if `descendants` would find any, or a dead one that waits to be reaped. One system call on Linux: at
-    least one of a subreaper's descendants is its child."""
+    """Returns True if `descendants` would find a process, or if a dead one waits to be reaped. On Linux one system call
+    is enough: if a subreaper has descendants, at least one of them is its child."""
     if not _LINUX:
         return bool(descendants(program))
     try:
@@ -68,8 +69,8 @@ def has_descendants(program: int) -> bool:
 
 
 def descendants(program: int) -> list[int]:
-    """Returns the pids of the living processes below this one, and, without a subreaper, of the process group
-    `program`."""
+    """Returns the pids of the living processes below this one; on systems without subreapers also those of the process
+    group `program`."""
     root = os.getpid()
     children: dict[int, list[int]] = {}
     found = []
@@ -87,7 +88,7 @@ def descendants(program: int) -> list[int]:
 
 
 def become_subreaper() -> None:
-    """Makes orphaned descendants children of this process from now on. Does nothing on systems without this."""
+    """Makes orphaned descendants children of this process from now on. Does nothing on systems without subreapers."""
     if _LINUX:
         import ctypes  # 0.2 MB, and only needed here
 
@@ -130,7 +131,7 @@ def _stat(pid: str) -> list[bytes] | None:
         return None
     finally:
         os.close(fd)
-    # The name may contain spaces and parentheses; what follows the last one is numbers.
+    # The program's name may contain spaces and parentheses; the state and the numbers follow the last parenthesis.
     return raw[raw.rindex(b")") + 1 :].split()
 
 

@@ -49,13 +49,13 @@ class Keeper:
         lock: int,
         started_at: float,
     ) -> None:
-        """`lock`: the fd that keeps other keepers off the state directory; closed when the exit is recorded."""
+        """`lock`: the fd whose lock keeps other keepers from the state directory; closed when the exit is recorded."""
         self.spec = spec
         self.program = program
         self.channels = channels
         self.exit_record: dict[str, object] | None = None
         self.sizes = [(0, spec.cols, spec.rows)]
-        """The last sizes of the window, each with the amount of output before it."""
+        """The last sizes of the window, as (offset, cols, rows): the size holds from that offset of the output on."""
         self._primary = channels[spec.channels[0]]
         self.input = InputWriter(program, InputQueue(journal), self._primary.spool, self._catch_up)
         self._lock = lock
@@ -96,7 +96,7 @@ class Keeper:
                 key.data(mask)
 
     def close(self) -> None:
-        """Gives up the socket and every connection."""
+        """Closes the socket and every connection."""
         self._clients.close()
         self._listener.close()
 
@@ -114,7 +114,7 @@ class Keeper:
             self._end(now)
 
     def resized(self, cols: int, rows: int) -> None:
-        """Notes the size of the window from here on."""
+        """Notes that the window has this size from the present end of the output on."""
         if self.sizes[-1][1:] != (cols, rows):
             self.sizes = [*self.sizes[1 - SIZES_MAX :], (self._primary.spool.end, cols, rows)]
 
@@ -173,8 +173,8 @@ class Keeper:
             self._reap()
 
     def _listen_again(self) -> None:
-        """Handles SIGHUP: its sender knows that this keeper lives, but does not find its socket. Keepers before 0.2
-        ignore it."""
+        """Handles SIGHUP: the daemon knows that this keeper lives, but does not find its socket. Keepers before 0.2
+        ignore the signal."""
         try:
             if self._listener.renew():
                 self._clients.listen(self._listener.sock)
@@ -182,7 +182,8 @@ class Keeper:
             sys.stderr.write(f"{error}\n")
 
     def _terminated(self) -> None:
-        """Handles SIGTERM to the keeper, by a service manager: ends the program and waits for no acknowledgement."""
+        """Handles SIGTERM, which a service manager sends: ends the program, and the keeper without waiting for a client
+        to acknowledge the exit."""
         self._ends_with_program = True
         if self.exit_record is not None:
             self.leave()
@@ -204,8 +205,8 @@ class Keeper:
         self._ending.look(time.monotonic())
 
     def signal_program(self, number: int, *, foreground: bool) -> None:
-        """Sends the signal. Raises ProcessLookupError if there is no process for it, PermissionError if that is not
-        allowed."""
+        """Sends the signal to the program, or to the terminal's foreground process group. Raises ProcessLookupError if
+        there is no such process, PermissionError if the system does not allow it."""
         if self._status is not None:
             raise ProcessLookupError
         if not foreground:
@@ -218,13 +219,13 @@ class Keeper:
     # --- the end
 
     def stop(self, grace: float, waiter: tuple[Connection, int] | None) -> None:
-        """Climbs the ladder of `ending`; `waiter` is answered when everything is gone."""
+        """Ends the program by the steps of `ending`; `waiter` gets its answer when all processes are gone."""
         if waiter is not None:
             self._stop_waiters.append(waiter)
         self._ending.stop(time.monotonic(), grace)
 
     def leave(self) -> None:
-        """Ends the keeper after a farewell: all clients that need the exit have it."""
+        """Ends the keeper as soon as its clients have their remaining data, and after FAREWELL_S at the latest."""
         self._ends_with_program = True
         self._leave_at = time.monotonic() + FAREWELL_S
         self._clients.dismiss()
@@ -251,7 +252,7 @@ class Keeper:
             except ProcessLookupError:
                 continue
             except PermissionError:
-                continue  # it changed its uid: reported as left over in the end
+                continue  # the process changed its uid: the exit record counts it as left over
 
     def _record_exit(self) -> None:
         swept = self.spec.sweep_on_exit or self._ending.stopping
@@ -280,7 +281,8 @@ class Keeper:
             self.leave()
 
     def _let_go(self) -> None:
-        """Notes that the program's terminal or pipes are closed, and that a successor may write to the spool."""
+        """Closes the program's terminal or pipes and the spool, and gives up the lock, so that the keeper of the next
+        launch may write to the spool."""
         self.input.discard("exited", "the program has ended")
         fds = {self.program.input, *self.program.outputs.values()}
         if self.input.closed:
@@ -296,8 +298,8 @@ class Keeper:
         os.close(self._lock)
 
     def _store_record(self) -> None:
-        """Makes the exit durable before it is reported; if the disk is full, it is reported first and stored as soon as
-        possible."""
+        """Stores the exit record on disk before any client gets it. If the disk is full, the clients get it first and
+        `_retry` stores it as soon as possible."""
         path = self.spec.file("exit.json")
         try:
             fd = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -324,18 +326,19 @@ class Keeper:
             self._watch_program()
 
     def discard_input(self) -> int:
-        """Drops the waiting input and refuses it `discarded`. Returns bytes dropped."""
+        """Drops the waiting input, which is refused `discarded`. Returns the number of bytes dropped."""
         dropped = self.input.discard("discarded", "the input was discarded on request")
         self._watch_program()
         return dropped
 
     def close_input(self) -> None:
-        """Sends end of file to the program, on pipes, after the waiting input."""
+        """Closes the program's input, on pipes, after the waiting input is written: the program reads end of file."""
         self.input.closing = True
         self._watch_program()
 
     def _watch_program(self) -> None:
-        """Registers the program's fds that matter now with the selector. Called after whatever changes that."""
+        """Registers with the selector the events of the program's fds that matter now. Must be called after each change
+        of the input's or a channel's state."""
         masks = {
             channel.fd: 0 if channel.held or channel.closed else READ
             for channel in self.channels.values()
@@ -385,9 +388,9 @@ class Keeper:
         elif self._status is not None:
             self._ending.look(time.monotonic())
         elif self.program.terminal:
-            self._retry_later()  # everybody closed the terminal; the program may open it again
+            self._retry_later()  # every process closed the terminal; the program may open it again
 
-    # --- want of disk space
+    # --- a full disk
 
     def _retry(self) -> None:
         for channel in self.channels.values():

@@ -1,9 +1,9 @@
 """One client of the keeper: its connection (frames in, frames out, and its place in each channel's output), and its
 requests, with one method per frame type.
 
-Output is never queued for a client. A connection holds at most HIGH_WATER bytes and fills up from the spool, by offset,
-when the socket takes more; so a slow client costs nothing, and one that is too slow meets a gap. A client that sends
-requests and does not read the answers is not read from until it does.
+Output is never queued for a client. A connection holds about HIGH_WATER bytes, and is filled again from the spool, by
+offset, when the socket takes more. So a slow client costs no memory, and one that is too slow gets a GAP in place of
+output that the spool has dropped. The keeper reads nothing from a client that does not read its answers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .spec import MAX_CELLS
 from .spool import OutputChannel
 
 HIGH_WATER = 128 * 1024
-"""Bytes waiting for the socket from which on no output is added: two frames, so that the socket never runs dry."""
+"""Bytes waiting for the socket from which on no output is added: two frames, so that the socket always has data."""
 
 FILLS_PER_TURN = 8
 """Output frames given to one client before others, and the program, get their turn."""
 
 
 class Connection:
-    """A connected client. Raises nothing on a broken socket: `broken` is set and the keeper drops it."""
+    """A connected client. A broken socket raises no error: `broken` is set, and the keeper drops the client."""
 
     __slots__ = (
         "_cursors",
@@ -46,15 +46,15 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.version = 0
-        """The version agreed on; 0 until the client said HELLO."""
+        """The version agreed on; 0 until the client has sent HELLO."""
         self.backlog: deque[Frame] = deque()
-        """Requests that wait until the answers to earlier ones are sent; nothing is read meanwhile."""
+        """Requests that wait until the answers to earlier ones are sent; nothing is read from the client meanwhile."""
         self.broken = False
         self.closing = False
-        """True if nothing more is read; the connection ends when the waiting data is sent."""
+        """True if nothing more is read from the client; the connection ends when the waiting data is sent."""
         self.exit_sent = False
         self.paused = False
-        """The client requested a pause of the output (FLOW); everything else goes on."""
+        """True if the client requested a pause of the output (FLOW); everything else goes on."""
         self.registered = 0
         """The event mask under which the selector knows this socket."""
         self._decoder = Decoder()
@@ -75,7 +75,7 @@ class Connection:
         return bool(self._out)
 
     def dismiss(self, code: str, message: str) -> None:
-        """Closes the connection of a client that broke the protocol; the error is the last thing sent."""
+        """Closes the connection of a client that broke the protocol, after a last frame: REFUSED with the error."""
         self._cursors.clear()
         self.backlog.clear()
         self.send(frames.REFUSED, {"req": None, "code": code, "message": message})
@@ -101,12 +101,12 @@ class Connection:
         self._out += frame
 
     def subscribe(self, channel: str, offset: int) -> None:
-        """Sends output of `spool` from `offset` on, in place of any earlier subscription to it."""
+        """Sends the output of `channel` from `offset` on, in place of any earlier subscription to the channel."""
         self._cursors[channel] = offset
         self.exit_sent = False
 
     def pump(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """Sends as much as possible. True when there is more to send and the socket would take it."""
+        """Sends as much as possible. Returns True if there may be more to send and the socket would take it."""
         for _ in range(FILLS_PER_TURN):
             self._fill(channels)
             if not self._out and not self._announce_exit(channels, exit_record):
@@ -116,8 +116,8 @@ class Connection:
         return True
 
     def _announce_exit(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """Sends EXITED after the last byte of output of every channel that the client follows; a client that follows
-        none asks (PING)."""
+        """Queues EXITED after the last byte of output of every channel that the client has subscribed to, and returns
+        True if so. A client without a subscription learns of the exit by PING."""
         if exit_record is None or self.exit_sent or not self._cursors:
             return False
         if any(offset < channels[name].spool.end for name, offset in self._cursors.items()):
@@ -162,7 +162,7 @@ MAX_GRACE_S = 3600.0
 
 
 class Refusal(Exception):
-    """A request that is understood and refused. `code` is stable (docs/keeper-protocol.md lists them)."""
+    """Error for a request that is understood and refused. `code` is stable (listed in docs/keeper-protocol.md)."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -190,7 +190,7 @@ class Requests:
         }
 
     def serve(self, client: Connection, frame: Frame) -> None:
-        """Answers one frame. Raises ProtocolError when the client must be dropped."""
+        """Answers one frame. Raises ProtocolError if the client must be dropped."""
         if frame.type == frames.HELLO:
             self._hello(client, frame)
             return
@@ -332,7 +332,7 @@ class Requests:
 
 
 def outcome(status: str, entry: Entry) -> dict[str, object]:
-    """Returns the answer to a WRITE, from the journal's entry."""
+    """Returns the header of the answer to a WRITE, from the journal's entry."""
     return {
         "status": status,
         "at": entry.at,

@@ -1,8 +1,8 @@
-"""Spawning the program, on a terminal of its own or on pipes, with a clean slate: signals, mask, fds. It has the umask,
-the priority, the processors and the limits of its requester.
+"""Starts the program, on a terminal of its own or on pipes, with default signal handlers, no blocked signals and none
+of the keeper's fds. The program gets the umask, the priority, the processors and the limits of the launch's requester.
 
-Attributes that are not allowed (a lower nice value, limits above the hard ones, missing CPUs) are given as far as
-possible, and reported in words.
+Attributes that the system does not allow (a lower nice value, limits above the hard ones, missing CPUs) are set as far
+as possible, and the differences are reported as text for people.
 """
 
 import errno
@@ -19,11 +19,11 @@ _ALL_CPUS = range(4096)
 """The kernel ignores CPUs that do not exist."""
 
 _MEMORY = ("AS", "DATA", "RSS", "STACK")
-"""Limits that come last: with them there may be no memory for anything more."""
+"""Limits that are set last: after them the process may get no memory for further steps."""
 
 
 def give(spec: Spec) -> list[str]:
-    """Sets the attributes of `spec` for this process, the child. Returns those that were not possible."""
+    """Sets the attributes of `spec` for this process, the child. Returns a text for each that was not possible."""
     os.umask(spec.umask)
     told = []
     if spec.oom_score_adj is not None:
@@ -50,7 +50,7 @@ def _go_first(wanted: int) -> None:
             with open(_OOM, "w") as file:
                 file.write(str(wanted))
     except (OSError, ValueError):
-        pass  # there is no such thing here
+        pass  # this system has no such file
 
 
 def _nice(wanted: int) -> list[str]:
@@ -69,7 +69,7 @@ def _cpus(wanted: list[int]) -> list[str]:
     try:  # noqa: SIM105 - contextlib stays unimported
         os.sched_setaffinity(0, wanted or _ALL_CPUS)
     except OSError:
-        pass  # it may have none of them, and keeps its own
+        pass  # the system allows none of them: the process keeps its own
     has = os.sched_getaffinity(0)
     return [] if has.issuperset(wanted) else [f"CPUs {_listed(set(wanted) - has)} (it has {_listed(has)})"]
 
@@ -108,7 +108,7 @@ def _pair(limit: tuple[int, int]) -> str:
 
 
 class Program:
-    """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name; `withheld`
+    """A running program: its `pid`, the fd that takes its `input`, and the fds of its `outputs` by channel. `withheld`
     describes the attributes that it could not get; `tty` is the path of its terminal, empty on pipes."""
 
     __slots__ = ("_keep", "input", "outputs", "pid", "terminal", "tty", "withheld")
@@ -128,7 +128,7 @@ class Program:
 
 
 def spawn(spec: Spec, ptyprocess_dir: str) -> Program:
-    """Starts the program of `spec`. Raises LaunchRefused: cwd_missing, program_not_found, exec_failed."""
+    """Starts the program of `spec`. Raises LaunchRefused: cwd_missing, program_not_found, exec_failed, bad_spec."""
     if not os.path.isdir(spec.cwd):
         raise LaunchRefused("cwd_missing", f"the working directory {spec.cwd} does not exist or is no directory")
     path = _resolve(spec)
@@ -180,8 +180,8 @@ def _reason(error: OSError, path: str) -> str:
 
 
 def _clean_slate(spec: Spec, tell: int) -> None:
-    """Runs in the child just before exec: nothing of the keeper's own set-up may reach the program. The attributes that
-    it could not get are written to `tell`, after a line with the path of its terminal."""
+    """Runs in the child just before exec, and undoes what the keeper has set up for itself. Writes to the fd `tell` a
+    line with the path of the terminal, and then the attributes that the program could not get."""
     os.write(tell, f"{_terminal()}\n".encode())
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -193,8 +193,8 @@ def _clean_slate(spec: Spec, tell: int) -> None:
 
 
 def _spawn_pty(spec: Spec, argv: list[str], ptyprocess_dir: str, tell: int) -> Program:
-    # ptyprocess takes shutil's `which` where it can, and shutil brings bz2, lzma and re: 1.2 MB for each agent. The
-    # path is resolved already, so its own small fallback serves.
+    # ptyprocess imports shutil for its `which` if it can, and shutil imports bz2, lzma and re: 1.2 MB for each agent.
+    # The path is resolved already, so the small `which` that ptyprocess has itself is enough.
     shutil = sys.modules.get("shutil")
     sys.modules["shutil"] = None  # type: ignore[assignment]  # None is how the import system spells "cannot import"
     sys.path.append(ptyprocess_dir)
@@ -219,8 +219,8 @@ def _spawn_pty(spec: Spec, argv: list[str], ptyprocess_dir: str, tell: int) -> P
         )
     finally:
         if os.getpid() != keeper:
-            os._exit(127)  # the limits left no room even for its exec
-    # Reaping, stopping and closing are the keeper's; ptyprocess would do them again when it is collected, by sleeping.
+            os._exit(127)  # this is the child: its limits were too low even for exec
+    # The keeper reaps, stops and closes; without this, ptyprocess would do so again, and sleep, when it is collected.
     process.closed = True
     return Program(process.pid, input_fd=process.fd, outputs={"pty": process.fd}, terminal=True, keep=process)
 
@@ -234,7 +234,7 @@ def _terminal() -> str:
 
 
 def _utf8_erase(fd: int) -> None:
-    """Makes erase in line mode remove whole characters, as in every terminal emulator."""
+    """Sets IUTF8, as every terminal emulator does: in line mode the erase key then removes whole characters."""
     import termios
 
     flag = getattr(termios, "IUTF8", 0)
@@ -265,7 +265,8 @@ def _spawn_pipes(spec: Spec, argv: list[str], tell: int) -> Program:
 
 
 def _become(spec: Spec, argv: list[str], stdio: tuple[int, int, int], trouble: int, tell: int) -> None:
-    """The forked child's side: exec or report the errno. Never returns. All fds but 0-2 close themselves on exec."""
+    """Becomes the program, in the forked child: execs, or reports the errno to `trouble`. Never returns. All fds but
+    0 to 2 are closed by the exec."""
     try:
         os.setsid()
         for target, fd in enumerate(stdio):

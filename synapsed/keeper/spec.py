@@ -8,14 +8,15 @@ FORMAT = 1
 """Version of the launch specification."""
 
 MAX_CELLS = 4096
-"""Columns or rows of a window at most; more is a mistake of the caller."""
+"""Columns or rows that a window has at most; more is a mistake of the caller."""
 
 MAX_CPU = 65_535
 """The highest number of a processor."""
 
 
 class LaunchRefused(Exception):
-    """The launch cannot be done. `code` is stable (docs/keeper-protocol.md lists them), the text is for people."""
+    """Error of a launch that cannot be done. `code` is stable (listed in docs/keeper-protocol.md), the text is for
+    people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -23,7 +24,7 @@ class LaunchRefused(Exception):
 
 
 class Spec:
-    """The program to run, and the places of its files. Every path is absolute."""
+    """The program to run, its arguments, environment and limits, and the places of its files. Paths are absolute."""
 
     __slots__ = (
         "argv",
@@ -49,7 +50,7 @@ class Spec:
     )
 
     def __init__(self, raw: bytes) -> None:
-        """Raises LaunchRefused `bad_spec`."""
+        """Reads the JSON object `raw`. Raises LaunchRefused `bad_spec`."""
         try:
             fields = json.loads(raw)
         except ValueError as error:

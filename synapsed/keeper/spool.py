@@ -1,17 +1,17 @@
-"""The spool: a program's output on disk, addressed by ever-growing offsets; and the channel that fills it from the fd
-that the program writes to.
+"""The spool: a program's output on disk, addressed by ever-growing offsets; and the channel that reads the program's
+output and stores it in the spool.
 
-A spool is a directory of segments named by the offset of their first byte (`00000000000004194304.seg`) that hold
-nothing but output. So every prefix of a segment is valid, a torn tail does not exist, and a spool can be read while its
-keeper lives, after it died, and without any index. Retention drops whole segments from the front; bytes that are gone
-read as a gap. A missing segment in the middle (deleted by hand, lost by a crash of the machine) is a gap as well.
+A spool is a directory of files (segments) that hold nothing but output; each is named by the offset of its first byte
+(`00000000000004194304.seg`). So every prefix of a segment is valid, no write can leave a broken end, and a spool can be
+read while its keeper lives, after it died, and without an index. Retention drops whole segments from the front; a
+reader sees a gap in their place. A missing segment in the middle (deleted by hand, lost by a crash) is a gap as well.
 """
 
 import itertools
 import os
 
 SEGMENT_SIZE = 4 * 1024 * 1024
-"""Bytes per segment: the granularity in which old output is given up."""
+"""Bytes per segment: old output is dropped in units of this size."""
 
 RETENTION = 64 * 1024 * 1024
 """Bytes of output kept at least, per channel; at most one segment more is on disk."""
@@ -29,7 +29,7 @@ class _Segment:
 
 
 class SpoolReader:
-    """Reads a spool, also one that another process writes (call `refresh` to see its growth)."""
+    """Reads a spool, also while another process writes it (call `refresh` to see the new output)."""
 
     def __init__(self, directory: str) -> None:
         """Opens the spool in `directory`; a directory that does not exist is an empty spool. Raises OSError."""
@@ -70,8 +70,8 @@ class SpoolReader:
     def read(self, offset: int, limit: int) -> tuple[int, bytes]:
         """Returns up to `limit` bytes from `offset` as `(start, data)`.
 
-        `start > offset` says that the bytes between are gone. Fewer bytes than `limit` do not mean the end; empty data
-        with `start >= end` does.
+        `start > offset` means that the bytes between them are gone. The end of the output is reached if `data` is empty
+        and `start >= end`, not if `data` is shorter than `limit`.
         """
         for segment in self._from(offset):
             start = max(offset, segment.start)
@@ -125,7 +125,7 @@ class Spool(SpoolReader):
         self._segment_size = segment_size
         self._fd = -1
         self._newest = b""
-        """The data stored last, whole: every client reads it next."""
+        """The data of the last `append`, kept in memory because every client reads it next."""
         last = self._segments[-1] if self._segments else None
         if last is not None and last.end >= at_least and self._on_disk(last) == last.end:
             self._fd = os.open(self._path(last.start), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -133,7 +133,7 @@ class Spool(SpoolReader):
             self._begin(max(at_least, self.end))
 
     def append(self, data: bytes) -> int:
-        """Stores `data` and returns how many bytes of it are stored: fewer when the disk refuses (see `fault`).
+        """Stores `data` and returns how many bytes of it are stored: fewer if the disk is full (see `fault`).
 
         The caller keeps the rest, reads no more from the program, and tries again later.
         """
@@ -203,7 +203,8 @@ BATCH = 64 * 1024
 
 
 class OutputChannel:
-    """Reads without blocking, stores everything, holds back what the disk refuses."""
+    """One output of the program (`fd`) and its spool: reads without blocking, stores everything, and holds back the
+    data that the disk refuses."""
 
     __slots__ = ("closed", "fd", "held", "name", "spool")
 
@@ -212,17 +213,17 @@ class OutputChannel:
         self.fd = fd
         self.spool = spool
         self.held = b""
-        """Output read but refused by the disk. While there is any, nothing more is read: the program blocks."""
+        """Output that was read but refused by the disk. Until it is stored nothing more is read: the program blocks."""
         self.closed = False
-        """True if the other end is closed everywhere: EIO on a PTY, end of file on a pipe."""
+        """True if no process has the other end open: EIO on a PTY, end of file on a pipe."""
 
     @property
     def drained(self) -> bool:
-        """True if all output there ever was is stored."""
+        """True if the output has ended and all of it is stored."""
         return self.closed and not self.held
 
     def pull(self) -> bool:
-        """Reads and stores the present output, up to BATCH bytes. True when something was stored."""
+        """Reads and stores the present output, up to BATCH bytes. Returns True if a byte was stored."""
         if self.held or self.fd < 0:
             return False
         chunks = []
@@ -244,7 +245,7 @@ class OutputChannel:
         return size > 0 and self._store(b"".join(chunks))
 
     def retry(self) -> bool:
-        """Stores the data that the disk refused before. True when all of it is stored now."""
+        """Stores the data that the disk refused before. Returns True if all of it is stored now."""
         held, self.held = self.held, b""
         return not held or (self._store(held) and not self.held)
 

@@ -1,4 +1,4 @@
-"""Writing input to the program: in order, without blocking, with an answer for each write."""
+"""Writes input to the program: in order, without blocking, with an answer for each write."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if MYPY:  # true for type checkers: the keeper imports no typing at run time
 
 
 class InputWriter:
-    """Moves the queue into the program. `stalled` says that the program takes nothing now: call `resume` when its
-    input is writable."""
+    """Writes the queued inputs to the program. `stalled` is True while the program takes no more: call `resume` when
+    its input is writable."""
 
     __slots__ = ("_catch_up", "_lines", "_program", "_spool", "closed", "closing", "queue", "stalled")
 
     def __init__(self, program: Program, queue: InputQueue, spool: Spool, catch_up: Callable[[], None]) -> None:
-        """`catch_up` stores in `spool` what the program wrote so far."""
+        """`catch_up` stores in `spool` the output that the program has written so far."""
         self.queue = queue
         self.stalled = False
         self.closing = False
         """True if no more input is accepted; waiting input is still written."""
         self.closed = False
-        """The program's input is closed."""
+        """True if the program's input is closed."""
         self._program = program
         self._lines = LineCheck(program.input) if program.terminal else None
         self._spool = spool
@@ -38,12 +38,12 @@ class InputWriter:
 
     @property
     def wants_closing(self) -> bool:
-        """True if the program has got all its input; on pipes an end of file follows."""
+        """True if the program, on pipes, has got all its input: the pipe may be closed."""
         return self.closing and not self.closed and not self.queue and not self._program.terminal
 
     def unread(self) -> int | None:
-        """Returns the bytes that were written and that the program has not read; None if the system does not report
-        them."""
+        """Returns the number of bytes that were written and that the program has not read; None if the system does not
+        report it."""
         import fcntl
         import termios
 
@@ -51,7 +51,7 @@ class InputWriter:
             return None
         other = None
         try:
-            if self._program.terminal:  # only its other side knows
+            if self._program.terminal:  # only the program's side of the terminal reports this
                 other = os.open(self._program.tty, os.O_RDONLY | os.O_NOCTTY)
             fd = self._program.input if other is None else other
             return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0])
@@ -62,8 +62,8 @@ class InputWriter:
                 os.close(other)
 
     def modes(self) -> tuple[bool | None, bool | None]:
-        """Returns two values: True if the terminal gives the program whole lines (canonical mode), which is the case
-        unless it reads keys, and True if typed text is shown; None for each that is unknown."""
+        """Returns two values: True if the terminal gives the program whole lines (canonical mode), not single keys; and
+        True if the terminal echoes typed text. Each is None if it is unknown."""
         import termios
 
         if self.closed or not self._program.terminal:
@@ -106,7 +106,7 @@ class InputWriter:
             self._finish()
 
     def discard(self, code: str, message: str) -> int:
-        """Drops all waiting input; each is refused with `code`. Returns bytes dropped."""
+        """Drops all waiting inputs; each is refused with `code`. Returns the number of bytes dropped."""
         dropped = 0
         while self.queue:
             dropped += len(self.queue.head().data) - self.queue.head().done
@@ -115,8 +115,8 @@ class InputWriter:
         return dropped
 
     def _begin(self, pending: Pending) -> bool:
-        """Begins the head. Returns False when it was refused instead."""
-        if pending.waiters:  # output from before this input must be below the offset in their answers
+        """Begins the first input of the queue. Returns False if the input was refused instead."""
+        if pending.waiters:  # output from before this input must be below the offset in the answers to it
             self._catch_up()
         length = None if self._lines is None else self._lines.refuses(pending.data)
         if length is not None:
@@ -131,7 +131,7 @@ class InputWriter:
         return True
 
     def _finish(self) -> None:
-        # No catching up here: what the program answered to this input must not be below the offset.
+        # Without `_catch_up`: the program's response to this input must not be below the offset.
         pending = self.queue.take(self._spool.end)
         entry = pending.entry or Entry(len(pending.data), pending.at, pending.done, self._spool.end)
         for client, request in pending.waiters:

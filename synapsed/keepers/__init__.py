@@ -1,1 +1,3 @@
-"""The daemon's side of keepers: starts, finds and talks to them. The keeper itself is `synapsed.keeper`."""
+"""The daemon's side of keepers, the processes that hold the programs: starts and finds keepers, and talks to them.
+
+The keeper itself is `synapsed.keeper`."""

@@ -1,7 +1,7 @@
-"""The daemon's side of a keeper: requests as coroutines, output as a stream of facts.
+"""The daemon's connection to a keeper: requests as coroutines, the program's output and end as a stream of events.
 
-A connection carries both. Output is held up by asking the keeper to pause it (FLOW), not by pausing the transport:
-answers to requests always get through.
+One connection carries both. To hold up the output, the client asks the keeper to pause it (FLOW) and does not pause the
+transport: so answers to requests always arrive.
 """
 
 import asyncio
@@ -38,32 +38,33 @@ REPLY_TIMEOUT_S = 10.0
 """Seconds for requests that a keeper answers at once."""
 
 STOP_MARGIN_S = 15.0
-"""Beyond the grace of a stop: killing, sweeping, last output."""
+"""Seconds for a stop beyond its grace: for killing, sweeping, and the last output."""
 
 QUIET_MAX = 4096
-"""Bytes of one write without an answer: the amount that a terminal sends at a time."""
+"""Bytes that one write without an answer may have: the amount that a terminal sends at a time."""
 
 CONFIRM_EVERY = 16
 UNCONFIRMED_MAX = 64
-"""Number of writes without an answer after which one is confirmed, and the most that may be unconfirmed; beyond them
-the writer has to wait until the program reads. Together they are far below the keeper's limit."""
+"""One in CONFIRM_EVERY writes of `write_now` is confirmed by the keeper, and at most UNCONFIRMED_MAX may be
+unconfirmed; then the writer has to wait until the program reads. Their bytes are far below the keeper's limit."""
 
 
 log = structlog.stdlib.get_logger("synapsed.keeper")
 
 
 class KeeperClient:
-    """A connection to one keeper. Every request raises KeeperLost once it is broken, KeeperRefused when refused."""
+    """A connection to one keeper. Every request raises KeeperLost if the connection is broken, KeeperRefused if the
+    keeper refuses it."""
 
     def __init__(self, on_event: Callable[[KeeperEvent], None]) -> None:
-        """Use `connect` instead."""
+        """Makes an unconnected client; callers use `connect`."""
         self._on_event = on_event
         self._link = KeeperConnection(self._frame, self._lose)
         self._hello: Hello | None = None
         self._requests: dict[int, asyncio.Future[Frame]] = {}
         self._next_request = 0
         self._unconfirmed = 0
-        """Quiet writes that may still wait at the keeper."""
+        """Number of the writes of `write_now` that may still wait at the keeper."""
         self._lost: str | None = None
         self._paused = False
 
@@ -75,10 +76,11 @@ class KeeperClient:
         on_event: Callable[[KeeperEvent], None] = lambda _event: None,
         timeout: float = CONNECT_TIMEOUT_S,
     ) -> "KeeperClient":
-        """Connects and shakes hands. Raises KeeperSilent if there is no answer in `timeout` seconds, else KeeperLost.
+        """Connects and shakes hands. Raises KeeperSilent if no answer comes in `timeout` seconds, KeeperLost for other
+        reasons.
 
-        Every event is passed to `on_event`, in the loop, in order, Lost as the last; the callback may call
-        `pause_output`. Its exceptions are logged.
+        `on_event` gets every event, in the loop, in order, Lost as the last. It may call `pause_output`; its exceptions
+        are logged.
         """
         client = cls(on_event)
         welcome: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -94,7 +96,7 @@ class KeeperClient:
                 header = (await welcome).header
         except (OSError, TimeoutError) as error:
             client.close()
-            late = isinstance(error, TimeoutError | BlockingIOError)  # the latter: its queue of connections is full
+            late = isinstance(error, TimeoutError | BlockingIOError)  # the latter: the socket's backlog is full
             kind = KeeperSilent if late else KeeperLost
             raise kind(
                 f"no keeper (the process that holds a terminal) answers on {socket_path}: {str(error) or 'timed out'}"
@@ -113,7 +115,7 @@ class KeeperClient:
 
     @property
     def hello(self) -> Hello:
-        """The keeper's facts from the handshake; `ping` asks again."""
+        """The keeper's facts from the handshake; `ping` returns the present ones."""
         assert self._hello is not None
         return self._hello
 
@@ -123,20 +125,21 @@ class KeeperClient:
         return self._lost
 
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> int:
-        """Requests output from `offset` on (None: from now on), which arrives as events. Returns the offset where that
-        begins, however long the keeper takes.
+        """Requests the output from `offset` on (None: from now on), which then arrives as events. Returns the offset
+        where the output begins; waits for that as long as the keeper takes.
 
-        A second call moves the place. Raises KeeperRefused `beyond_end`.
+        A second call replaces the first. Raises KeeperRefused `beyond_end`.
         """
         return _int(await self._ask(frames.SUBSCRIBE, _named(channel, offset=offset), timeout=None), "offset")
 
     async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
-        """Writes `data` to the program; returns when the last byte is with it, however long that takes. Cancelling
-        this does not take the input back; `discard_input` does.
+        """Writes `data` to the program; returns when the last byte is written, however long that takes. Cancelling this
+        does not take the input back; `discard_input` does.
 
-        With an `input_id` it is written once per launch: repeat it after a reconnection. More than MAX_PAYLOAD bytes
-        go in parts with ids derived from it, one after the other; repeated, they go on at the part where they
-        stopped. Raises KeeperBusy; KeeperRefused `exited`, `line_too_long`, `discarded`, `journal_failed`.
+        With an `input_id` the data is written only once per launch, so the caller may repeat the call after a
+        reconnection. More than MAX_PAYLOAD bytes are sent in parts, one after the other, with ids derived from
+        `input_id`; a repeated call continues at the part where the first one stopped. Raises KeeperBusy; KeeperRefused
+        `exited`, `line_too_long`, `discarded`, `journal_failed`.
         """
         if len(data) <= frames.MAX_PAYLOAD:
             return await self._write(data, input_id)
@@ -154,12 +157,12 @@ class KeeperClient:
         )
 
     def can_write_now(self, data: bytes) -> bool:
-        """Returns True if `write_now` may be called: not while the program leaves much unread."""
+        """Returns True if `write_now` may be called with `data`: it may not while the program leaves much unread."""
         return self._lost is None and len(data) <= QUIET_MAX and self._unconfirmed < UNCONFIRMED_MAX
 
     def write_now(self, data: bytes) -> None:
-        """Writes `data` without waiting for a result: a key of a person. In order with every other write. The keeper
-        answers only one in CONFIRM_EVERY."""
+        """Writes `data`, such as a key of a person, without waiting for a result. The order of all writes is kept. The
+        keeper answers only one such write in CONFIRM_EVERY."""
         self._unconfirmed += 1
         if self._unconfirmed % CONFIRM_EVERY:
             self._link.send_frame(frames.encode_quiet_write(data))
@@ -171,13 +174,13 @@ class KeeperClient:
         self._link.send(frames.WRITE, {"req": self._next_request}, data)
 
     def _confirmed(self, answer: "asyncio.Future[Frame]") -> None:
-        """Notes that earlier writes are written too."""
+        """Notes that this write, and so all earlier ones, were written or refused."""
         self._unconfirmed -= CONFIRM_EVERY
         if not answer.cancelled():
-            answer.exception()  # refused: no caller waits for it
+            answer.exception()  # marks a refusal as seen: no caller waits for it
 
     async def recall(self, input_id: str) -> WriteResult | None:
-        """Returns the result of an earlier write with this id; None if there was none. Nothing is written."""
+        """Returns the result of an earlier write with this id; None if there was none. Writes nothing."""
         for first in (input_id, f"{input_id}+0"):
             try:
                 return await self._write(b"", first, recall=True)
@@ -207,22 +210,23 @@ class KeeperClient:
     async def stop(self, grace_s: float) -> int:
         """Ends the program and all its descendants: TERM, `grace_s` seconds, KILL; 0 kills at once.
 
-        Returns when they are gone, with the number of those that could not be ended. Exited follows.
+        Returns the number of processes that could not be ended, when all others are gone. The event Exited follows.
         """
         answer = await self._ask(frames.STOP, {"grace_s": grace_s}, timeout=grace_s + STOP_MARGIN_S)
         return _int(answer, "leftover")
 
     async def discard_input(self) -> int:
-        """Drops input that the program has not read yet; those writes raise KeeperRefused. Returns bytes dropped."""
+        """Drops the input that the keeper has not yet written to the program; those writes raise KeeperRefused. Returns
+        the number of bytes dropped."""
         return _int(await self._ask(frames.DISCARD, {}), "discarded")
 
     async def close_input(self) -> None:
-        """Sends end of file on standard input, on pipes only, after earlier writes."""
+        """Closes the program's standard input after earlier writes. On pipes only."""
         await self._ask(frames.CLOSE_INPUT, {})
 
     async def read(self, start: int, limit: int, *, channel: str | None = None) -> tuple[int, bytes]:
-        """Returns history: up to `limit` bytes from `start` as (offset, data); offset > start where older bytes are
-        gone."""
+        """Returns earlier output: up to `limit` bytes from `start`, as (offset, data). The offset is greater than
+        `start` if older bytes are gone."""
         chunks: list[bytes] = []
         begin = at = start
         while limit > 0:
@@ -232,7 +236,7 @@ class KeeperClient:
             if not data:
                 begin = begin if chunks else offset
                 break
-            if offset > at:  # data from before a gap is not contiguous with this
+            if offset > at:  # a gap: the earlier chunks do not join this one
                 chunks.clear()
             if not chunks:
                 begin = offset
@@ -242,21 +246,22 @@ class KeeperClient:
         return begin, b"".join(chunks)
 
     async def ping(self, *, timeout: float = REPLY_TIMEOUT_S) -> Hello:
-        """Returns the facts of the handshake as they are now. Raises KeeperLost if they do not come in `timeout`
+        """Returns the present values of the facts in `hello`. Raises KeeperLost if they do not come in `timeout`
         seconds."""
         return Hello.from_json((await self._ask(frames.PING, {}, timeout=timeout)).header)
 
     async def ping_briefly(self, *, timeout: float | None = REPLY_TIMEOUT_S) -> None:
-        """Returns when the keeper has answered; older keepers send the facts all the same. Raises KeeperLost as `ping`
-        does."""
+        """Returns when the keeper has answered, without its facts (older keepers send them nevertheless). Raises
+        KeeperLost as `ping` does."""
         await self._ask(frames.PING, {"brief": True}, timeout=timeout)
 
     async def acknowledge_exit(self) -> None:
-        """Confirms that the exit is recorded; the keeper ends, so that Lost follows. Raises KeeperRefused `running`."""
+        """Confirms that the exit is recorded: the keeper ends, and the event Lost follows. Raises KeeperRefused
+        `running`."""
         await self._ask(frames.ACK_EXIT, {"launch_id": self.hello.launch_id})
 
     def pause_output(self) -> None:
-        """Stops further output until `resume_output`; output on its way still arrives."""
+        """Requests no further output until `resume_output`; output that was already sent still arrives."""
         if not self._paused:
             self._paused = True
             self._link.send(frames.FLOW, {"paused": True})
@@ -267,7 +272,7 @@ class KeeperClient:
             self._link.send(frames.FLOW, {"paused": False})
 
     def close(self) -> None:
-        """Lets go of the keeper, which lives on. Requests under way raise KeeperLost; Lost is the last event."""
+        """Closes the connection; the keeper lives on. Requests under way raise KeeperLost; Lost is the last event."""
         self._link.abort()
         self._lose("closed")
 
@@ -318,7 +323,7 @@ class KeeperClient:
             self._emit(Alert(header["code"], header["active"], header["message"]))
         elif kind == frames.WELCOME:
             self._settle(_WELCOME_KEY, frame)
-        # Anything else was pushed by a newer keeper and can be ignored: that is the protocol's rule.
+        # The protocol's rule: any other type was pushed by a newer keeper and is ignored.
 
     def _settle(self, request: int, frame: Frame) -> None:
         future = self._requests.pop(request, None)
@@ -340,7 +345,7 @@ class KeeperClient:
     def _emit(self, event: KeeperEvent) -> None:
         try:
             self._on_event(event)
-        except Exception:  # a defect costs one event, never the connection, and the program with it
+        except Exception:  # an error in the handler loses one event, not the connection to the program
             log.exception("an event of the keeper could not be handled", kind=type(event).__name__)
 
     def _lose(self, reason: str) -> None:
@@ -351,7 +356,7 @@ class KeeperClient:
         for future in requests.values():
             if not future.done():
                 future.set_exception(KeeperLost(f"the connection to the keeper is gone: {reason}"))
-                future.exception()  # the caller may be cancelled already: not a forgotten error
+                future.exception()  # marks it as seen: a cancelled caller never asks, and asyncio would log it
         self._emit(Lost(reason))
 
 

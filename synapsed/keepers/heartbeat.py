@@ -1,5 +1,5 @@
-"""Signs of life of a keeper. One that was stopped (SIGSTOP), or hangs, still has its socket and its program: its screen
-may be old, typed keys wait, and nothing is lost when it goes on."""
+"""Finds out if a keeper answers. A keeper that was stopped (SIGSTOP), or hangs, still has its socket and its program:
+the screen may be old and typed keys wait, but nothing is lost when the keeper goes on."""
 
 import asyncio
 import contextlib
@@ -13,26 +13,27 @@ from synapsed.keepers.launchers import call_keeper
 from synapsed.model.records import LaunchRecord
 
 ANSWER_S = 3.0
-"""Seconds for an answer, which takes a millisecond except on a machine that swaps. After two missing answers in a row
-it is silent."""
+"""Seconds for an answer, which takes a millisecond except on a machine that swaps. A keeper counts as silent after two
+missing answers in a row."""
 
 PATIENT_S = 60.0
-"""Seconds for a silent one: its answer comes when it goes on, and more questions would only pile up."""
+"""Seconds for the answer of a silent keeper: it comes when the keeper goes on; more pings would only wait there."""
 
 CONNECT_AGAIN_S = 1.0
 """Seconds between two attempts to reach a keeper that was stopped."""
 
 CALLED_S = 0.05
-"""Seconds for one that was asked to bind its socket again."""
+"""Seconds until the next attempt after a keeper was asked to bind its socket again."""
 
 AT_ONCE = 20
-"""Number of questions before it counts as silent."""
+"""Number of such attempts, CALLED_S apart, after which the keeper counts as silent."""
 
 SILENT = "the process that holds its terminal does not answer"
 
 
 class Pulse:
-    """Asks one keeper. `changed` is called when it falls silent, and when it answers again."""
+    """Pings one keeper. `changed` is called with True when the keeper falls silent, with False when it answers
+    again."""
 
     def __init__(self, keeper: Callable[[], KeeperClient], changed: Callable[[bool], None]) -> None:
         self._keeper = keeper
@@ -40,7 +41,7 @@ class Pulse:
         self.silent = False
 
     async def beat(self) -> None:
-        """Asks; a silent one is asked until it answers, or its connection is gone."""
+        """Pings the keeper; a silent one again and again, until it answers or its connection is gone."""
         while not self._lost:
             await self._ask()
             if not self.silent:
@@ -54,8 +55,8 @@ class Pulse:
         given_up: asyncio.Event,
         closing: Callable[[], bool],
     ) -> KeeperClient:
-        """Connects to it. A living keeper is waited for, until it is given up: it may be late, or stopped, and one
-        whose socket was removed is asked to bind it again. Raises KeeperLost."""
+        """Connects to the keeper of `launch`, and tries again while the keeper lives and is not `given_up`: it may be
+        late or stopped, or its socket was removed, and then it is asked to bind the socket again. Raises KeeperLost."""
         tries = 0
         while True:
             try:
@@ -75,7 +76,7 @@ class Pulse:
                 return client
 
     async def answers(self) -> bool:
-        """Returns True if it answers; it is asked now unless it is known to be silent."""
+        """Returns True if the keeper answers a ping now; False without a ping if it is known to be silent."""
         return not self.silent and await self._ask()
 
     async def _ask(self) -> bool:
@@ -84,7 +85,7 @@ class Pulse:
                 await self._keeper().ping_briefly(timeout=patience)
             except KeeperLost:
                 if self._lost:
-                    return False  # reported in another way
+                    return False  # the client reports the lost connection itself
             else:
                 self.told(silent=False)
                 return True
@@ -99,17 +100,17 @@ class Pulse:
             return True
 
     def told(self, *, silent: bool) -> None:
-        """Reports that it is silent, or not."""
+        """Notes if the keeper is silent, and reports a change."""
         if silent != self.silent:
             self.silent = silent
             self._changed(silent)
 
 
 def lives(launch: LaunchRecord) -> bool:
-    """Returns True if its process exists. Reads /proc."""
+    """Returns True if the keeper's process exists. Reads /proc."""
     return start_mark(launch.keeper_pid) == launch.keeper_start
 
 
 def _call(launch: LaunchRecord) -> bool:
-    """Asks it for its socket. Returns True if it could be asked."""
+    """Asks the keeper to bind its socket again. Returns True if the keeper lives and supports this."""
     return lives(launch) and call_keeper(launch.keeper_pid)

@@ -1,10 +1,10 @@
 """Messages of a keeper: its greeting, its events, results of writes, and refusals (docs/keeper-protocol.md); and their
 transport, which hands frames on in order, some at a time.
 
-A program that writes without end leaves the event loop to the others, and so does one whose output costs much: OUTPUT
-is handed on in portions, and where they have taken `TURN_S` the rest waits for the loop's next turn. Nothing is read
-meanwhile, so that no more than one read waits here; the answers to requests wait too, because they come after output in
-the stream, and their callers rely on that output having been seen.
+A program with endless or expensive output must not keep the event loop from other work. So OUTPUT is handed on in
+portions, and after `TURN_S` the rest waits for the loop's next turn. Until then nothing more is read from the socket,
+so at most one read waits in memory. Answers to requests wait as well: they come after output in the stream, and their
+callers rely on that output having been handled.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from synapsed.keeper.frames import Decoder, Frame, ProtocolError
 
 
 class KeeperRefused(SynapsedError):
-    """The keeper understood the request and refused it; `reason` is its code (docs/keeper-protocol.md).
+    """Error for a request that the keeper understood and refused; `reason` is its code (docs/keeper-protocol.md).
 
-    For a write, `details["written"]` says how many bytes had reached the program, 0 if it is missing.
+    For a write, `details["written"]` is the number of bytes that had reached the program; 0 if it is missing.
     """
 
     code = "KEEPER_REFUSED"
@@ -33,27 +33,27 @@ class KeeperRefused(SynapsedError):
 
 
 class KeeperSilent(KeeperLost):
-    """It did not answer in time. It may live, on a machine that has no time for it."""
+    """Error for a keeper that did not answer in time. It may still live, stopped or on an overloaded machine."""
 
 
 class KeeperBusy(KeeperRefused):
-    """The program does not read and the keeper's bounded input queue is full: try later."""
+    """Error for a full input queue at the keeper, because the program does not read: try later."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExitRecord:
-    """End of the program. `code` or `signal` is set; neither if the program could not be killed."""
+    """Record of the program's end. `code` or `signal` is set; neither if the program could not be killed."""
 
     launch_id: str
     pid: int
     code: int | None
     signal: int | None
     stopped: bool
-    """A stop had been requested."""
+    """True if a stop had been requested."""
     leftover: int
-    """Descendants that could not be ended."""
+    """Number of descendants that could not be ended."""
     output_lost: int
-    """Bytes that a full disk refused although a stop could not wait; 0 otherwise, always."""
+    """Bytes that a full disk refused, if a stop was requested, which does not wait for the disk; else always 0."""
     final_offset: int
     started_at: float
     exited_at: float
@@ -96,11 +96,12 @@ class Hello:
     line_mode: bool | None = None
     """True if the terminal gives the program whole lines: then no line editor is running."""
     echo: bool | None = None
-    """True if it shows typed text."""
+    """True if the terminal shows typed text."""
     foreground: int | None = None
     """The process group that reads the terminal."""
     sizes: tuple[tuple[int, int, int], ...] = ()
-    """The last sizes of the window: the output before it, columns, rows. Empty from an older keeper."""
+    """The last sizes of the window, as (offset of the output from which on it holds, columns, rows). An older keeper
+    sends none."""
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":
@@ -110,7 +111,7 @@ class Hello:
         plain = {name: header[name] for name in cls.__slots__ if name not in later}
         return cls(
             exit=None if exit_record is None else ExitRecord.from_json(exit_record),
-            unread=header["input_pending"] + (header.get("input_unread") or 0),  # keepers of before did not look
+            unread=header["input_pending"] + (header.get("input_unread") or 0),  # older keepers do not send the latter
             line_mode=header.get("line_mode"),
             echo=header.get("echo"),
             foreground=header.get("foreground"),
@@ -127,7 +128,7 @@ class Output:
     data: bytes
     channel: str = "pty"
     continues: bool = False
-    """It arrived together with the output before it, and was only split from it here (`keeper_connection`)."""
+    """True if this arrived in one frame with the output before it, and was only split from it by `_in_portions`."""
 
     @property
     def end(self) -> int:
@@ -136,7 +137,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class OutputGap:
-    """Output from `start` to `end` is gone: retention overwrote it before it was read."""
+    """Says that the output from `start` to `end` is gone: the spool dropped it before it was read."""
 
     start: int
     end: int
@@ -145,14 +146,14 @@ class OutputGap:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The program ended; all its output came before."""
+    """Says that the program ended. All its output came before this event."""
 
     record: ExitRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """The keeper needs a person (`code` "disk": its disk is full), or no more (`active` false)."""
+    """Says that the keeper needs a person's help (`code` "disk": its disk is full), or no longer (`active` False)."""
 
     code: str
     active: bool
@@ -161,7 +162,8 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The connection broke: the keeper ended, was killed, or broke the protocol. Always the last event."""
+    """Says that the connection is gone: the keeper ended, was killed, or broke the protocol; or the client closed it.
+    Always the last event."""
 
     reason: str
 
@@ -171,33 +173,35 @@ KeeperEvent = Output | OutputGap | Exited | Alert | Lost
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """The input is with the program: now (`written`), or since an earlier request with this id (`duplicate`)."""
+    """Says that the program has the input: since now (`written`), or since an earlier request with the same id
+    (`duplicate`)."""
 
     status: Literal["written", "duplicate"]
     at: int
-    """Spool end just before the first byte was written: output below it is older than the input."""
+    """End of the spool just before the first byte was written: output below this offset is older than the input."""
     offset: int
-    """Spool end when the last byte was written."""
+    """End of the spool when the last byte was written."""
     written: int
     """Bytes that reached the program: less than `length` only for a duplicate that was cut short by `discard`."""
     length: int
     hidden: bool = False
-    """The terminal was in line mode without echo: it was a password prompt. Not known for a duplicate."""
+    """True if the terminal was in line mode without echo, as for a password prompt. Unknown (False) for a duplicate."""
 
 
 READ_MAX = 64 * 1024
 """Bytes taken from a connection at a time."""
 
 PORTION = 2 * 1024
-"""Bytes of output handed on at a time. They are not drawn here, so that their content hardly changes their cost."""
+"""Bytes of output handed on at a time. This process does not draw them, so their content hardly changes their cost."""
 
 TURN_S = 0.002
-"""CPU time for which frames are handed on before the loop has its turn; a portion that is begun within it takes a
-fraction of that. By the clock on the wall a busy machine would be given one portion a turn, and be the busier."""
+"""Seconds of CPU time for which frames are handed on before the loop has its turn; one portion takes a fraction of
+that. It is not wall-clock time: on a busy machine only one portion would then fit into a turn, which costs even
+more."""
 
 
 class KeeperConnection(asyncio.BufferedProtocol):
-    """`on_frame` gets every frame, `on_lost` the reason of the end, once all frames are handed on."""
+    """The transport: calls `on_frame` with every frame, and after the last one `on_lost` with the reason of the end."""
 
     def __init__(
         self,
@@ -215,9 +219,9 @@ class KeeperConnection(asyncio.BufferedProtocol):
         self._frames: Iterator[Frame] = iter(())
         """Frames that were read and are not handed on yet."""
         self._waits = False
-        """It waits for the loop's next turn."""
+        """True if `_hand_on` is due in the loop's next turn."""
         self._over: str | None = None
-        """The connection is gone, for this reason, which is reported after the last frame."""
+        """Reason why the connection is gone, reported after the last frame; None while it stands."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -250,7 +254,7 @@ class KeeperConnection(asyncio.BufferedProtocol):
             self._transport.write(frame)
 
     def abort(self) -> None:
-        """Ends it; the remaining frames are dropped."""
+        """Ends the connection and drops the remaining frames."""
         self._frames = iter(())
         if self._transport is not None:
             self._transport.abort()

@@ -1,8 +1,8 @@
-"""A program in its keeper: connecting to it, asking for signs of life, reading missed output, and ending it; and alerts
-for a person, in a link's words.
+"""A program in its keeper, as a link has it: connects to the keeper, pings it, waits for missed output, ends the
+program, and makes the alerts for a person.
 
-Every link has one, whatever its program speaks. The link reads the output of the program; the end of the program, or
-the loss of its keeper, is found here, reported once, and known from then on.
+Every link (the daemon's object for one running program) has one, for a terminal as for pipes. The link itself reads the
+program's output. This module finds the end of the program, or the loss of its keeper, and reports it once.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def gap_alert(gap: OutputGap) -> LinkAlert:
 
 
 def disk_alert(message: str, *, full: bool) -> LinkAlert:
-    """Returns the alert for the one kind of alert that keepers have."""
+    """Returns the link's alert for the keeper's alert "disk", the only one that keepers send."""
     text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
     return LinkAlert("DISK_FULL", text, "begins" if full else "over")
 
@@ -45,26 +45,26 @@ def silence_alert(*, silent: bool) -> LinkAlert:
 
 
 CATCH_UP_S = 20.0
-"""Seconds that reading the missed output may take; then the program is judged by the present state."""
+"""Seconds that reading the missed output may take; after them, the program is judged by the output read so far."""
 
 GIVEN_UP_S = 3.0
-"""Seconds that a program that was given up may still take to answer."""
+"""Seconds that a keeper that was given up may still take to answer."""
 
 RECALL_STEPS = 2
-"""Questions of `KeeperClient.recall` at most, each of which is asked when the one before is answered."""
+"""The most requests that `KeeperClient.recall` sends, one after the other."""
 
 log = structlog.get_logger(__name__)
 
 
 class Owner(Protocol):
-    """The link of the program."""
+    """The link of the program, which is called back."""
 
     def finishing(self) -> None:
-        """The program has ended, or its keeper is gone."""
+        """Called once, when the program has ended or its keeper is gone."""
         ...
 
     async def last_words(self) -> None:
-        """Does its remaining work before the end is reported."""
+        """Called before the end is reported: the link does its remaining work."""
         ...
 
     def silenced(self, *, silent: bool) -> None:
@@ -73,7 +73,7 @@ class Owner(Protocol):
 
 
 class KeptProgram:
-    """`client` is None until it is connected."""
+    """One launched program and its keeper. `client`, the connection to the keeper, is None until `reach` returns."""
 
     def __init__(self, agent_id: str, launch: LaunchRecord, owner: Owner) -> None:
         self._agent_id = agent_id
@@ -83,26 +83,26 @@ class KeptProgram:
         self.client: KeeperClient | None = None
         self.tasks = aio.TaskSet(self._failed)
         self.exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
-        """Done when the program has ended."""
+        """Done when the program has ended, or its keeper is gone."""
         self.given_up = asyncio.Event()
         self.caught_up = asyncio.Event()
-        """The missed output is read, or is not waited for any more."""
+        """Set when the missed output is read, or when the wait for it is over."""
         self.missed_to = 0
-        """Offset where that output ends."""
+        """Offset where the missed output ends."""
         self.closing = False
         self.finishing = False
         self.silent = False
-        """The keeper does not answer."""
+        """True while the keeper does not answer."""
         self._pulse = Pulse(self.keeper, self._silence)
         self._beating: asyncio.Task[None] | None = None
         self._limit: asyncio.Timeout | None = None
-        """Limit of the wait for its keeper; None outside such a wait."""
+        """Time limit of the present wait for the keeper; None outside such a wait."""
 
     def _failed(self, error: BaseException) -> None:
         log.error("link task failed", agent_id=self._agent_id, exc_info=error)
 
     def keeper(self) -> KeeperClient:
-        """Returns the client. Raises KeeperLost until it is connected."""
+        """Returns the client. Raises KeeperLost if `reach` has not returned yet."""
         if self.client is None:
             raise KeeperLost("the link is not open")
         return self.client
@@ -113,7 +113,7 @@ class KeptProgram:
         """Connects to the keeper. Raises KeeperLost."""
         connect = functools.partial(KeeperClient.connect, self.launch.socket, on_event=on_event)
         client = await self._pulse.reach(connect, self.launch, self.given_up, lambda: self.closing)
-        if self.closing:  # anything begun from here on would stay open
+        if self.closing:  # the link was closed meanwhile: no other caller would close this connection
             client.close()
             raise asyncio.CancelledError
         self.client = client
@@ -123,20 +123,22 @@ class KeptProgram:
         return client
 
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> None:
-        """Requests its output from `offset` on (None: from now on), which arrives as events. A late keeper is waited
-        for, until it is given up. Raises KeeperLost; KeeperRefused as `KeeperClient.subscribe` does."""
+        """Requests the program's output from `offset` on (None: from now on), which arrives as events. Waits for a late
+        keeper until it is given up. Raises KeeperLost; KeeperRefused as `KeeperClient.subscribe` does."""
         async with self._until_given_up():
             await self.keeper().subscribe(offset, channel=channel)
 
     async def has_inputs(self, names: Iterable[str]) -> frozenset[str]:
-        """Returns those inputs that the keeper has: they are written, or will be once the program reads. A late keeper
-        is waited for, until it is given up. Raises KeeperLost."""
+        """Returns those of the inputs `names` that the keeper has: they are written, or will be when the program reads.
+        Waits for a late keeper until it is given up. Raises KeeperLost."""
         client = self.keeper()
         asked = {name: asyncio.create_task(client.recall(name)) for name in names}
         try:
             async with self._until_given_up():
                 for _ in range(RECALL_STEPS if asked else 0):
-                    await asyncio.sleep(0)  # the recalls go out first: what it does not know it says before the pong
+                    # The recalls are sent before the ping, and the keeper answers in order: an input that it does not
+                    # know is refused before the ping's answer. A recall without an answer by then is of a queued input.
+                    await asyncio.sleep(0)
                     await client.ping_briefly(timeout=None)
             return frozenset(name for name, one in asked.items() if not one.done() or _is_known(one))
         finally:
@@ -144,7 +146,8 @@ class KeptProgram:
 
     @contextlib.asynccontextmanager
     async def _until_given_up(self) -> AsyncIterator[None]:
-        """Waits for the keeper in here; a long wait is reported. Raises KeeperLost when it is given up."""
+        """Limits a wait for the keeper, the body of `async with`, to GIVEN_UP_S from when it is given up; then raises
+        KeeperLost. A long wait is reported, as a silent keeper."""
         self.pulse()
         try:
             async with asyncio.timeout(GIVEN_UP_S if self.given_up.is_set() else None) as self._limit:
@@ -155,28 +158,29 @@ class KeptProgram:
             self._limit = None
 
     def give_up(self) -> None:
-        """Limits every wait for it to a short time."""
+        """Limits every wait for the keeper, the present one too, to GIVEN_UP_S."""
         if self._limit is not None and not self.given_up.is_set():
             self._limit.reschedule(asyncio.get_running_loop().time() + GIVEN_UP_S)
         self.given_up.set()
 
     def leave_unreached(self) -> None:
-        """Leaves a keeper that is not connected yet to the next daemon, unless it was given up."""
+        """Stops connecting, and so leaves the keeper to the next daemon. Does nothing if it is connected or given
+        up."""
         if self.client is None and not self.given_up.is_set():
             self.closing = True
 
     def has(self, offset: int) -> None:
-        """Notes that its output is here, or drawn, up to `offset`."""
+        """Notes that the link has read the output, or has drawn it, up to `offset`."""
         if not self.caught_up.is_set() and offset >= self.missed_to:
             self.caught_up.set()
 
     async def catch_up(self) -> None:
-        """Returns when the missed output is read, as far as that is possible."""
+        """Returns when the missed output is read, or after CATCH_UP_S."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.caught_up.wait(), CATCH_UP_S)
         self.caught_up.set()
 
-    # --- what it tells ---
+    # --- reports ---
 
     def alert(self, alert: LinkAlert) -> None:
         log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
@@ -188,18 +192,18 @@ class KeptProgram:
         self._owner.silenced(silent=silent)
 
     def pulse(self) -> None:
-        """Asks the keeper for a sign of life, if no question is open."""
+        """Pings the keeper, unless a ping is under way."""
         if self._beating is None or self._beating.done():
             self._beating = self.tasks.spawn(self._pulse.beat())
 
     def told(self, event: Exited | Alert | Lost) -> None:
-        """Handles the events of every keeper besides output."""
+        """Handles the keeper's events other than output."""
         match event:
             case Exited(record):
                 self._finish(record.exit_code, "the program ended")
             case Alert():
                 self.alert(disk_alert(event.message, full=event.active))
-            case Lost(reason) if self.client is not None:  # else it was never reached, and the caller gets the error
+            case Lost(reason) if self.client is not None:  # else the caller of `reach` gets the error
                 self._lose(reason)
 
     # --- its end ---
@@ -213,7 +217,7 @@ class KeptProgram:
             self.tasks.spawn(self._keeper_lost(reason))
 
     def _begins_to_end(self) -> bool:
-        """Returns True for the first call."""
+        """Returns True for the first call only, and calls the owner then."""
         if self.finishing:
             return False
         self.finishing = True
@@ -236,8 +240,8 @@ class KeptProgram:
         self.emit(event)
 
     async def stop(self, grace: float, *, leave: Callable[[], Any]) -> LinkExited:
-        """Ends it `grace` seconds after the request to end; before that `leave` is awaited. A program whose keeper
-        stands still is ended with its keeper, which would never report the end."""
+        """Ends the program: awaits `leave`, then requests a stop, which kills after `grace` seconds. Returns the end. A
+        keeper that does not answer would never report the end: it is killed together with its program."""
         if not self.exited.done() and not await self._pulse.answers():
             self._lose(SILENT)
         elif not self.exited.done():
@@ -245,13 +249,14 @@ class KeptProgram:
             try:
                 await self.keeper().stop(grace)
             except KeeperRefused:
-                pass  # it has ended
+                pass  # the program has ended already
             except KeeperLost as error:
                 self._lose(error.message)
         return await asyncio.shield(self.exited)
 
     async def signal(self, signum: int) -> None:
-        """Sends the signal. If the keeper stands still, SIGKILL returns when the program is gone."""
+        """Sends the signal to the program. If the keeper does not answer, SIGKILL kills both, and returns when the
+        program is gone."""
         if signum == signal.SIGKILL and not await self._pulse.answers():
             self._lose(SILENT)
             await asyncio.shield(self.exited)
@@ -259,7 +264,7 @@ class KeptProgram:
             await self.keeper().signal(signum)
 
     async def let_go(self) -> None:
-        """Acknowledges a reported exit, so that the keeper can end."""
+        """Closes the connection; acknowledges a reported exit before that, so that the keeper can end."""
         if self.client is not None:
             if self.exited.done():
                 with contextlib.suppress(SynapsedError):
@@ -268,5 +273,6 @@ class KeptProgram:
 
 
 def _is_known(recalled: asyncio.Task[WriteResult | None]) -> bool:
-    """Returns True if the keeper has written it: of one that it discarded, or could not note, nothing was."""
+    """Returns True if the keeper has written the recalled input; False if it does not know it, or refused to write it
+    (it was discarded, or could not be journalled)."""
     return not isinstance(recalled.exception(), KeeperRefused) and recalled.result() is not None

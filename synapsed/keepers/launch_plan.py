@@ -1,4 +1,4 @@
-"""Interfaces for an agent's launches: the plan of a launch, launching it, finding it again, and cleaning up after
+"""Interfaces for an agent's launches: planning a launch, launching the program, finding it again, and cleaning up after
 it."""
 
 from collections.abc import Container
@@ -16,24 +16,24 @@ from synapsed.profiles.profile import Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
-    """The program to run: `program` in place of the profile's command, with exactly `env` and the additions of the
-    profile's channels. `conversation` is the id for the profile's resume arguments: an earlier conversation if
-    `resumed`, else a new one."""
+    """Plan of one launch. `program` is run in place of the profile's command; its environment is `env` and the
+    additions of the profile's channels. `conversation` is the id for the profile's resume arguments: of an earlier
+    conversation if `resumed`, else of a new one."""
 
     program: str
     env: dict[str, str]
     conversation: str | None = None
     resumed: bool = False
     args: tuple[str, ...] = ()
-    """Arguments of the person's own."""
+    """Arguments that the person has given."""
     chosen: bool = False
-    """These arguments choose the conversation: none of the profile's `resume` is given."""
+    """True if the person's arguments choose the conversation: then the profile's `resume` arguments are left out."""
     limits: Limits = field(default_factory=Limits)
     attributes: ProcessAttributes = field(default_factory=ProcessAttributes)
     mcp: bool = True
     """True if the program gets the address of the MCP server."""
     instructions: str | None = None
-    """Instructions for its model."""
+    """Instructions for the program's model."""
     settings: PersonSettings = field(default_factory=PersonSettings)
 
 
@@ -45,8 +45,8 @@ class LaunchPlanner(Protocol):
         ...
 
     def check(self, record: AgentRecord, profile: Profile) -> None:
-        """Raises the errors of `plan`, LaunchError for a missing folder, and UnknownProfile. It is called before a
-        running program is ended for the next one."""
+        """Raises the errors of `plan`, LaunchError for a missing folder, and UnknownProfile. Called before a running
+        program is ended for the next launch, so that it is not ended in vain."""
         ...
 
     def endpoint(self, record: AgentRecord) -> str:
@@ -56,15 +56,16 @@ class LaunchPlanner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProgramEnd:
-    """End of a program whose keeper is gone. `taken_down`: it did not end by itself, but by a reboot or a stop of
-    services, so that it is to be started again whatever its restart policy says."""
+    """End of a program whose keeper is gone. `taken_down` is True if a reboot or a stop of services ended it: then it
+    is started again, without regard to its restart policy."""
 
     exited: LinkExited
     taken_down: bool
 
 
 class LinkFactory(Protocol):
-    """Makes links. A link is returned unopened: the agent stores its `launch`, then opens it."""
+    """Makes links, the daemon's objects for running programs. A link is returned unopened: the agent first stores the
+    link's `launch`, then opens the link."""
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
         """Returns the version that the program of `launch` reports; None if it reports none, or the profile has no way
@@ -79,22 +80,22 @@ class LinkFactory(Protocol):
     async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
         """Returns the link to the launch in `record`, found by pid and start time, or None if its keeper is gone.
 
-        `record.launch` is None if the daemon was killed between a launch and its recording: the agent's directory then
-        says whether there is a keeper. The end of a program while no daemon ran is reported by LinkExited after `open`.
+        `record.launch` is None if the daemon was killed between a launch and its recording: then the agent's directory
+        shows if there is a keeper. If the program ended while no daemon ran, the link reports LinkExited after `open`.
         """
         ...
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
-        """Returns the agents whose programs live, except those with the ids `known`: the database is another one by
-        now."""
+        """Returns the agents that have a living program but are not among the ids `known`, those in the database. There
+        are some if the database was removed or replaced while programs ran."""
         ...
 
     async def ended(self, record: AgentRecord) -> ProgramEnd:
-        """Returns the known facts about the end of the launch of `record`, which could not be adopted."""
+        """Returns the known facts about the end of the launch of `record`, after `adopt` has returned None."""
         ...
 
     async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
-        """Returns the kept screen of a program that does not run. Raises SynapsedError."""
+        """Returns the kept screen, in `form`, of a program that does not run. Raises SynapsedError."""
         ...
 
     async def sweep(self, launch: LaunchRecord) -> int:

@@ -1,12 +1,10 @@
-"""Launching keepers, finding them again, and clearing up after one that was killed.
+"""Launches keepers, finds them again, and cleans up after a keeper that was killed.
 
-A launcher starts the keeper without a parent that could end it: it outlives the daemon. `ProcessLauncher` does it with
-a detached process, which works everywhere; `systemd_launcher` with a unit per agent.
+A launcher starts a keeper so that it outlives the daemon. `ProcessLauncher` starts a detached process, which works
+everywhere; `systemd_launcher` starts a unit per agent.
 
-Of many launches at once a few run at a time, the others in turn.
-
-Otherwise the keepers' interpreters would compete for the same processors until the first launches are late. The time of
-a launch that waits here has not begun.
+`LaunchQueue` runs only a few of many launches at a time. Otherwise the keepers' interpreters would compete for the same
+processors until the first launches exceed their time limit. The limit of a launch begins when it leaves the queue.
 """
 
 import asyncio
@@ -35,18 +33,18 @@ from synapsed.process.file_owners import private_directory
 from synapsed.process.parent_attributes import usable_cpus
 
 KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
-"""The keeper's program, by its file: a directory needs runpy."""
+"""The keeper's program. It is started by its file, since for a directory Python would import runpy."""
 
-_KEEPER_PROGRAM = os.path.join("keeper", "__main__.py")  # noqa: PTH118 - the end of a word
+_KEEPER_PROGRAM = os.path.join("keeper", "__main__.py")  # noqa: PTH118 - compared with the end of an argument
 
 LAUNCH_TIMEOUT_S = 30.0
 """Seconds from the start of Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
 
 SWEEP_TIMEOUT_S = 5.0
-"""Seconds for processes that were sent KILL to disappear."""
+"""Seconds in which processes must be gone after KILL was sent to them."""
 
 SWEEP_POLL_S = 0.005
-"""Seconds between two looks at them, in a thread of their own."""
+"""Seconds between two looks at the killed processes, in a thread."""
 
 # Read into a variable so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")
@@ -60,7 +58,7 @@ class LaunchSpec:
     absolute."""
 
     launch_id: str
-    """Unique for ever; the program finds it in SYNAPSE_LAUNCH_ID."""
+    """Id of the launch, unique for ever; the program has it as SYNAPSE_LAUNCH_ID."""
     agent: str
     """The agent's name."""
     argv: Sequence[str]
@@ -68,34 +66,34 @@ class LaunchSpec:
     """The whole environment; only SYNAPSE_LAUNCH_ID is added."""
     cwd: str
     state_dir: Path
-    """The agent's directory: `spool/`, `log`, `exit.json`, `keeper.log`."""
+    """The agent's directory: `spool/`, `journal`, `exit.json`, `keeper.log`."""
     socket_path: Path
     cols: int = 80
     rows: int = 24
     transport: Literal["pty", "pipes"] = "pty"
     umask: int = 0o022
     nice: int | None = None
-    """None, here and below: as the keeper has it."""
+    """None, here and for the attributes below: the keeper's own value."""
     oom_score_adj: int | None = None
-    """The lowest value."""
+    """Lowest value for the program: a higher one of the keeper's own stays."""
     cpus: Sequence[int] | Literal["all"] | None = None
     rlimits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
     """Soft and hard limits of the program by their names without `RLIMIT_`; None is unlimited."""
     spool_at_least: int = 0
-    """Highest spool offset that the daemon knows: new output gets no smaller one."""
+    """Highest spool offset that the daemon knows: new output gets this offset or a higher one."""
     retention: int = 64 * 1024 * 1024
     """Bytes of output kept at least."""
     sweep_on_exit: bool = True
-    """Descendants that outlive the program are ended with it."""
+    """True if descendants that outlive the program are ended after it."""
     term_grace_s: int = 5
-    """Seconds between TERM and KILL if a stop names no grace (a service manager's)."""
+    """Seconds between TERM and KILL for a stop that has no grace of its own, such as a service manager's."""
     linger_s: int = 7 * 86400
     """Seconds that a keeper waits for its exit to be acknowledged."""
     open_files: int = 0
-    """Soft limit of files for the keeper, and for the program if `rlimits` has none; 0: the limit that the keeper is
-    started with."""
+    """Soft limit of open files for the keeper, and for the program if `rlimits` has none; 0: the limit that the keeper
+    is started with."""
     limits: Limits = field(default_factory=Limits)
-    """Limits for the program and all that it starts, if the launcher supports them."""
+    """Limits for the program and all processes that it starts, if the launcher supports them."""
 
     def to_json(self) -> bytes:
         """Returns the keeper's launch specification."""
@@ -106,7 +104,7 @@ class LaunchSpec:
 
 @dataclass(frozen=True, slots=True)
 class KeeperAddress:
-    """Enough to find a keeper again: `keeper_start` is the keeper's `start_mark`, since a pid alone is reused."""
+    """The facts needed to find a keeper again. `keeper_start` is its `start_mark`, since pids are reused."""
 
     launch_id: str
     socket_path: Path
@@ -116,12 +114,12 @@ class KeeperAddress:
 
 @dataclass(frozen=True, slots=True)
 class LaunchedKeeper(KeeperAddress):
-    """A keeper that listens, with a program that runs."""
+    """A keeper that listens, and whose program was started."""
 
     pid: int
     """Pid of the program."""
     pid_start: int
-    """The program's start mark; 0 when it had ended before it could be read."""
+    """The program's start mark; 0 if the program had ended before the mark could be read."""
     spool_start: int
     """Offset at which this launch's output begins."""
     started_at: float
@@ -130,7 +128,7 @@ class LaunchedKeeper(KeeperAddress):
 
     @classmethod
     def told(cls, spec: LaunchSpec, output: bytes) -> "LaunchedKeeper":
-        """Returns the keeper that this output of the keeper describes."""
+        """Returns the keeper that was launched by `spec`, from its JSON on standard output."""
         facts = json.loads(output)
         return cls(
             launch_id=spec.launch_id,
@@ -146,7 +144,7 @@ class LaunchedKeeper(KeeperAddress):
 
 
 class Launcher(Protocol):
-    """Starts keepers in a way in which they outlive the daemon."""
+    """Starts keepers so that they outlive the daemon."""
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         """Returns when the keeper's socket listens and the program was started. Raises ProgramNotFound, LaunchError;
@@ -160,15 +158,15 @@ class ProcessLauncher:
 
     python: str = sys.executable
     keeper: Path = KEEPER
-    """Program of the keeper, which may be that of another version."""
+    """The keeper's program; it may be of another version of synapsed."""
     environ: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath, "LANG": "C.UTF-8"})
-    """The keeper's own environment, without the variables of a program."""
+    """The environment of the keeper itself, not of its program."""
     open_files: int = 0
-    """The soft limit that the daemon was started with: programs that use `select` rely on it."""
+    """The soft limit of open files that the daemon was started with: programs that use `select` rely on it."""
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         private_directory(spec.socket_path.parent)
-        # The keeper keeps this variable, so that `sweep_launch` finds it too.
+        # With this variable in its own environment, `sweep_launch` finds the keeper too.
         keeper = Child(
             keeper_command(self.python, keeper=self.keeper), {**self.environ, "SYNAPSE_LAUNCH_ID": spec.launch_id}
         )
@@ -190,8 +188,8 @@ class ProcessLauncher:
 
 
 def keeper_command(python: str, *options: str, keeper: Path = KEEPER) -> list[str]:
-    """Returns the command line of a keeper: no site packages, no environment, nothing on the path but the standard
-    library."""
+    """Returns the command line of a keeper: Python without site packages and without its environment variables, and
+    with only the standard library on its path."""
     packages = Path(ptyprocess.__file__).parent.parent
     return own_python.alone(str(keeper), "--ptyprocess", str(packages), *options, python=python)
 
@@ -209,17 +207,17 @@ def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
 
 
 def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
-    """Returns the keepers that live, by launch id. A zombie, and another process with the same pid, count as dead; one
-    whose socket was removed does not.
+    """Returns by launch id if the keeper lives. A zombie, or another process with the same pid, counts as dead; a
+    keeper whose socket was removed counts as living.
 
-    Reads /proc, a few microseconds each; where there is no /proc it runs `ps`: call it in a thread there.
+    Reads /proc, a few microseconds each. On a system without /proc it runs `ps`: call it in a thread then.
     """
     return {address.launch_id: start_mark(address.keeper_pid) == address.keeper_start for address in addresses}
 
 
 def call_keeper(pid: int) -> bool:
-    """Asks the keeper `pid` to bind its socket again, if it was removed. Returns True if the keeper can do so; keepers
-    before 0.2 ignore the signal."""
+    """Asks the keeper `pid`, by SIGHUP, to bind its socket again if it was removed. Returns True if the keeper can do
+    so; keepers before 0.2 ignore the signal."""
     if _LINUX and not _catches(pid, signal.SIGHUP):
         return False
     try:
@@ -230,7 +228,7 @@ def call_keeper(pid: int) -> bool:
 
 
 def _catches(pid: int, number: int) -> bool:
-    """Returns True if the process handles the signal, and neither ignores it nor ends."""
+    """Returns True if the process has a handler for the signal: it neither ignores the signal nor ends by it."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -240,8 +238,8 @@ def _catches(pid: int, number: int) -> bool:
 
 
 def keeper_of(launch_id: str) -> tuple[int | None, bool]:
-    """Returns the pid of the living keeper of that launch, or None, and True if any other process of the launch lives.
-    Blocks."""
+    """Returns two values: the pid of the living keeper of that launch, or None; and True if any other process of the
+    launch lives. Blocks."""
     keeper, others = None, False
     for process in _processes_of(launch_id):
         try:
@@ -256,15 +254,15 @@ def keeper_of(launch_id: str) -> tuple[int | None, bool]:
 
 
 def before_boot(keeper_start: int) -> bool:
-    """Returns True if a process with that start mark ran before the machine was started."""
+    """Returns True if a process with that start mark ran before the present boot of the machine."""
     if _LINUX:
         return is_before_boot(keeper_start)
     return keeper_start < psutil.boot_time()
 
 
 def age_of(pid: int, start: int) -> float | None:
-    """Returns the age of the process in seconds, by a clock that cannot be set; None if there is no such clock, or it
-    is gone."""
+    """Returns the age of the process in seconds, by a clock that cannot be set; None if the system has no such clock,
+    or the process is gone."""
     if not _LINUX or start_mark(pid) != start:
         return None
     return max(0.0, lived_s(start))
@@ -281,10 +279,10 @@ def environment_of(pid: int) -> dict[str, str] | None:
 
 
 async def sweep_launch(launch_id: str) -> int:
-    """Ends the remaining processes of a launch whose keeper was killed: every process of this uid with its
-    SYNAPSE_LAUNCH_ID, a keeper that lives after all included.
+    """Kills the remaining processes of a launch whose keeper is gone: every process of this uid with the launch's
+    SYNAPSE_LAUNCH_ID, also the keeper if it still lives.
 
-    Returns how many there were. Raises LaunchError when one cannot be ended.
+    Returns their number. Raises LaunchError if one cannot be killed.
     """
     return await asyncio.to_thread(_sweep, launch_id)
 
@@ -307,8 +305,8 @@ def _sweep(launch_id: str) -> int:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Returns True if the process lives. Zombies are dead: their new parent may be slow to reap them, or never do
-    it."""
+    """Returns True if the process lives. Zombies count as dead: their new parent may be slow to reap them, or never do
+    so."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -325,17 +323,17 @@ def _processes_of(launch_id: str) -> list[psutil.Process]:
             if process.uids().real == own and process.environ().get("SYNAPSE_LAUNCH_ID") == launch_id:
                 found.append(process)
         except (psutil.Error, OSError):
-            continue  # it ended, or it is not ours to look at
+            continue  # it ended, or we may not look at it
     return found
 
 
 AT_ONCE: Final = min(8, max(2, usable_cpus()))
-"""One for each processor: more would not start sooner, and would slow down the daemon. One that hangs is given up after
-`LAUNCH_TIMEOUT_S`."""
+"""Launches at a time, one for each processor: with more, none would start sooner, and the daemon would slow down. A
+launch that hangs ends after `LAUNCH_TIMEOUT_S`."""
 
 
 class LaunchQueue:
-    """Launches by `launcher`, `AT_ONCE` at a time."""
+    """A launcher that launches by another one, at most `AT_ONCE` keepers at a time."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher

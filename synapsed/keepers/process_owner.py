@@ -1,10 +1,11 @@
 """Finds the agent that a process belongs to, by three kinds of evidence, each of which is enough.
 
-- Ancestry: it, or an ancestor of it, is the agent's program or keeper. The keeper counts because it adopts orphans of
-  its program's children. A pid alone is never believed: it is compared together with the start time.
-- Control group: it is in the unit of the agent's keeper (systemd launcher), whatever its parent is by now.
-- Environment: it, or an ancestor of it, was started with the agent's token. That holds before the daemon has recorded a
-  launch, and for a process that left tree and unit with its environment.
+- Ancestry: the process, or an ancestor, is the agent's program or keeper. The keeper counts because orphaned
+  descendants of its program become its children. A pid alone proves nothing: it is compared together with the start
+  time.
+- Control group: the process is in the systemd unit of the agent's keeper, even if its parent is another process now.
+- Environment: the process, or an ancestor, was started with the agent's token. This works before the daemon has
+  recorded a launch, and for a process that has left the process tree and the unit.
 """
 
 import os
@@ -17,7 +18,7 @@ from synapsed.keeper.processes import parent_of, start_mark
 from synapsed.model.records import LaunchRecord
 
 ANCESTORS_MAX = 256
-"""Generations that are searched."""
+"""Number of generations that are searched."""
 
 TOKEN_VARIABLE = b"SYNAPSE_AGENT_TOKEN="
 
@@ -27,7 +28,7 @@ _UNIT = re.compile(r"/(synapse-agent-[^/\n]+\.service)(?:/|$)", re.MULTILINE)
 
 
 class Root(NamedTuple):
-    """A launch and the agent it belongs to."""
+    """A launch, and the id of the agent that it belongs to."""
 
     agent_id: str
     launch: LaunchRecord
@@ -36,9 +37,9 @@ class Root(NamedTuple):
 def owner_of(
     pid: int, roots: Iterable[Root], tokens: Mapping[str, str] | None = None, *, proc: Path = Path("/proc")
 ) -> str | None:
-    """Returns the agent to which process `pid` belongs, None if it belongs to none. `tokens` are the agents' tokens
-    with their ids. A few reads of /proc, some microseconds each; where there is no /proc it runs `ps`: call it in a
-    thread there."""
+    """Returns the id of the agent to which process `pid` belongs; None if it belongs to none. `tokens` has the agents'
+    ids by their tokens. Does a few reads of /proc, some microseconds each. On a system without /proc it runs `ps`: call
+    it in a thread then."""
     known = list(roots)
     family = list(_ancestors(pid))
     return (
@@ -59,7 +60,7 @@ def _ancestors(pid: int) -> Iterator[int]:
 
 
 def _by_ancestry(family: Iterable[int], roots: Iterable[Root]) -> str | None:
-    """Returns the closest agent, if several are above each other."""
+    """Returns the closest agent, if one agent runs inside another."""
     generations = {pid: generation for generation, pid in enumerate(family)}
     found: list[tuple[int, str]] = []
     for agent_id, launch in roots:
@@ -70,8 +71,8 @@ def _by_ancestry(family: Iterable[int], roots: Iterable[Root]) -> str | None:
 
 
 def _by_unit(pid: int, roots: Iterable[Root], proc: Path) -> str | None:
-    """Returns the agent of the unit. A unit counts only as that of a living keeper of ours: other daemons' agents have
-    units of the same form."""
+    """Returns the agent whose living keeper is in the same unit as `pid`. The unit's name alone is not enough: agents
+    of other daemons have units with names of the same form."""
     if (unit := _unit_of(pid, proc)) is None:
         return None
     for root in roots:
@@ -94,8 +95,8 @@ def _by_token(pid: int, tokens: Mapping[str, str], proc: Path) -> str | None:
 
 
 def _read(path: str) -> bytes:
-    """Returns the content; empty if there is no such file, or it is another user's. Plain calls: this is read for every
-    ancestor, for each connection, and half of the time was pathlib's."""
+    """Returns the file's content; empty if there is no such file, or it cannot be read. Uses plain system calls, since
+    it runs for every ancestor of each connection's process, and pathlib took half of the time."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

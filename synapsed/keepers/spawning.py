@@ -1,8 +1,8 @@
-"""Starts a process without holding up the event loop, and talks with it once.
+"""Starts a process without blocking the event loop, sends it one input, and returns its output.
 
-`subprocess` and `os.posix_spawn` keep the interpreter's lock until the child has become its program: on a busy machine
-the whole daemon stands still meanwhile. Here the C library's `posix_spawn` is called in a thread and without the lock,
-so that only that thread waits.
+`subprocess` and `os.posix_spawn` hold the interpreter's lock (GIL) until the child has executed its program: on a busy
+machine the whole daemon stands still meanwhile. This module calls the C library's `posix_spawn` by ctypes, in a thread
+and without the lock, so that only that thread waits.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Final
 
 AT_ONCE: Final = 8
-"""Number of children that are served at once; a further one begins when one of them has ended."""
+"""Number of children that run at a time; a further one is started when one of them has ended."""
 _THREADS: Final = ThreadPoolExecutor(AT_ONCE, "spawn")
 _LIBC: Final = ctypes.CDLL(None)
 _ACTIONS_SIZE: Final = 1024
-"""Bytes for a `posix_spawn_file_actions_t`, which has 80 where it is largest."""
+"""Bytes for a `posix_spawn_file_actions_t`; no C library needs more than 80."""
 _STANDARD: Final = range(3)
 _ENDS_S: Final = 0.001
 """Seconds between two looks at a child that has closed its output and is about to end."""
@@ -32,7 +32,7 @@ _ENDS_S: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class ChildEnd:
-    """End of a child, and its output."""
+    """The exit code of a child (negative: the signal), and its output."""
 
     code: int
     output: bytes
@@ -40,19 +40,20 @@ class ChildEnd:
 
 
 class Child:
-    """A process of `command`, whose first word is a path. It has `environ`, starts in `/` and inherits no file."""
+    """A process of `command`, whose first word is a path. It gets `environ`, starts in `/` and inherits no open
+    file."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         self._command = [os.fsencode(word) for word in command]
         self._environ = [os.fsencode(f"{name}={value}") for name, value in environ.items()]
         self._lock = threading.Lock()
         self._pid: int | None = None
-        """The pid from its beginning until it is waited for."""
+        """The child's pid from its start until it is reaped, else None."""
         self._unwanted = threading.Event()
 
     async def talk(self, told: bytes = b"") -> ChildEnd:
-        """Starts it, writes `told` to its input, and waits for its end. Raises OSError if it cannot be started. A
-        cancelled caller kills it."""
+        """Starts the child, writes `told` to its input, and waits for its end. Raises OSError if the child cannot be
+        started. If the caller is cancelled, the child is killed."""
         talking = asyncio.get_running_loop().run_in_executor(_THREADS, self._talk, told)
         try:
             return await asyncio.shield(talking)
@@ -70,7 +71,7 @@ class Child:
     # --- in a thread -------------------------------------------------------------------------------------------------
 
     def _talk(self, told: bytes) -> ChildEnd:
-        with tempfile.TemporaryFile() as errors:  # a file is never full, so that it need not be read meanwhile
+        with tempfile.TemporaryFile() as errors:  # unlike a pipe, a file need not be read while the child writes
             stdin, tell = os.pipe()
             hear, stdout = os.pipe()
             with open(tell, "wb") as to_it, open(hear, "rb") as from_it:
@@ -79,7 +80,7 @@ class Child:
                 finally:
                     os.close(stdin)
                     os.close(stdout)
-                with contextlib.suppress(BrokenPipeError):  # it has ended before it read all
+                with contextlib.suppress(BrokenPipeError):  # the child has ended before it read all
                     to_it.write(told)
                 with contextlib.suppress(BrokenPipeError):
                     to_it.close()
@@ -89,7 +90,7 @@ class Child:
             return ChildEnd(code, output, errors.read())
 
     def _start(self, files: Sequence[int]) -> None:
-        """Starts it with `files` as standard input, output and error."""
+        """Starts the child with `files` as standard input, output and error."""
         if self._unwanted.is_set():
             raise ProcessLookupError("it is not wanted any more")
         pid = _spawn(self._command, self._environ, files)
@@ -104,7 +105,7 @@ class Child:
                 assert self._pid is not None
                 pid, status = os.waitpid(self._pid, os.WNOHANG)
                 if pid:
-                    self._pid = None  # its number may be another's from now on
+                    self._pid = None  # another process may get the number from now on
                     return os.waitstatus_to_exitcode(status)
             time.sleep(_ENDS_S)
 
@@ -118,7 +119,7 @@ def _spawn(command: Sequence[bytes], environ: Sequence[bytes], files: Sequence[i
         for number, file in enumerate(files):
             _check(_LIBC.posix_spawn_file_actions_adddup2(actions, file, number), command)
         _close_others(actions, command)
-        with contextlib.suppress(AttributeError):  # missing in an old C library; a keeper changes the directory itself
+        with contextlib.suppress(AttributeError):  # an old C library has no such call; keepers change to / themselves
             _check(_LIBC.posix_spawn_file_actions_addchdir_np(actions, b"/"), command)
         argv = (ctypes.c_char_p * (len(command) + 1))(*command)
         envp = (ctypes.c_char_p * (len(environ) + 1))(*environ)
@@ -129,12 +130,13 @@ def _spawn(command: Sequence[bytes], environ: Sequence[bytes], files: Sequence[i
 
 
 def _close_others(actions: "ctypes.Array[ctypes.c_char]", command: Sequence[bytes]) -> None:
-    """Closes all files of the child except the first three. Those that Python opens are closed there anyway."""
+    """Makes the child close all files except the first three. Files that Python has opened are closed by the exec, so
+    without `closefrom` only the inheritable ones are listed."""
     if hasattr(_LIBC, "posix_spawn_file_actions_addclosefrom_np"):
         _check(_LIBC.posix_spawn_file_actions_addclosefrom_np(actions, len(_STANDARD)), command)
         return
     for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
-        with contextlib.suppress(OSError):  # it was the listing's own
+        with contextlib.suppress(OSError):  # the fd of the listing itself is closed by now
             if number not in _STANDARD and os.get_inheritable(number):
                 _check(_LIBC.posix_spawn_file_actions_addclose(actions, number), command)
 

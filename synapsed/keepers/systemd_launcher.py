@@ -1,9 +1,9 @@
-"""A keeper as a transient unit of systemd's user manager, one `synapse-agent-NAME.service` per agent.
+"""Launches a keeper as a transient unit of systemd's user manager, one `synapse-agent-NAME.service` per agent.
 
 The unit is part of `synapse-agents.target`, which `synapsed.service` requires and which stops when no unit needs it: so
 agents outlive a crash and a restart of the daemon, and end when the service is stopped (docs/service.md). The launch
-specification, with the program's environment, goes through a file that only this user can read and that the keeper
-removes: there is nothing secret on a command line or in a unit.
+specification, with the program's environment, is passed in a file that only this user can read and that the keeper
+removes: so no command line and no unit has a secret.
 """
 
 import asyncio
@@ -35,17 +35,17 @@ STOP_MARGIN_S = 10
 farewell."""
 
 OOM_SCORE_ADJUST = 300
-"""Makes an agent end before the daemon and the person's programs if memory runs out."""
+"""Makes the kernel end an agent before the daemon and the person's programs if memory runs out."""
 
 UNIT_GONE_S = 10.0
-"""Seconds in which the unit of the agent's last launch ends: its keeper leaves when its exit is acknowledged, within a
-second."""
+"""Seconds to wait for the end of the unit of the agent's last launch: its keeper ends within a second after its exit is
+acknowledged."""
 
 UNIT_POLL_S = 0.02
-"""Seconds between two looks at that."""
+"""Seconds between two attempts while that unit still exists."""
 
 ALREADY_THERE = "already loaded"
-"""Error in systemd-run's words, for a unit of the same name."""
+"""Part of systemd-run's error if a unit of the same name exists."""
 
 
 def unit_name(agent: str) -> str:
@@ -54,7 +54,8 @@ def unit_name(agent: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemdLauncher:
-    """`systemd_run` is that program's path, `environ` the environment in which it finds the user manager."""
+    """The launcher. `systemd_run` is that program's path, `environ` the environment in which it finds the user
+    manager."""
 
     systemd_run: str
     environ: Mapping[str, str]
@@ -73,13 +74,14 @@ class SystemdLauncher:
             await self._abandon(spec)
             raise
         finally:
-            files.spec.unlink(missing_ok=True)  # the keeper did, if it came so far
+            files.spec.unlink(missing_ok=True)  # the keeper has removed it already, unless it failed early
         if code != 0:
             raise launch_error(files.complaint() or errors)
         return LaunchedKeeper.told(spec, files.facts.read_bytes())
 
     async def _run(self, command: list[str]) -> tuple[int, bytes]:
-        """Runs systemd-run, which returns when the unit has started or failed. Waits for the last launch's unit."""
+        """Runs systemd-run, which returns when the unit has started or failed; again, while the unit of the last launch
+        still exists. Returns systemd-run's exit code and standard error."""
         deadline = time.monotonic() + UNIT_GONE_S
         while True:
             ended = await Child(command, {**self.environ, "LC_ALL": "C.UTF-8"}).talk()
@@ -102,7 +104,7 @@ class SystemdLauncher:
             "StandardError": f"append:{files.log}",
             **_limits(spec.limits),
         }
-        # The keeper keeps SYNAPSE_LAUNCH_ID, so that `sweep_launch` finds it too.
+        # With SYNAPSE_LAUNCH_ID in its own environment, `sweep_launch` finds the keeper too.
         variables = {"SYNAPSE_LAUNCH_ID": spec.launch_id, "LANG": "C.UTF-8"}
         return [
             self.systemd_run,
@@ -118,7 +120,7 @@ class SystemdLauncher:
         ]
 
     async def _abandon(self, spec: LaunchSpec) -> None:
-        """Ends a cancelled launch completely, so that systemd does not start it later."""
+        """Ends a launch that was cancelled or is late, so that systemd does not start it later."""
         with contextlib.suppress(OSError):
             stop = [
                 str(Path(self.systemd_run).with_name("systemctl")),
@@ -134,8 +136,9 @@ class SystemdLauncher:
 def _as_written(command: Sequence[str]) -> list[str]:
     """Returns `command` escaped for systemd-run.
 
-    The manager replaces `${NAME}` (in every version, and not all versions can be kept from it) and takes `$$` for one
-    `$`; but in the program's own path `$$` is two, so that a shell becomes such a program.
+    In arguments, the manager replaces `${NAME}` (not every version has an option against this) and reads `$$` as one
+    `$`. In the path of the program it leaves `$$` as it is; so a shell is started that execs a program with such a
+    path.
     """
     if "$" in command[0]:
         command = ["/bin/sh", "-c", 'exec "$0" "$@"', *command]
@@ -144,15 +147,15 @@ def _as_written(command: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of a launch, in the agent's directory; all get 0600 before anything is in them."""
+    """The files of a launch, in the agent's directory. All have mode 0600 before data is written to them."""
 
     spec: Path
     facts: Path
-    """Standard output of the keeper."""
+    """The keeper's standard output."""
     log: Path
-    """Its standard error, as for every launcher."""
+    """The keeper's standard error; every launcher uses this file."""
     log_begins: int
-    """Offset in `log` at which this launch's part begins."""
+    """Offset in `log` at which the lines of this launch begin."""
 
     @classmethod
     def prepare(cls, spec: LaunchSpec) -> "_Files":
@@ -164,7 +167,7 @@ class _Files:
         return cls(*paths, paths[2].stat().st_size)
 
     def complaint(self) -> bytes:
-        """Returns the keeper's standard error output."""
+        """Returns the standard error of this launch's keeper."""
         return self.log.read_bytes()[self.log_begins :]
 
 

@@ -1,7 +1,8 @@
 """The subject of a tool call, read from its input: the command that it runs, or the edit that it makes. Pure.
 
-All programs are read alike, since the fields of calls have few names. A text is a command only if the program itself
-names it so, and it is complete. For an edit a diff is made from what the call contains.
+The calls of all programs are read in the same way, because only a few names are used for their fields. A text is a
+command only if the program itself names it so, and it is complete. For an edit a diff is made from what the call
+contains.
 """
 
 import difflib
@@ -31,7 +32,7 @@ _PAIRS: Final = (
 )
 _WHOLE: Final = ("content", "file_text", "new_source", "newText")
 _PATCHES: Final = ("diff", "patch", "patchText", "fileDiff", "input", *_COMMANDS)
-"""Fields that may have a patch; programs give it to their shell, too."""
+"""Fields that may have a patch; some programs give a patch to their shell."""
 
 _PATCH = re.compile(r"\s*(?:\*\*\* Begin Patch\b|diff --git |Index: |--- |@@ )")
 
@@ -71,7 +72,7 @@ def command_in(value: object) -> str | None:
 
 
 def edits_in_blocks(blocks: Iterable[Mapping[str, Any]]) -> About:
-    """The edit that blocks of the type `diff` show (`path`, `oldText`, `newText`)."""
+    """Returns the edit that blocks of the type `diff` show (`path`, `oldText`, `newText`)."""
     found = [
         _Edit(str(block.get("path")), _text(block.get("newText")), old if isinstance(old, str) else None)
         for block in blocks
@@ -118,7 +119,7 @@ def _has_rows(rows: Sequence[str], wanted: str) -> bool:
 
 
 def _diff(given: Mapping[str, Any]) -> str | None:
-    """The edit in a call's input; None where it makes none."""
+    """Returns the edit in a call's input; None if the call edits no file."""
     path = next(filter(None, (_text(given.get(name)) for name in _PATHS)), "")
     for name in _PATCHES:
         value = _text(given.get(name))
@@ -184,7 +185,7 @@ def _cut(text: str) -> str:
 
 
 def _names(diff: str) -> list[str]:
-    """The files that it names: their last parts."""
+    """Returns the files that a diff names: the last parts of their paths."""
     found = re.findall(r"^(?:\+\+\+|---|\*\*\* \w+ File:|Index:|add|delete|update|change) (.+)$", diff, re.MULTILINE)
     first = diff.partition("\n")[0]
     names = [*found, *([] if found else [first])]

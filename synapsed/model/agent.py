@@ -1,4 +1,4 @@
-"""Types of what others see of an agent: ids, addresses, states, and the row that `list --json` prints."""
+"""Types that describe an agent to others: ids, addresses, states, and the row that `list --json` prints."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _SENDERS = frozenset({SYSTEM, UNKNOWN, PERSON})
 """Names of senders that are no agents."""
 _LIKE_AN_ID = re.compile(r"(?i:synapse)-.+-\d{1,5}")
 ADDRESS_MAX = 128
-"""Characters of an address that are looked at; more is refused."""
+"""Largest number of characters of an address that are compared; every valid address is shorter."""
 
 
 def _port_choice(value: object) -> object:
@@ -29,11 +29,11 @@ def _port_choice(value: object) -> object:
 
 
 PortChoice = Annotated[Annotated[int, Field(ge=1, le=65535)] | Literal[False] | None, BeforeValidator(_port_choice)]
-"""The port that is asked for: None for one of the profile's range, False for none."""
+"""The requested port: None for one of the profile's range, False for no port."""
 
 
 class ProcessState(StrEnum):
-    """The process of an agent (docs/architecture.md); the transitions stand in `agents/lifecycle.py`."""
+    """State of an agent's process (docs/architecture.md); the transitions are in `agents/lifecycle.py`."""
 
     STOPPED = "stopped"
     STARTING = "starting"
@@ -80,8 +80,8 @@ _SEED_ACTIVITY: dict[Activity, SeedState] = {
 
 
 def seed_status(state: ProcessState, activity: Activity, *, asks: bool = False) -> SeedState:
-    """Returns the seeds' word for an agent's state, as `/status` and the registry show it. `asks`: a person is needed,
-    even if the question is not understood."""
+    """Returns the word for an agent's state that was first asked for (by the seeds), as `/status` and the registry show
+    it. `asks`: a person is needed, even if the question is not understood."""
     if asks and state is ProcessState.RUNNING and activity is Activity.UNKNOWN:
         activity = Activity.WAITING
     return _SEED_ACTIVITY[activity] if state is ProcessState.RUNNING else SEED_STATUS[state]
@@ -96,7 +96,7 @@ def agent_id(profile: str, port: int | None, name: str) -> str:
 
 
 def validate_name(name: str) -> str:
-    """`name` if it can name an agent, else InvalidRequest."""
+    """Returns `name` if it can name an agent. Raises InvalidRequest."""
     if not NAME_PATTERN.fullmatch(name):
         raise InvalidRequest(
             f"{name[:80]!r} cannot name an agent: use letters, digits, '_', '.' and '-', at most 64, "
@@ -112,7 +112,7 @@ def validate_name(name: str) -> str:
 
 
 FOLDER_MAX = 30
-"""Characters of a folder in an agent's name."""
+"""Largest number of characters of a folder in an agent's name."""
 
 
 def folder_in_name(cwd: PurePath, *, home: PurePath) -> str | None:
@@ -138,7 +138,7 @@ class AgentRef:
 
 def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
     """Returns the one agent that `address` means: a name, an id, `type-port`, or a `type` with one running instance.
-    Folders are no addresses here (`resolve_folder`).
+    The names of folders are handled by `resolve_folder`.
 
     A leading `@` is allowed. An exact name or id wins over a type. Raises UnknownAgent, which lists the known agents,
     or AmbiguousAddress, which lists the candidates.
@@ -315,7 +315,7 @@ class AgentDetail(AgentView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryEntry:
-    """Entry of the seeds' registry for an agent (S9); `status` is a seed's word, `pid` the program's."""
+    """Entry of an agent in the registry (S9); `status` is a word of `seed_status`, `pid` the program's."""
 
     agent_id: str
     agent_type: str

@@ -12,7 +12,7 @@ def is_end(event: Event) -> bool:
 
 
 class HeardEnds:
-    """The tasks since this daemon started; the oldest beyond HEARD_MAX are forgotten."""
+    """Remembers these tasks from the daemon's start on; the oldest beyond HEARD_MAX are forgotten."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, None] = {}

@@ -44,7 +44,8 @@ class ProcessAttributes(BaseModel):
     ) = None
     """CPUs on which it runs."""
     limits: Annotated[
-        dict[Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,16}$")], ResourceLimit], Field(max_length=LIMITS_MAX)
+        dict[Annotated[str, StringConstraints(pattern=r"^[A-Z]{1,16}$")], ResourceLimit],
+        Field(max_length=LIMITS_MAX, json_schema_extra={"additionalProperties": False}),
     ] = {}
     """Limits by their names in setrlimit(2), without `RLIMIT_`."""
     oom_score_adj: Annotated[int, Field(ge=-1000, le=1000)] | None = None
@@ -55,7 +56,7 @@ class ProcessAttributes(BaseModel):
         return own.model_copy(update={**known, "limits": own.limits | self.limits})
 
     def unusual(self, own: "ProcessAttributes") -> str | None:
-        """Describes the unusual attributes in one line: an uncommon umask or nice value, and fewer CPUs or lower limits
+        """Describes the unusual attributes in one line: an uncommon umask or nice value, other CPUs or lower limits
         than the daemon's own. Returns None if all are usual."""
         told = []
         if self.umask is not None and self.umask not in USUAL_UMASKS:

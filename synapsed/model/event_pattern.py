@@ -1,5 +1,7 @@
-"""Globs: `*` stands for any text, `?` for one character. Linear in the text: between two stars the first place that
-fits is taken and not given back, and no more than TEXT_MAX characters are looked at."""
+"""Matches texts with globs, in which `*` stands for any text and `?` for one character.
+
+The time is linear in the length of the text: a piece between two stars is matched at the first place that fits, without
+backtracking, and only TEXT_MAX characters are searched."""
 
 import re
 from functools import lru_cache

@@ -1,5 +1,5 @@
-"""Agents elsewhere: those that a person has added under an alias (S11), those of other hosts of his (`name@host`); and
-the marks of their tasks."""
+"""Agents elsewhere: those that a person has added under an alias (S11), and those on the person's other hosts
+(`name@host`)."""
 
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
@@ -22,9 +22,10 @@ __all__ = [
 ]
 
 KEY = "external"
-"""Key of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` there."""
+"""Key of a task's metadata: `alias`, `sending` once the message may have arrived, and the other side's `task_id` and
+`context_id`."""
 ANSWERS = "answers"
-"""Key within that: types of prompts that may be answered from here; the others are for a person there."""
+"""Key within that value: types of prompts that may be answered from this host; the others are for a person there."""
 ANY = "any:"
 
 
@@ -34,7 +35,8 @@ def external_id(alias: str) -> str:
 
 
 def alias_of(agent: str | Task) -> str | None:
-    """The alias in an agent's id, or in a task's, `name@host` for one on another host; None for agents of this host."""
+    """Returns the alias in the id of an agent or of a task's agent, `name@host` for one on another host; None for
+    agents of this host."""
     agent_id = agent if isinstance(agent, str) else agent.agent_id
     if host_of(agent_id) or is_any(agent_id):
         return agent_id
@@ -75,6 +77,6 @@ def part_of_task(task: Task) -> str:
 
 
 def host_of(address: str) -> tuple[str, str] | None:
-    """The agent and the host of `name@host`, None for any other address."""
+    """Returns the agent and the host of `name@host`; None for any other address."""
     name, _, host = address.partition("@")
     return (name, host) if name and NAME_PATTERN.fullmatch(host) else None

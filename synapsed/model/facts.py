@@ -1,4 +1,5 @@
-"""Facts that a side channel reports of an agent: past tense, each with the channel that reported it.
+"""Facts that a side channel reports of an agent, each with its channel: the program's hooks, its transcripts, its own
+server.
 
 `at_ns` is the machine's monotonic clock (CLOCK_MONOTONIC, nanoseconds) when the program reported it. That clock is the
 same in every process until the next boot, so that facts before a submission can be separated from facts after it.
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 SCREEN = "screen"
-"""The channel of what was read off the screen."""
+"""The channel of facts that were read off the screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class ChannelFact:
     session: str | None = None
     """The program's own conversation id."""
     turn: str | None = None
-    """The program's own turn or prompt id, where it has one."""
+    """The program's own turn or prompt id, if it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ BACKGROUND_MAX = 100
 """Number of background tasks of a program that are reported, and that can be stopped."""
 
 BACKGROUND_NAME = 200
-"""Characters of a name there: it may be a whole command."""
+"""Largest number of characters of such a task's name, which may be a whole command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +76,8 @@ class BackgroundTold(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(ChannelFact):
-    """The turn is over; `answer` is the last assistant message exactly, None where this channel cannot tell;
-    `truncated`: some of that may be missing."""
+    """The turn is over; `answer` is the last assistant message exactly, None if this channel does not know it;
+    `truncated`: some of it may be missing."""
 
     answer: str | None = None
     prompt: str | None = None
@@ -115,9 +116,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(ChannelFact):
-    """`event` is the program's own name for it, `told` its whole content; `request` is set if the channel can answer it
-    (`SideChannel.reply`). With `options` a person's answer goes that way, too (`Delivering.answer`), and `question` is
-    the whole question."""
+    """The program asks for a permission. `event` is the program's own name of the question, `told` its whole content;
+    `request` is set if the channel can answer it (`SideChannel.reply`). With `options` a person's answer goes that way,
+    too (`Delivering.answer`), and `question` is the whole question."""
 
     tool: str = ""
     input: dict[str, Any] = field(default_factory=dict)
@@ -130,7 +131,7 @@ class PermissionAsked(ChannelFact):
     diff: str | None = None
     """The whole command or edit that a `question` is about."""
     again: bool = False
-    """True if it was asked before there was this link to the program: by now it is a person's."""
+    """True if the question is older than this link to the program: it is left to a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ class PermissionOver(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBegan(ChannelFact):
-    """The program is about to run a tool, or to ask whether it may. `call` is its own id of that call, where it has
+    """The program is about to run a tool, or to ask whether it may. `call` is its own id of that call, if it has
     one."""
 
     call: str | None = None
@@ -154,7 +155,7 @@ class ToolBegan(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOver(ChannelFact):
-    """A tool call ended; `error` says why it failed, None where it did not."""
+    """A tool call ended; `error` says why it failed, None if it did not fail."""
 
     call: str | None = None
     tool: str = ""
@@ -169,7 +170,8 @@ class ToolOver(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCall:
-    """A tool call as the screen shows it. One that has ended without `tool` is the last before that ran."""
+    """A tool call as the screen shows it. A call that has ended and has no `tool` is the last one before it that
+    ran."""
 
     status: Literal["started", "completed", "failed"]
     tool: str = ""
@@ -181,8 +183,9 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsShown(ChannelFact):
-    """The tool calls of the turn of that task on the screen, from top to bottom. `leg`: they follow the message that
-    was typed then. `whole`: no call has scrolled away."""
+    """The tool calls on the screen in the turn of that task, from top to bottom. `leg` is the number (from 0) of the
+    message in this turn that they follow; a second one is a note after a refusal. `whole`: no call has scrolled
+    away."""
 
     calls: tuple[ShownCall, ...] = ()
     leg: int = 0

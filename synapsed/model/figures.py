@@ -1,4 +1,4 @@
-"""Figures that the rooms keep of themselves, for the measurements of the daemon. Pure."""
+"""Figures that the packages count about their own work, for the measurements of the daemon. Pure."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -36,8 +36,8 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFigures:
-    """One agent at one moment. `oldest` and `turn_since` are seconds since the epoch; `output` is None while no program
-    is connected."""
+    """One agent at one moment. `oldest` is in seconds since the epoch; `output` is None while no program is
+    connected."""
 
     id: str
     name: str
@@ -60,17 +60,17 @@ class AgentFigures:
 
 
 class StoreFigures(Protocol):
-    """The database's."""
+    """Figures of the database."""
 
     commits: Histogram
-    """Seconds from a write's being asked for to its being durable."""
+    """Seconds from the request of a write until it is durable."""
     reads: Histogram
-    """Seconds from a read's being asked for to its answer."""
+    """Seconds from the request of a read until its answer."""
     refusals: Counter[str]
     """Writes and reads that failed, by the reason."""
 
     def size(self) -> int:
-        """Bytes on the disk."""
+        """Returns the bytes on the disk."""
         ...
 
 

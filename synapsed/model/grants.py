@@ -1,5 +1,4 @@
-"""Rights of a client that is let in by more than its process: words of a person's, and the grant that a request is
-judged by."""
+"""Rights that a person can grant to a client, and the credentials of a request."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,14 +12,14 @@ that an agent could run. `manage`: start agents where there is one already, stop
 RIGHTS: Final[tuple[Right, ...]] = get_args(Right.__value__)
 
 SENDS: Final[frozenset[Right]] = frozenset({"send", "answer"})
-"""Either lets messages be sent."""
+"""Rights of which each allows to send messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A grant by a person, with only a part of the person's rights. `kind`: people's word for it, as `token`; `id`: its
-    id of that kind. `agents`: names of the only agents that it covers; None: all. `expires`: its end, in seconds since
-    the epoch; None: no end."""
+    """A grant by a person, with only a part of the person's rights. `kind`: the word for it in messages, such as
+    `token`; `id`: its id of that kind. `agents`: names of the only agents that it covers; None: all. `expires`: its
+    end, in seconds since the epoch; None: no end."""
 
     kind: str
     id: str
@@ -41,7 +40,7 @@ class TokenKind(StrEnum):
     ROUTE = "route"
     """Opens one route, and nothing else."""
     GRANTED = "granted"
-    """Known to a part: a person's, with limited rights."""
+    """A token of a person's with limited rights, which a part knows."""
     UNKNOWN = "unknown"
 
 

@@ -1,6 +1,8 @@
-"""A file that is kept beside the messages that name it: given here to be sent, or come from another host.
+"""Files that are kept apart from the messages that name them: they were given at this host to be sent, or came from
+another host.
 
-Its address is `syn-file:<id>`, or `syn-file:<host>/<id>`: a path below one folder, of names that lead nowhere else.
+The address of such a file is `syn-file:<id>`, or `syn-file:<host>/<id>`: this is a path below one folder, and its names
+cannot lead out of it.
 """
 
 import re
@@ -11,12 +13,12 @@ from synapsed.model.task import FilePart, Part
 
 SCHEME: Final = "syn-file:"
 SIZE: Final = "size"
-"""Key of such a part's metadata: the file's bytes."""
+"""Key of the metadata of a part with such a file: its size in bytes."""
 _ADDRESS: Final = re.compile(r"syn-file:(?:([a-z0-9][a-z0-9-]{0,30})/)?([0-9a-f]{32})")
 
 
 class KeptFile(NamedTuple):
-    """`host` is the host that it came from; None if it was given here."""
+    """The parts of an address. `host` is the host that the file came from; None if it was given at this host."""
 
     host: str | None
     id: str
@@ -27,7 +29,7 @@ class KeptFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Below the folder of such files."""
+        """The path below the folder of such files."""
         return f"out/{self.id}" if self.host is None else f"in/{self.host}/{self.id}"
 
     @classmethod
@@ -43,6 +45,6 @@ def is_kept(part: Part) -> bool:
 
 
 def given_here(parts: Sequence[Part]) -> list[str]:
-    """The ids of the files among the parts that were given here, each once."""
+    """Returns the ids of the files among the parts that were given at this host, each once."""
     named = [KeptFile.of(part.file.uri) for part in parts if isinstance(part, FilePart)]
     return list(dict.fromkeys(kept.id for kept in named if kept is not None and kept.host is None))

@@ -1,4 +1,4 @@
-"""Reports of a link about its program (`interfaces.AgentLink`)."""
+"""Reports of a link, the object by which the daemon talks to an agent's program (`interfaces.AgentLink`)."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,7 +26,7 @@ class LinkObserved:
     background: tuple[str, ...] = ()
     """Tasks in its background, in its own words."""
     whole: bool = field(default=False, compare=False)
-    """True if the program itself asks over a channel: details that are missing there are not known."""
+    """True if the program itself asked over a channel: `prompt` is not completed by other reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class LinkUndelivered:
 
 @dataclass(frozen=True, slots=True)
 class LinkSession:
-    """The program is in that conversation, by its own id, `at_ns` (CLOCK_MONOTONIC; 0: now)."""
+    """The program was in that conversation, which has the program's own id, at `at_ns` (CLOCK_MONOTONIC; 0: now)."""
 
     conversation: str
     at_ns: int = 0
@@ -126,11 +126,11 @@ class LinkRefused:
 
 @dataclass(frozen=True, slots=True)
 class LinkAlert:
-    """A problem around the program, for a person to mend: it `begins`, is `over`, or `happened` and needs no action.
-    Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was overwritten before
-    it was read; `details` has `from` and `to`), KEEPER_SILENT (its keeper does not answer, because it was stopped, say:
-    nothing is read and nothing arrives), SCREEN_LOST (its output ended the emulator: it is not drawn up to `to`, or not
-    at all if it is `blind`)."""
+    """A problem around the program that a person should solve: it `begins`, is `over`, or `happened` and needs no
+    action. Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was overwritten
+    before it was read; `details` has `from` and `to`), KEEPER_SILENT (its keeper does not answer, for example because
+    it was stopped: nothing is read and nothing arrives), SCREEN_LOST (its output made the emulator end: it is not drawn
+    up to `to`, or not at all if it is `blind`)."""
 
     code: str
     message: str
@@ -140,7 +140,7 @@ class LinkAlert:
 
 @dataclass(frozen=True, slots=True)
 class LinkExited:
-    """The program ended; `exit_code` is negative for a signal, None where it is not known (the keeper was killed)."""
+    """The program ended; `exit_code` is negative for a signal, None if it is not known (the keeper was killed)."""
 
     exit_code: int | None
     reason: str

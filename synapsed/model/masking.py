@@ -1,10 +1,10 @@
-"""Search for secrets in texts and JSON, by the key that they stand under and by their shape, and their masking. Pure.
+"""Finds secrets in texts and JSON, by the key that they stand under and by their shape, and masks them. Pure.
 
 The letters that a token begins with, and the names, are searched for as literals, in one pass for all of them, and a
-pattern is tried only where one stands. Every pattern is bounded and the text is searched in pieces: hostile text costs
-time in proportion to its length, and no call into C lasts long. The shapes are those that makers publish for scanners
-of repositories (GitHub's secret scanning, gitleaks' rules). A secret of no known shape under no telling name is not
-recognised.
+pattern is tried only where a literal was found. Every pattern is bounded and the text is searched in pieces: hostile
+text costs time in proportion to its length, and no call into C lasts long. The shapes are those that makers publish for
+scanners of repositories (GitHub's secret scanning, gitleaks' rules). A secret without a known shape, and without a name
+that shows that it is one, is not found.
 
 The same search runs over JSON texts, so a line break may stand as the two characters `\\n`, and a quote as `\\"`.
 """
@@ -46,7 +46,8 @@ _LITERAL_MAX = 48
 """Characters of the longest literal, and a few more."""
 
 _ALIKE = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"))
-"""Letters that a pattern without regard to case takes for ASCII's, and `str.lower` does not make such."""
+"""Letters that a pattern without regard to case takes for ASCII letters, although `str.lower` does not turn them into
+these."""
 
 _LEFT = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 """No letter or digit before it, except the letter of an escape in JSON."""
@@ -66,7 +67,8 @@ class _Shape(NamedTuple):
 
 
 def _shape(literals: str, rest: str) -> _Shape:
-    """A word that begins with one of `literals` (separated by blanks) and goes on as `rest` says."""
+    """Returns the shape of a word that begins with one of `literals` (separated by blanks) and goes on as the pattern
+    `rest`."""
     words = tuple(literals.split())
     return _Shape(words, re.compile(f"{_LEFT}(?:{'|'.join(map(re.escape, words))}){rest}"), any_case=False)
 
@@ -77,7 +79,7 @@ def _named(literals: str, pattern: str) -> _Shape:
 
 
 _SHAPES = (
-    # statements that are signed: JWT, JWE, and what is built on them
+    # signed statements: JWT, JWE, and tokens that are built on them
     _shape("eyJ", rf"{_U}{{8,8192}}(?:\.{_U}{{0,8192}}){{1,4}}"),
     _shape("ops_eyJ glc_eyJ", r"[A-Za-z0-9_+/=\-]{20,8192}"),
     # clouds
@@ -221,7 +223,8 @@ class _Finder:
         return bool(self._literals.find_matches_as_indexes(word))
 
     def spans(self, text: str, begin: int, piece: str) -> Iterator[tuple[int, int]]:
-        """The secrets of `text` that begin in `piece`, which is its part from `begin` on, perhaps in small letters."""
+        """Yields the secrets of `text` that begin in `piece`, which is its part from `begin` on, perhaps in small
+        letters."""
         last = begin
         for which, start, _ in self._literals.find_matches_as_indexes(piece, overlapping=True):
             if begin + start < last:  # within a secret that was found
@@ -340,8 +343,8 @@ def nested_under_key(text: str) -> bool:
 def unfinished(text: str) -> int:
     """Returns how many characters at the end of `text`, a piece of a stream, may belong to a secret that goes on in the
     next piece: a word in which one has begun, a name of secrets whose value has not ended, the first letters of either,
-    armour. A caller that sends a text in pieces holds these back until more of it, or its end, has come. At most
-    `HELD_MAX`."""
+    or a key in armour. A caller that sends a text in pieces holds these characters back until more of the text, or its
+    end, has come. At most `HELD_MAX`."""
     armour = text.rfind("-----BEGIN ", max(0, len(text) - HELD_MAX))
     if armour >= 0 and "-----END " not in text[armour:]:
         return len(text) - armour
@@ -374,14 +377,14 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """The pieces in which `text` is searched, and where they begin."""
+    """Yields the pieces in which `text` is searched, each with the place where it begins."""
     for begin in range(0, len(text), _PIECE):
         piece = text[begin : begin + _PIECE + _LITERAL_MAX]
         yield begin, piece.encode(errors="replace").decode()  # a lone surrogate becomes a question mark: one for one
 
 
 def _small(piece: str) -> str:
-    """`piece` in small letters, each in its place."""
+    """Returns `piece` in small letters; each letter keeps its place."""
     for letter, plain in _ALIKE:
         piece = piece.replace(letter, plain)
     return piece.lower()

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 type Rgb = tuple[int, int, int]
 
 CELL_MAX = 512
-"""Pixels of a cell's side: a larger one is no cell."""
+"""Largest width or height of a cell in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class OuterTerminal:
-    """None for each property that it has not reported; the program gets a default then."""
+    """The reported properties. None for one that was not reported; then the program gets a default."""
 
     foreground: Rgb | None = None
     background: Rgb | None = None
     cell: tuple[int, int] | None = None
     """Width and height in pixels."""
     keyboard: bool = False
-    """It speaks the kitty keyboard protocol."""
+    """True if it supports the kitty keyboard protocol."""
 
 
 def is_light(color: Rgb) -> bool:

@@ -1,4 +1,5 @@
-"""A screen to be drawn: the characters of each cell or run of cells, their colours, and the cursor."""
+"""A screen that others draw: the characters of each cell or run of cells, their colours, and the cursor; and the names
+of the forms in which a screen is requested."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +11,7 @@ type KeptForm = ScreenForm | Literal["scrollback"]
 """Form of a kept screen: `scrollback` is text, with the rows above it."""
 
 type Shown = "str | bytes | dict[str, Any] | Picture | Rows"
-"""Value in each of these forms, in the same order."""
+"""A screen in one of these forms: text or bytes, a dict for `json`, a class for `picture` and for `rows`."""
 
 type Rgb = tuple[int, int, int]
 

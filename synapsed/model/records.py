@@ -1,5 +1,5 @@
-"""Records that the store keeps of agents, turns and followers of the log, from which the next daemon goes on after a
-kill."""
+"""Records of agents, turns and followers (readers of the event log) that the store keeps, so that the next daemon can
+go on after a kill."""
 
 from typing import Any, Literal
 
@@ -38,7 +38,8 @@ class _Record(BaseModel):
 
 
 class LaunchRecord(_Record):
-    """One launch of an agent's program: enough to find its keeper again, and to know it from a stranger.
+    """One launch of an agent's program, with the facts by which its keeper, the process that holds its terminal or
+    pipes, is found again and recognised.
 
     `keeper_start` and `pid_start` are the kernel's start times (clock ticks since boot on Linux): a pid alone is
     never believed.
@@ -63,7 +64,7 @@ class LaunchRecord(_Record):
     settings: list[str] = []
     """Effects of the person's own settings of the program, in words for people."""
     keys: str = ""
-    """Keys that have another meaning there, in words."""
+    """The program's keys to which the person has given another meaning, in words."""
 
 
 class AgentRecord(_Record):
@@ -89,15 +90,15 @@ class AgentRecord(_Record):
     """The process state last written (`ProcessState`)."""
     from_config: bool = False
     accept_agents: bool = False
-    """Messages of other agents are typed although no model reads them first."""
+    """True if messages of other agents are typed although no model reads them first."""
     without_approval: bool = False
-    """It is started, too, where deny rules cannot be enforced."""
+    """True if it is started even if deny rules cannot be enforced."""
     resume_at_reset: bool = False
-    """A task that waits for the end of a hold goes on then, unless the configuration decides it."""
+    """True if a task that waits for the end of a hold goes on then, unless the configuration decides this."""
     restart_pending: bool = False
-    """It is to be restarted when it is idle."""
+    """True if it is to be restarted when it is idle."""
     parking: bool = False
-    """It is parked, or being stopped for that."""
+    """True if it is parked (its idle program was ended), or being stopped for that."""
     cols: int = 120
     rows: int = 40
     restarts: int = 0
@@ -122,23 +123,23 @@ class AgentRecord(_Record):
 
 
 class TurnRecord(_Record):
-    """The turn in flight. `link` is the link's own business (offsets, attempt, ids): JSON, written ahead of each
-    irreversible act, so that nothing is ever typed twice."""
+    """The turn in flight. `link` has data of the link, which talks to the program (offsets, attempt, ids), as JSON; it
+    is written before each irreversible act, so that nothing is ever typed twice."""
 
     task_id: str
     launch_id: str
     attempt: int = 1
     continued: str | None = None
-    """The launch that has the message already: this turn only tells the program to go on."""
+    """The launch that has the message already: in this turn the program is only asked to go on."""
     link: dict[str, Any] = {}
 
 
 class ReplyRecord(_Record):
     """A reply that is awaited (S20), or that has come but is not yet delivered to its agent. `state` is that of
-    `supervisor.replies`; times are Unix seconds."""
+    `tasks.replies`; times are Unix seconds."""
 
     task_id: str
-    """The task that the reply completes, an agent's own: it has made it for that."""
+    """The task that the reply completes: the asking agent's own, which it made for that."""
     asker: str
     """The agent that wants the reply."""
     state: Literal["open", "asked", "over"] = "open"
@@ -147,14 +148,14 @@ class ReplyRecord(_Record):
     request: str | None = None
     """The task with which it was asked."""
     wait: bool = False
-    """A caller waits for the reply, so that the agent need not be notified."""
+    """True if a caller waits for the reply, so that the agent need not be notified."""
     limit: float
     """Seconds that the reply may take after the question was asked."""
     due: float
     """Time after which the reply is too late; after the reply, time at which the agent is notified unless the caller
     has it by then."""
     hops: int = 0
-    """Through how many agents the request had gone."""
+    """Number of agents that the request has gone through."""
 
 
 class Checkpoint(_Record):

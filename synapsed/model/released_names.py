@@ -1,6 +1,6 @@
-"""Names that were released, and the part of each: the error if that part is not installed.
+"""Names that were released, and the part that each belongs to, for the error if that part is not installed.
 
-Also for `synapsectl`, so that nothing else is loaded here.
+`synapsectl` uses this module too, so it imports no other module.
 """
 
 from collections.abc import Mapping
@@ -60,11 +60,11 @@ def missing(part: str, why: str = NOT_INSTALLED) -> str:
 
 
 METADATA: Final[Mapping[str, str]] = MappingProxyType({"fired": "rules", "fleet": "fleet", "scheduled": "schedules"})
-"""Keys of tasks' metadata that parts set, and no client, whether the part is there or not."""
+"""Keys of tasks' metadata that only parts may set, even if the part is not installed."""
 
 ALIASED: Final = "external:"
-"""Beginning of `agent_id` in a task for an agent that has an alias here. No agent's name or id has a colon or an
-`@`."""
+"""Beginning of `agent_id` in a task for an agent elsewhere that has an alias on this host. No agent's name or id has a
+colon or an `@`."""
 
 CARRIER: Final = "elsewhere"
 """The part that carries a task for an agent elsewhere, if `metadata.external.via` names none."""
@@ -80,7 +80,7 @@ AutomatedKind = Literal["schedule", "rule", "webhook", "sink"]
 
 type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
 """Rights that a profile may grant its agents beyond those of every agent: answering other agents' prompts, reading
-their screens, stopping and restarting them; and seeing what is scheduled, and scheduling messages in its own name."""
+their screens, stopping and restarting them; and seeing the schedules, and scheduling messages in its own name."""
 
 type RefusingRules = Literal["deny", "default"]
 """Rules about an agent that may refuse a call: its deny rules, or a `default = "deny"`."""

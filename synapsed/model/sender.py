@@ -8,8 +8,9 @@
     claimed   a sender with an unverified name                [A2A:<task8>:<id>] text
     external  a sender on another machine                     [A2A:<task8>:<id>] text
 
-A person's message has no sender in its metadata, but for one that a part has sent for him (of tier person, under a name
-that says so). A client's sender is only a claim; the task keeps the verdict on it (`synapsed.tasks.sender_verdict`).
+A person's message has no sender in its metadata, except if a part has sent it for the person: then the tier is person,
+and the name says so. A client's sender is only a claim; the task keeps the verdict on it
+(`synapsed.tasks.sender_verdict`).
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ UNKNOWN = "unknown"
 """Sender of a message from an unknown agent."""
 
 PERSON = "person"
-"""Sender of a reply that a person gave, not for an agent."""
+"""Sender of a reply that a person gave in their own name."""
 
 SENDER_MAX = 128
 """Characters of a sender's id."""
@@ -50,7 +51,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """A sender that is no person. `id` is an agent's id, or the claimed name."""
+    """A sender that is not a person in their own name. `id` is an agent's id, or the claimed name."""
 
     id: str
     tier: Tier
@@ -69,7 +70,7 @@ class Sender:
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Self | None:
-        """The sender in a task's metadata, None where a person sent it."""
+        """Returns the sender in a task's metadata; None if a person sent it."""
         told = metadata.get(KEY)
         given = told if isinstance(told, dict) else {"sender_id": told}
         raw = given.get("sender_id")
@@ -98,7 +99,7 @@ def sender_of(task: Task) -> Sender | None:
 
 
 def sender_id_of(task: Task) -> str | None:
-    """The id of the sender, None for a person."""
+    """Returns the id of the sender; None for a person."""
     sender = sender_of(task)
     return sender.id if sender is not None else None
 

@@ -1,5 +1,5 @@
-"""The Task and its pieces, in the seeds' shape (S15): tasks are kept and shown in this form, and protocols derive
-theirs from it."""
+"""The Task and its pieces, in the form that was first asked for (S15, docs/words.md): tasks are kept and shown in this
+form, and protocols derive theirs from it."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ PROGRESS = "progress"
 
 
 def new_id() -> str:
-    """A fresh task, context or message id."""
+    """Returns a new id for a task, a context or a message."""
     return str(uuid4())
 
 
 def open_metadata(metadata: Mapping[str, Any], closed: Container[str]) -> dict[str, Any]:
-    """Returns the metadata that a client may set: keys of no part, and not in `closed`."""
+    """Returns the metadata that a client may set: without the keys of parts, and those in `closed`."""
     return {key: value for key, value in metadata.items() if key not in METADATA and key not in closed}
 
 
@@ -153,8 +153,8 @@ class Artifact(_Model):
 
     @property
     def is_block(self) -> bool:
-        """True if it is a block of the answer. The artifact `answer` has the whole of it, so that a block is a view and
-        nothing new."""
+        """True if it is a block of the answer. The artifact `answer` has the whole answer, so a block repeats a piece
+        of it."""
         return self.artifact_id.startswith(_BLOCK)
 
     @property
@@ -260,7 +260,7 @@ EXCERPT_PARTS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A task's message: `text` is its `ends`, `metadata` that of the task."""
+    """An excerpt of a task's message: `text` has its beginning and end (`ends`), `metadata` is that of the task."""
 
     text: str
     metadata: dict[str, Any]
@@ -274,7 +274,7 @@ class Said:
 
 
 def ends(texts: Iterable[str]) -> str:
-    """The beginning and the end of the texts, joined by newlines."""
+    """Returns the beginning and the end of the texts, joined by newlines."""
     pieces = [_ends(text) for _, text in zip(range(EXCERPT_PARTS_MAX), texts, strict=False)]
     return _ends("\n".join(pieces))
 

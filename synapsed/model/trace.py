@@ -1,7 +1,7 @@
 """W3C trace context of tasks: the trace of a task, and the ids of its spans. Pure.
 
-Nothing is drawn at random: the ids of a task's trace and spans are made of the task's id, so that every daemon on its
-way, before and after a kill, gives them the same ids. A trace context from outside stands in the task's metadata, as
+No id is random: the ids of a task's trace and spans are made from the task's id, so that every daemon on its way,
+before and after a kill, gives them the same ids. A trace context from outside stands in the task's metadata, as
 `traceparent` and `tracestate`.
 """
 
@@ -27,7 +27,7 @@ _SAMPLED: Final = 1
 
 @dataclass(slots=True)
 class Sampling:
-    """Sampling of the traces that begin here."""
+    """Sampling of the traces that begin at this daemon."""
 
     share: float | None = None
     """Share of the traces that is sent, from 0 to 1; None if no part makes traces."""
@@ -88,7 +88,8 @@ def span_id(task_id: str, *what: str) -> str:
 
 
 def is_sampled(trace_id: str, share: float) -> bool:
-    """Returns the same result for every caller with this trace: by its last eight bytes, as other samplers do it."""
+    """Returns True if the trace is sampled, decided by its last eight bytes as other samplers do it: so all of them
+    agree."""
     return int(trace_id[16:], 16) < round(share * (1 << 64))
 
 

@@ -1,12 +1,12 @@
 """`[outgoing]` of the configuration: the route of the daemon's own requests (docs/configuration.md). Pure.
 
-And tools of all senders of notifications:
+The room also has tools for all senders of notifications:
 
 - `screening` *(pure)*: the addresses that may be notified at all; `poster`: one POST, to an address that was screened;
-- `retrying` *(pure)*: when to try again, when to give up;
+- `retrying` *(pure)*: the time of the next try, and the end of trying;
 - `secrets`: the places of secrets of the configuration; `signing` *(pure)*: signatures with them.
 
-Variables such as HTTP_PROXY are not obeyed: they belong to the shell that started the daemon.
+Variables such as HTTP_PROXY have no effect: they belong to the shell that started the daemon.
 """
 
 import re
@@ -45,7 +45,7 @@ def address_of(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_number(host: str) -> bool:
-    """Returns True if some programs would take it for an address, as it ends in a number."""
+    """Returns True if some programs would take `host` for an address, because it ends in a number."""
     return _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) is not None
 
 
@@ -90,13 +90,13 @@ class OutgoingConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     proxy: Annotated[str, AfterValidator(_proxy)] | None = Field(default=None, repr=False)
-    """Proxy of outgoing requests; with its password, if it wants one. None: they go directly."""
+    """Proxy of outgoing requests, with a password if the proxy wants one. None: requests go directly."""
     direct: Annotated[list[str], AfterValidator(_places)] = []
-    """Names, with their subdomains, and networks that are reached without it."""
+    """Names, with their subdomains, and networks that are reached without the proxy."""
 
     def proxy_for(self, host: str) -> str | None:
-        """Returns the proxy for a request to `host`; None if it goes directly. Requests to this machine never go
-        through it."""
+        """Returns the proxy for a request to `host`; None if the request goes directly. Requests to this machine never
+        go through the proxy."""
         name = host.lower().rstrip(".")
         if (address := address_of(name)) is None:
             direct = any(name == place or name.endswith(f".{place}") for place in ("localhost", *self.direct))
@@ -107,7 +107,7 @@ class OutgoingConfig(BaseModel):
 
     @property
     def place(self) -> tuple[str, int] | None:
-        """Host and port of the proxy: the only parts of it that are shown."""
+        """Host and port of the proxy: the only parts of its address that are shown."""
         if self.proxy is None:
             return None
         url = urlsplit(self.proxy)
@@ -120,7 +120,7 @@ DIRECTLY: Final = OutgoingConfig()
 
 
 LOOPBACK = "loopback"
-"""Word in `allow`: 127.0.0.0/8 and ::1."""
+"""Word in `PushPolicy.allow` that means 127.0.0.0/8 and ::1."""
 
 
 def _networks(value: list[str]) -> list[str]:
@@ -139,7 +139,7 @@ class PushPolicy(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     allow: Annotated[list[str], AfterValidator(_networks)] = []
-    """Networks that may be notified although they are not public ones."""
+    """Networks that may be notified although they are not public."""
     timeout: float = Field(default=10.0, gt=0, le=120)
     """Time for one attempt, from the look-up of the name to the answer's head."""
     initial: float = Field(default=1.0, gt=0, le=3600)
@@ -151,7 +151,7 @@ class PushPolicy(BaseModel):
     attempts: int = Field(default=1000, ge=1, le=1_000_000)
     """Failures in a row after which a receiver is given up."""
     give_up: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
-    """Time without a success after which it is given up."""
+    """Time without a success after which a receiver is given up."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "PushPolicy":

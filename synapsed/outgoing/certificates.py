@@ -1,4 +1,4 @@
-"""Common fields of certificates that are made here, and certificates and keys as PEM. Pure."""
+"""Common fields of the certificates that synapsed makes, and certificates and keys as PEM. Pure."""
 
 from datetime import datetime
 from ipaddress import ip_address
@@ -24,7 +24,7 @@ def common_name(name: str) -> x509.Name:
 def builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, begins: datetime, ends: datetime
 ) -> x509.CertificateBuilder:
-    """Returns a builder with the fields that every certificate has; the times are aware ones."""
+    """Returns a builder with the fields that every certificate has; both times have a time zone."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

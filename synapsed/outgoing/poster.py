@@ -1,12 +1,12 @@
-"""One notification to one receiver: a POST over a connection whose address was screened.
+"""Sends one notification to one receiver: a POST over a connection whose address was screened.
 
 The screening is in the socket factory, which gets the very address of the next connection: even if a name had another
-address when the config was made, or a moment ago, no forbidden address is connected to. Through the proxy of
-`[outgoing]`, if one is named, the host of the URL is screened instead. No redirect is followed, no cookie used, and
-only the status and `Retry-After` of the answer are read.
+address when the config was made, or a moment ago, no connection goes to a forbidden address. If `[outgoing]` names a
+proxy, the host of the URL is screened instead. No redirect is followed, no cookie used, and only the status and
+`Retry-After` of the answer are read.
 
 Each look-up of a name has a thread of its own: a name server that does not answer delays no other look-up, no other
-thread of the daemon, and not its end.
+thread of the daemon, and not the daemon's end.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ __all__ = [
 ]
 
 LOOKUPS_MAX = 64
-"""Number of look-ups at a time; those for the same name are one."""
+"""Number of look-ups at a time; several look-ups of the same name count as one."""
 
 type _Question = tuple[str, int, int]
 type _Found = list[tuple[Any, ...]]
 
 
 class ThreadedResolver(AbstractResolver):
-    """The system's resolver."""
+    """The system's resolver of names, in threads."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(LOOKUPS_MAX)
@@ -114,7 +114,7 @@ def _numeric(address: tuple[Any, ...]) -> str:
 
 
 CHECK_S = 2.0
-"""Seconds for looking up the name of a new config. One that is unknown by then may be known later."""
+"""Seconds for looking up the name in a new config. A name that is unknown by then may be known later."""
 
 GONE = 410
 """Status by which a receiver asks for no more requests."""
@@ -139,7 +139,7 @@ class Receipt:
 
 class Poster(Protocol):
     async def check(self, url: str) -> str:
-        """Returns the part of the URL that may be shown to others. Raises InvalidRequest for one that can never be
+        """Returns the part of the URL that may be shown to others. Raises InvalidRequest for a URL that can never be
         notified."""
         ...
 
@@ -149,7 +149,7 @@ class Poster(Protocol):
 
 
 async def _pieces(body: Parts) -> AsyncGenerator[bytes]:
-    """Yields the pieces; others have the loop between two of them, even if the receiver is fast."""
+    """Yields the pieces of `body`; other tasks run between two of them, even if the receiver is fast."""
     for piece in sliced(body):
         yield piece
         await asyncio.sleep(0)
@@ -205,11 +205,11 @@ class HttpPoster:
         return await self.send("POST", url, body, headers)
 
     async def send(self, method: str, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
-        """Does the same by another method."""
+        """Sends `body` as `post` does, with any HTTP method."""
         try:
-            size = await encoded_size(body)  # many a receiver takes no body without it
+            size = await encoded_size(body)  # many receivers refuse a body without its length
             headers = {**headers, "Content-Length": str(size)}
-            target = checked_url(url)  # by the rules of this daemon, which may be stricter than of the one that took it
+            target = checked_url(url)  # an older daemon, with weaker rules, may have accepted it
             literal, proxy = literal_address(target), self._proxy_for(target)
             if literal is not None and not self._screen.permits(literal):
                 raise _RefusedAddress("the address is not allowed")
@@ -238,7 +238,7 @@ class HttpPoster:
         await self._resolver.close()
 
     def _client(self, *, screened: bool) -> aiohttp.ClientSession:
-        """Returns the client. The proxy, which a person has named, may be at any address."""
+        """Returns the client. A proxy may be at any address, because a person has named it."""
         if screened not in self._sessions:
             self._sessions[screened] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
@@ -254,7 +254,7 @@ class HttpPoster:
         return self._sessions[screened]
 
     def _socket(self, info: _AddressInfo) -> socket.socket:
-        """Returns a socket for a connection to that address, which is made next."""
+        """Returns a socket for the connection to the address in `info`, which is made next."""
         family, kind, protocol, _, address = info
         if not self._screen.permits(ip_address(address[0])):
             raise _RefusedAddress("the address is not allowed")

@@ -12,7 +12,7 @@ from synapsed.outgoing.secrets import SecretPlaces
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """`rng` gives numbers in [0, 1)."""
+    """The tools. `rng` gives numbers in [0, 1)."""
 
     poster: Callable[[], HttpPoster]
     """Makes a client that notifies only addresses that `[a2a.push]` allows."""
@@ -27,16 +27,17 @@ class Posting:
         return retrying.waiting(progress, self.policy, now=self.clock.wall())
 
     def asked(self, receipt: Receipt) -> float | None:
-        """Returns the seconds that the receiver asks to be left alone for."""
+        """Returns the seconds for which the receiver wants no more requests, by the `Retry-After` of `receipt`."""
         return retrying.retry_after(receipt.retry_after, now=self.clock.wall())
 
     def failed[P: LogProgress](self, progress: P, receipt: Receipt) -> P:
-        """Returns the progress after the receiver has not taken it: `given_up` if it is not to be tried again."""
+        """Returns the progress after a failed attempt: `given_up` if the receiver is not to be tried again."""
         asked = self.asked(receipt)
         after = retrying.failed(progress, self.policy, now=self.clock.wall(), asked=asked, roll=self.rng())
         return after.model_copy(update={"state": "given_up"}) if receipt.gone else after
 
     def headers(self, key: bytes, *, webhook_id: str, at: int, body: bytes) -> dict[str, str]:
-        """Returns the headers of a document of JSON, signed at the date `at`, by Standard Webhooks."""
+        """Returns the headers for `body`, a JSON document, with its signature by Standard Webhooks; `at` is the date of
+        the signature."""
         signed = signing.headers(key, webhook_id=webhook_id, at=at, body=body)
         return {"Content-Type": "application/json", "User-Agent": self.user_agent, **signed}

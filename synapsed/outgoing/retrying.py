@@ -1,10 +1,11 @@
-"""Times of the next try of a failed receiver, and of giving it up. Pure: time and chance are arguments.
+"""Decides when a failed receiver is tried next, and when it is given up. Pure: time and chance are arguments.
 
 The n-th failure in a row is followed by a pause of `initial * factor**(n-1)` seconds, at most `maximum`, shortened by
 up to `jitter` of itself, so that receivers that failed together are not tried together. If the receiver sends
-`Retry-After`, the pause is at least that, but never more than RETRY_AFTER_MAX. After `attempts` failures in a row, or
-when the next try would be later than `give_up` seconds after the first of them, it is given up. Time without tries does
-not count: the machine slept, no daemon ran, or the clock was set, and `failing_since` moves along.
+`Retry-After`, the pause is at least that long, but that wish counts for at most RETRY_AFTER_MAX. After `attempts`
+failures in a row, or when the next try would be later than `give_up` seconds after the first of them, the receiver is
+given up. Time without tries (the machine slept, no daemon ran, or the clock was set) does not count: `failing_since`
+moves along.
 """
 
 from datetime import UTC
@@ -15,15 +16,15 @@ from synapsed.model.records import LogProgress
 from synapsed.outgoing import PushPolicy
 
 RETRY_AFTER_MAX = 3600.0
-"""Most seconds of a `Retry-After`: after a longer one the receiver is tried at this time."""
+"""Most seconds of a `Retry-After` that count: even if it asks for more, the receiver is tried after this time."""
 
 LATE_S = 300.0
-"""Seconds by which a failed try must miss its time to show that it did not run in time."""
+"""Seconds by which a try must miss its time to show that no tries could be made meanwhile."""
 
 
 def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:
-    """Returns the progress after the receiver has taken everything up to the event `cursor`; `last`: it was the task's
-    end."""
+    """Returns the progress after the receiver has taken everything up to the event `cursor`; `last`: that event is the
+    task's end."""
     return record.model_copy(
         update={
             "cursor": cursor,
@@ -56,15 +57,15 @@ def failed[P: LogProgress](record: P, policy: PushPolicy, *, now: float, asked: 
 
 
 def waiting(record: LogProgress, policy: PushPolicy, *, now: float) -> float:
-    """Returns the seconds until the next try. The wall clock may have been set since: it is never longer than a pause
-    can be."""
+    """Returns the seconds until the next try, at most the longest possible pause: the wall clock may have been set
+    since."""
     if record.retry_at is None:
         return 0.0
     return min(max(record.retry_at - now, 0.0), max(policy.maximum, RETRY_AFTER_MAX))
 
 
 def retry_after(header: str | None, *, now: float) -> float | None:
-    """Returns the seconds of a `Retry-After` (a number or a date), bounded; None if it has none."""
+    """Returns the seconds of a `Retry-After` (a number or a date), bounded; None if it is missing or invalid."""
     if header is None:
         return None
     text = header.strip()

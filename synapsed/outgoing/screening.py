@@ -1,10 +1,10 @@
 """Screens URLs and addresses of notifications: a sender of messages must not be able to make this machine connect to
 services that only this machine can reach (server-side request forgery). Pure.
 
-A URL is judged twice. Its text, when a config is made: scheme, user information, port, an address in place of a name.
-And the very address of each connection, when it is made (`AddressScreen.permits`, called by the poster's socket
-factory): a name may mean another address by then. If a proxy makes the connection, it alone knows the address: then the
-name is judged (`AddressScreen.permits_host`).
+A URL is judged twice. When a config is made, its text is judged: scheme, user information, port, an address in place of
+a name. When a connection is made, its very address is judged (`AddressScreen.permits`, called by the poster's socket
+factory), because a name may mean another address by then. If a proxy makes the connection, only the proxy knows the
+address: then the name is judged (`AddressScreen.permits_host`).
 """
 
 import re
@@ -20,22 +20,22 @@ URL_MAX = 2048
 """Characters of a URL."""
 
 WELL_KNOWN_PORTS = 1024
-"""Port below which only the two of HTTP are allowed: other services there are no webhooks, and some of them take a POST
-for commands."""
+"""Port below which only the two of HTTP are allowed: the other services there are not webhooks, and some of them take a
+POST for commands."""
 
 type Address = IPv4Address | IPv6Address
 
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _NAT64 = ip_network("64:ff9b::/96")
 _TRANSITIONAL = (ip_network("::/96"), ip_network("2002::/16"), ip_network("2001::/32"))
-"""IPv4-compatible, 6to4, Teredo: they lead to an IPv4 address by an unknown relay."""
+"""IPv4-compatible, 6to4, Teredo: networks that lead to an IPv4 address by an unknown relay."""
 _NOBODYS = ("local", "localdomain", "localhost", "lan", "home", "corp", "internal", "intranet", "private", "arpa")
 """Ends of names that have a meaning in a local network only, if any."""
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 
 
 class AddressScreen:
-    """`allow` is that of `[a2a.push]`: `loopback`, or networks."""
+    """Decides about addresses. `allow` is the key of `[a2a.push]`: `loopback`, or networks."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
         self._allowed: list[IPv4Network | IPv6Network] = []
@@ -43,7 +43,7 @@ class AddressScreen:
             self._allowed.extend(_LOOPBACK if text == LOOPBACK else [ip_network(text)])
 
     def permits(self, address: Address) -> bool:
-        """Returns True if a connection to `address` may be made: public, or allowed."""
+        """Returns True if a connection to `address` may be made, because it is public, or allowed."""
         address = _real(address)
         if any(address in network for network in self._allowed):
             return True
@@ -62,8 +62,8 @@ class AddressScreen:
 
 
 def checked_url(text: str) -> URL:
-    """Returns the URL as it will be used. Raises InvalidRequest that says why it is refused, without repeating it:
-    there may be a secret in it."""
+    """Returns the URL as it will be used. Raises InvalidRequest, which says why the URL is refused and does not repeat
+    it: there may be a secret in it."""
     if not text:
         raise _refused("is required")
     if len(text) > URL_MAX:
@@ -87,7 +87,7 @@ def checked_url(text: str) -> URL:
 
 
 def literal_address(url: URL) -> Address | None:
-    """Returns the address that stands in the URL in place of a name."""
+    """Returns the address in the URL that stands in place of a name; None if there is a name."""
     try:
         return ip_address((url.host or "").partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Secrets of the configuration: each in a file for its owner alone, or in a variable of the daemon's environment."""
+"""Reads secrets of the configuration: each in a file that only its owner can read, or in a variable of the daemon."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ SECRET_MAX = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretPlaces:
-    """`config` is the folder of the configuration."""
+    """The places of secrets: variables of `environ`, and files, relative to `config`, the configuration's folder."""
 
     environ: Mapping[str, str]
     config: Path
 
     def read(self, *, file: str | None, env: str | None = None) -> tuple[str, str]:
-        """Returns the place of the secret, and the secret, which is not empty. Raises InvalidRequest that names the
-        place, and never the content."""
+        """Returns the place of the secret, and the secret, which is not empty. Raises InvalidRequest, which names the
+        place and never the content."""
         if env is not None:
             where, text = f"the variable {env}", self.environ.get(env)
             if text is None:

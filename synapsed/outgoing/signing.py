@@ -11,7 +11,7 @@ _SHORTEST, _LONGEST = 24, 64
 
 
 def secret_of(text: str) -> bytes:
-    """Returns the key in `whsec_…`. Raises ValueError, which does not repeat it."""
+    """Returns the key in `whsec_…`. Raises ValueError, which does not repeat the text."""
     encoded = text.strip().removeprefix(SECRET_PREFIX)
     try:
         key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)

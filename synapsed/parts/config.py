@@ -28,6 +28,6 @@ def config_with(faces: Sequence[Face]) -> type[Config]:
 
 
 def added_keys(face: Face) -> list[str]:
-    """Returns the keys that a part adds to sections of the kernel's."""
+    """Returns the keys that a part adds to sections of the kernel."""
     kernels = {name: type(getattr(Config(), name)).model_fields for name in face.extends}
     return [key for name, model in face.extends.items() for key in model.model_fields if key not in kernels[name]]

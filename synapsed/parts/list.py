@@ -1,4 +1,4 @@
-"""The parts that there are, in their order."""
+"""Names of the parts in this distribution, in their order."""
 
 NAMES = (
     "moods",

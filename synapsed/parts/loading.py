@@ -1,4 +1,5 @@
-"""Loads the faces of the parts: of those in the list, as far as their folders are there, and of other distributions."""
+"""Loads the faces of the parts, which are their descriptions: of the parts in the list whose folders exist, and of
+parts in other distributions."""
 
 import importlib
 from functools import cache
@@ -21,22 +22,22 @@ LEFT_OUT: dict[str, str] = {}
 """Parts of other distributions whose faces cannot be loaded, with the reasons."""
 
 _FAULTS: dict[str, Exception] = {}
-"""Errors of the parts that were tried."""
+"""Errors of the parts whose faces could not be loaded."""
 
 log = structlog.stdlib.get_logger("synapsed.parts")
 
 
 @cache
 def faces() -> tuple[Face, ...]:
-    """Returns what each part says of itself."""
+    """Returns the faces of all parts."""
     there = (name for name in NAMES if find_spec(f"synapsed.parts.{name}") is not None)
     found = [importlib.import_module(f"synapsed.parts.{name}.face").FACE for name in there]
-    LEFT_OUT.update({name: f"it {outside.missing(name)}" for name in outside.unfit()})
+    LEFT_OUT.update({name: f"it {outside.missing(name)}" for name in outside.unfit()} | outside.clashing())
     for name, package in outside.packages().items():
         try:
             face = importlib.import_module(f"{package}.face").FACE
             _check(name, face)
-        except Exception as error:  # noqa: BLE001 - told by `log_left_out`
+        except Exception as error:  # noqa: BLE001 - reported by `log_left_out`
             LEFT_OUT[name], _FAULTS[name] = f"{type(error).__name__}: {error}", error
         else:
             found.append(face)
@@ -44,14 +45,15 @@ def faces() -> tuple[Face, ...]:
 
 
 def log_left_out() -> None:
-    """Logs the parts that are left out. Nothing else here does: a program that reads faces may write JSON to stdout."""
+    """Logs the parts that are left out. No other function here logs: a program that reads faces may write JSON to
+    stdout."""
     for name, why in LEFT_OUT.items():
         log.error("a part is left out", part=name, why=why, exc_info=_FAULTS.get(name))
 
 
 def _check(name: str, face: Face) -> None:
-    """Raises ValueError for a part of another distribution that takes a name which is not its own, or guards agents and
-    cannot."""
+    """Raises ValueError for a part of another distribution that uses a name which is not its own, or that guards agents
+    but opens nothing."""
     if face.name != name:
         raise ValueError(f"its face is called {face.name!r}, its entry point {name!r}")
     for key in (*face.sections, *face.agent_settings, *added_keys(face)):
@@ -76,7 +78,7 @@ def adapters() -> dict[str, Adapter]:
 
 
 def stand_ins(state: Path) -> dict[str, StandIn]:
-    """Returns the files that parts have in place of built-in profiles. Blocks."""
+    """Returns the files of parts that replace built-in profiles. Blocks."""
     found: dict[str, StandIn] = {}
     for face in (face for face in faces() if face.profiles_in):
         found |= {
@@ -104,6 +106,6 @@ def unread_files(paths: Paths) -> list[str]:
 
 
 def findings(config: Config, state: Path) -> list[tuple[str, str, str, str]]:
-    """Returns what parts tell of their files, for `doctor`. Blocks."""
+    """Returns the findings of parts about their files, for `doctor`. Blocks."""
     modules = (importlib.import_module(face.findings_in) for face in faces() if face.findings_in)
     return [found for module in modules for found in module.findings(config, state)]

@@ -1,6 +1,7 @@
-"""Parts of other distributions: each says so by an entry point of the group `synapsed.parts`, its name and its package.
+"""Finds parts of other distributions: each has an entry point of the group `synapsed.parts`, with its name and its
+package.
 
-Also for `synapsectl`, so that nothing else of the daemon's is loaded here.
+`synapsectl` uses this module too, so it imports little of the daemon.
 """
 
 import os
@@ -18,16 +19,24 @@ GROUP: Final = "synapsed.parts"
 
 @cache
 def packages() -> dict[str, str]:
-    """Returns the package of each that is for this version, by its name, in the order of the names. A part with the
-    name of one that is here is left out; of two with one name the first on `sys.path` counts."""
-    return {name: package for name, (package, why) in _found().items() if why is None}
+    """Returns, by name and in the order of the names, the package of each part that is for this version. Of two with
+    one name the first on `sys.path` counts."""
+    return {name: package for name, (package, why) in _found().items() if why is None and name not in NAMES}
 
 
 @cache
 def unfit() -> dict[str, str]:
-    """Returns those that are for another version of synapsed, with which, as "is for synapsed …": the kernel's modules
-    are public for one, and pip installs one version without the other."""
-    return {name: why for name, (_, why) in _found().items() if why is not None}
+    """Returns the parts that are for another version of synapsed, with a phrase such as "is for synapsed …": the
+    kernel's modules are public for one version only, and pip can install one version without the other."""
+    return {name: why for name, (_, why) in _found().items() if why is not None and name not in NAMES}
+
+
+@cache
+def clashing() -> dict[str, str]:
+    """Returns the packages that are left out because their part has the name of one of synapsed's own, with the
+    reason."""
+    why = "its part has the name of one of synapsed's own, {!r}: its entry point needs another name"
+    return {package: why.format(name) for name, (package, _) in _found().items() if name in NAMES}
 
 
 def missing(part: str) -> str:
@@ -39,16 +48,16 @@ def missing(part: str) -> str:
 
 @cache
 def _found() -> dict[str, tuple[str, str | None]]:
-    """Returns package, and why it is not for this version, of each by its name."""
+    """Returns, by name, the package of each part, and the reason if it is not for this version."""
     found: dict[str, tuple[str, str | None]] = {}
     for folder in sys.path:
         found = dict(_named_in(folder)) | found
-    return {name: found[name] for name in sorted(found) if name not in NAMES}
+    return {name: found[name] for name in sorted(found)}
 
 
 def _named_in(folder: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
     """Yields the parts in a folder; reads it directly, because loading Python's library for that takes ten times as
-    long as the whole look."""
+    long as this search."""
     try:
         there = [entry.path for entry in os.scandir(folder) if entry.name.endswith((".dist-info", ".egg-info"))]
     except OSError:

@@ -1,8 +1,8 @@
 """Programs without a terminal, which speak the Agent Client Protocol on pipes.
 
-`rpc` is JSON-RPC in lines of the spool, `speech` what a turn said and how it ended, `permission_request` what it asks,
-and `acp_session` what follows from all of it; `acp_turn` decides of a task's turn; `transcript` is what a person sees
-of it in a terminal. These are pure; `acp_link` performs what they decide, over a keeper.
+`rpc` reads JSON-RPC from the lines of the output, `speech` has the text of a turn and its outcome, `permission_request`
+the questions of the program. `acp_session` decides by all of them; `acp_turn` decides about a task's turn; `transcript`
+draws what a person sees in a terminal. These modules are pure; `acp_link` does what they decide, by a keeper.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,9 @@
-"""The link to a program without a terminal: the I/O around its session, which decides.
+"""The link (the daemon's object for one running program) to a program without a terminal: the I/O around its session
+(`AcpSession`), which decides.
 
-The keeper has the program's pipes: input goes there under an id, once, and the output is read from where the launch
-began. The parts of it that interest a person are drawn on a screen as a terminal's output is, so attached terminals,
-screens and pictures work as for any other agent.
+The keeper has the program's pipes. Input is written there once for each id, and the output is read from where the
+launch began. The parts of the output that interest a person are drawn on a screen, as a terminal's output is: so
+attached terminals, screens and pictures work as for any other agent.
 """
 
 import asyncio
@@ -49,22 +50,23 @@ READ_BACK = 16 * 1024 * 1024
 """Largest number of bytes of a launch's output that a daemon reads again when it adopts the program."""
 
 LAST_WORDS_S = 5.0
-"""Seconds for the report of how a turn ended, right before its program did."""
+"""Seconds for reporting the end of a turn, if the turn ended just before its program did."""
 
 STDERR_MAX = 4096
-"""Bytes of one piece of its standard error that are shown."""
+"""Largest number of bytes shown of one piece of the program's standard error."""
 
 SAVE_S = 10.0
+"""Seconds for saving the screen."""
 
 BEGINS_S = 60.0
 """Seconds in which a program must begin with a turn that is to be stopped: on a busy machine some read nothing for many
 seconds after the first message of a launch. Ending such a program would lose its conversation."""
 
 TAKES_S = 5.0
-"""Seconds that an answering client waits for news that the program got the answer."""
+"""Seconds that a client with an answer waits for the confirmation that the keeper has written it."""
 
 PREPARED_S = 60.0
-"""Seconds for which an announced message keeps back a person's line that would go before it."""
+"""Seconds for which a person's line is refused because a message of a task was announced and comes first."""
 
 log = structlog.get_logger(__name__)
 
@@ -101,13 +103,13 @@ class AcpLink(ProgramLink):
         self._lines = LineReader()
         self._live = False
         self._output = self._read_from = self.launch.spool_start
-        """Offset of the launch's output from which on nothing is missing."""
+        """The latter is the offset from which on no output of the launch is missing."""
         self._hands_at = 0.0
         self._persons = 0
         self._writing: dict[str, asyncio.Task[str | None]] = {}
-        """Inputs that are being written, by their ids."""
+        """Tasks that write an input, by the inputs' ids."""
         self._prepared_at: float | None = None
-        """Time at which a message was announced that was not given yet."""
+        """Time at which a message was announced (`prepare`) that was not given yet."""
         pipes = _Pipes(self._give, self._tell_to_stop)
         self._turns = ChannelDelivery(
             self._agent_id,
@@ -122,7 +124,7 @@ class AcpLink(ProgramLink):
         self._stopping = WayStopping(self._turns, pipes, begun=lambda: self._session.has_begun, taking_s=BEGINS_S)
         self._gives_up = False
         self._has_it = False
-        """True once it is on record that the program has the message of the turn."""
+        """True if the record of the turn says that the program has its message."""
         self._told: LinkObserved | None = None
         self._rests = asyncio.Event()
         """Set while no prompt is open."""
@@ -161,7 +163,7 @@ class AcpLink(ProgramLink):
             self._session.missed()
         self._output = self._read_from = start
         self._rounds.join(self)
-        with contextlib.suppress(KeeperRefused):  # first: its answer would stand behind all that output
+        with contextlib.suppress(KeeperRefused):  # first: else the answer would come after all output of stdout
             await self._program.subscribe(None, channel="stderr")
         await self._program.subscribe(start)
         self._program.has(start)
@@ -180,7 +182,7 @@ class AcpLink(ProgramLink):
         await super().close()
         self._spool.close()
 
-    # --- what comes in ---
+    # --- events ---
 
     def _on_event(self, event: KeeperEvent) -> None:
         match event:
@@ -209,7 +211,7 @@ class AcpLink(ProgramLink):
         self._program.has(output.end)
 
     def _on_screen(self, event: StageEvent) -> None:
-        """Ignores the screen's events: synapsed draws the screen itself, so it contains no questions to answer."""
+        """Ignores the screen's events: synapsed draws the screen itself, so no question is read off it."""
 
     def silenced(self, *, silent: bool) -> None:
         self._told = self._observed()
@@ -221,7 +223,7 @@ class AcpLink(ProgramLink):
         return self._session.observation(in_turn=self._turns.turn is not None)
 
     def _observe(self) -> None:
-        """Reports the program's activity, if that is news."""
+        """Reports the program's activity, if it has changed."""
         if self._live and not self._program.finishing and (now := self._observed()) != self._told:
             self._told = now
             self._program.emit(now)
@@ -230,7 +232,7 @@ class AcpLink(ProgramLink):
         if self._live:
             self._perform(self._session.waited(self._clock.monotonic()))
 
-    # --- what is to be done ---
+    # --- the session's commands ---
 
     def _perform(self, commands: Sequence[PipesCommand]) -> None:
         for command in commands:
@@ -285,14 +287,14 @@ class AcpLink(ProgramLink):
                 self._perform(self._session.unwritten(command.input_id))
             return error.message
         except KeeperLost as error:
-            return error.message  # that is told otherwise, too
+            return error.message  # the loss is also reported by itself
         if command.input_id is not None:
             self._has_given(command.input_id, written)
         return None
 
     async def _refusal_of(self, commands: Sequence[PipesCommand]) -> str | None:
-        """Returns the reason for which the keeper does not take these writes; a keeper that does not reply soon takes
-        them later."""
+        """Returns the reason why the keeper did not take one of these writes; None if it took them, or has not replied
+        in TAKES_S: then it takes them later."""
         names = [command.input_id for command in commands if isinstance(command, Write)]
         writing = {self._writing[name] for name in names if name in self._writing}
         if writing:
@@ -300,19 +302,19 @@ class AcpLink(ProgramLink):
         return next((why for each in writing if each.done() and (why := each.result()) is not None), None)
 
     async def _give(self, key: str) -> None:
-        """Gives the message of a task's turn, once, however often this is called. Raises ChannelAway,
-        MessageRefused."""
+        """Gives the program the message of a task's turn; the program gets it once, even if this is called again.
+        Raises ChannelAway, MessageRefused."""
         message = self._session.prompt(key)
         try:
             keeper = self._program.keeper()
-            if message is None or self._has_it:  # the keeper forgets what many other inputs follow
+            if message is None or self._has_it:  # written long ago: the keeper may have forgotten the id by now
                 written = await keeper.recall(key)
             else:
                 written = await keeper.write(encode(message), key)
         except KeeperLost as error:
             raise ChannelAway(error.message, sent=True) from None
         except KeeperRefused as error:
-            if error.reason == "exited":  # that is told otherwise
+            if error.reason == "exited":  # the program's end is reported by itself
                 raise ChannelAway(error.message, sent=True) from None
             self._perform(self._session.unwritten(key))
             raise MessageRefused(f"it could not be written: {error.message}") from None
@@ -333,15 +335,15 @@ class AcpLink(ProgramLink):
     # --- the end ---
 
     def finishing(self) -> None:
-        """Lets the end of the program be reported at once."""
+        """Ends the wait for a person's turn, so that the end of the program is reported at once."""
         self._rests.set()
 
     async def last_words(self) -> None:
-        """Reports the end of its turn before the end of the program."""
+        """Reports the end of the task's turn before the end of the program."""
         if self._gives_up:
             self._perform(self._session.given_up(time.monotonic_ns()))
         if self._turns.turn is not None and self._turns.turn.over:
-            self._turns.recorded()  # its record need not be durable any more
+            self._turns.recorded()  # the end need not wait any longer until the turn's record is durable
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._turns.idle.wait(), LAST_WORDS_S)
         self._turns.drop()
@@ -350,12 +352,13 @@ class AcpLink(ProgramLink):
     # --- the turn ---
 
     def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
-        """Records that the program may have the message from here on: it is given once, and by no other launch."""
+        """Returns the turn's record, which says that the program may have the message from now on: the message is given
+        once, and by no other launch."""
         self._prepared_at = self._clock.monotonic()
         return self._turns.record(record)
 
     async def deliver(self, delivery: Delivery) -> None:
-        if self._session.turn is not None and self._turns.turn is None:  # a person's, which came before it
+        if self._session.turn is not None and self._turns.turn is None:  # a person's turn, which began earlier
             await self._rests.wait()
         self._prepared_at = None
         if self._session.turn is not None or self._turns.turn is not None:
@@ -364,7 +367,7 @@ class AcpLink(ProgramLink):
         was = delivery.record.link
         self._has_it = not delivery.fresh and (was.get("taken") is True or was.get("submit_offset") is not None)
         text = delivery.text
-        if not delivery.command:  # its programs read commands, too
+        if not delivery.command:  # a prompt that looks like one of the program's commands must be taken as text
             text = type_message(self._profile.delivery, text, bracketed=True).text
         stopped = link["interrupting"] or link["refused_at"] is not None
         self._perform(self._session.deliver(link["key"], text, fresh=delivery.fresh, stopped=stopped))
@@ -378,16 +381,16 @@ class AcpLink(ProgramLink):
         self._turns.recorded()
 
     def taken(self, fact: ChannelFact) -> None:
-        """Keeps nothing: `told_to` marks the facts that were reported."""
+        """Keeps no record of the fact: `told_to` is the offset up to which facts were reported."""
 
     def settled(self) -> None:
-        """Keeps nothing either."""
+        """Does nothing, for the same reason as `taken`."""
 
     async def observe(self) -> LinkObserved:
         return self._observed()
 
     async def interrupt(self) -> bool:
-        """Stops the turn. A program that does not end its turn is ended; its restart policy applies."""
+        """Stops the turn. A program that does not end its turn is killed; then its restart policy applies."""
         self._session.asked_to_stop()
         if self._turns.turn is not None:
             ends = await self._stopping.stop(goes_on=False)
@@ -402,7 +405,7 @@ class AcpLink(ProgramLink):
             )
         else:
             self._tell_to_stop()
-            return False  # what it does by itself has no end that could be waited for
+            return False  # work without a prompt has no end that is reported
         if not ends and not self._program.finishing:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
             self._gives_up = True
@@ -434,7 +437,7 @@ class AcpLink(ProgramLink):
             await self._program.keeper().close_input()
 
     async def poke(self) -> None:
-        """Does nothing: everything comes on the program's pipes."""
+        """Does nothing: the program's pipes report everything."""
 
     async def explain(self) -> list[Testimony]:
         now = self._observed()
@@ -471,7 +474,7 @@ class AcpLink(ProgramLink):
         return False
 
     def follows(self, size: tuple[int, int] | None) -> None:
-        """Takes that size; where nobody is followed, the window stays as it is."""
+        """Takes that size; for None the window's size stays."""
         if size is not None:
             self._stage.resize(*size)
             self._viewers.resize(*size)
@@ -480,7 +483,7 @@ class AcpLink(ProgramLink):
         self._stage.note(outer)
 
     async def type(self, data: bytes) -> None:
-        """Takes a person's keys at an attached terminal. Raises InvalidChoice, PromptChanged."""
+        """Takes a person's keys at an attached terminal. An error in the person's line is shown there."""
         if are_reports(data):
             return
         self._hands_at = self._clock.monotonic()
@@ -512,7 +515,8 @@ class AcpLink(ProgramLink):
 
 
 class _Pipes:
-    """Implements `interfaces.DeliveryWay`: a message's key is the id of the request that gives it."""
+    """Implements `interfaces.DeliveryWay`, a way by which messages reach a program: here by its pipes. A message's key
+    is the id of the request that gives it."""
 
     name = CHANNEL
     settles_s = 0.0
@@ -523,8 +527,8 @@ class _Pipes:
         self._stop = stop
 
     def reach(self) -> Reach:
-        """Returns how the program is reached. This is needed when the keeper did not take a message: the program's end
-        is about to be reported."""
+        """Returns "away". Needed only if the keeper did not take a message, and then the program's end is about to be
+        reported."""
         return "away"
 
     def key(self, task_id: str, leg: int) -> str:
@@ -535,8 +539,7 @@ class _Pipes:
         return Submitted(turn=key)
 
     async def find(self, key: str, turn: str | None = None) -> FoundTurn:
-        """Returns that the message is to be given: only the keeper knows whether the program has it, and it gives it
-        once."""
+        """Gives the message: only the keeper knows if the program has it already, and then does not write it again."""
         await self._give(key)
         return FoundTurn(turn=key)
 

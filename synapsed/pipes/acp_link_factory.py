@@ -25,12 +25,12 @@ SESSION_FILE = "session.json"
 
 
 async def _nothing_kept() -> None:
-    """Returns no checkpoint: the transcript is drawn from its own spool, and no checkpoint is older than that."""
+    """Returns no checkpoint: the screen is always drawn from the transcript's own spool."""
     return
 
 
 def _opening(folder: Path, profile: Profile) -> SessionOpening:
-    """Reads the launch's files."""
+    """Returns what the launch adds for its program, from the files in the launch's folder."""
     session, brief = {}, None
     with contextlib.suppress(OSError, ValueError):
         session = json.loads((folder / "launch" / SESSION_FILE).read_bytes())
@@ -42,7 +42,7 @@ def _opening(folder: Path, profile: Profile) -> SessionOpening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcpLinks:
-    """Implements `pty.link_factory.PipesLinks`."""
+    """Implements `pty.link_factory.PipesLinks`: makes links to programs on pipes."""
 
     paths: Paths
     store: Store

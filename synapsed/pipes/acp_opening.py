@@ -1,5 +1,5 @@
-"""The way of a program on pipes to its session: it is greeted, opens one or goes on with one, and is put into a mode in
-which it asks. Pure.
+"""Opens the session of a program on pipes: sends `initialize`, opens a session or continues one, and sets a mode in
+which the program asks for permissions. Pure.
 """
 
 import math
@@ -18,23 +18,23 @@ from synapsed.pty.keyboard import Emit
 INITIALIZE: Final = "initialize"
 OPEN: Final = "session"
 PLAIN: Final = "session.plain"
-"""Request for a session without the profile's additions, for a program that does not accept them."""
+"""Request for a session without the profile's additions, sent to a program that has refused them."""
 LOAD: Final = "session.load"
 MODE: Final = "session.mode"
 
 SESSIONS: Final = frozenset({OPEN, LOAD, PLAIN})
-"""Requests whose answer is a session."""
+"""Requests that open a session."""
 
 PATIENCE_S: Final = 60.0
-"""Seconds after which a program that has not opened a session is reported as not answering; one that is still being
-installed may yet."""
+"""Seconds after which a program that has not opened a session is reported as not answering. It may still open one, for
+example if it is being installed."""
 
 REST_S: Final = 1.0
-"""Seconds of quiet after which a program that continues a conversation has repeated all of it; some repeat parts even
-after their response."""
+"""Seconds without updates after which a program that continues a conversation is taken to have repeated all of it; some
+programs repeat parts even after their response."""
 
 NOT_OPENED: Final = "NO_SESSION"
-"""Code of the alert: the program runs, and takes no messages."""
+"""Code of the alert that the program runs but takes no messages."""
 
 
 class AcpStage(StrEnum):
@@ -49,16 +49,16 @@ class AcpStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionOpening:
-    """Additions of a launch for its program: `session` is added to the request that opens a session, `brief` stands in
-    front of the first message of a conversation, as a block of its own."""
+    """Additions of a launch for its program: `session` is merged into the request that opens a session; `brief` is sent
+    before the first message of a conversation, as a block of its own."""
 
     session: Mapping[str, Any] = field(default_factory=dict)
     brief: str | None = None
 
 
 class AcpOpening:
-    """Opens the session of one launch. `session`: the one that an earlier daemon opened in it; `out` gets the commands;
-    `ready` is called when there is a session."""
+    """Opens the session of one launch. `session` is the session that an earlier daemon has opened in the same launch;
+    `out` gets the commands; `ready` is called when there is a session."""
 
     def __init__(
         self,
@@ -80,16 +80,17 @@ class AcpOpening:
         self.session = session
         self.problem = ""
         self.alerted = False
-        """True once a person was informed that it takes no messages."""
+        """True once the alert NOT_OPENED was sent, until it is over."""
         self._loads = False
         self._tells = False
-        """True if something of the earlier conversation came since the last look at the time."""
+        """True if an update from the earlier conversation came since the last call of `waited`."""
         self._told_since = -math.inf
-        """Time at which the last of that was seen."""
+        """Time of the last call of `waited` after such an update."""
         self._waits_since: float | None = None
 
     def begin(self) -> None:
-        """Greets the program; one that was greeted before is not again, because the id is known."""
+        """Sends `initialize`, unless an earlier daemon did so and the program has answered. If it has not answered yet,
+        the keeper knows the request's id and does not write it again."""
         if self.stage is AcpStage.STARTING:
             params = {
                 "protocolVersion": 1,
@@ -103,7 +104,7 @@ class AcpOpening:
         self._tells = True
 
     def answered(self, message: dict[str, Any]) -> bool:
-        """Handles a response; returns whether it is to one of these requests."""
+        """Handles a response. Returns True if it is to a request of this class."""
         id_ = message["id"]
         if id_ == INITIALIZE:
             if self.stage is AcpStage.STARTING:
@@ -146,7 +147,7 @@ class AcpOpening:
     def _opened(self, message: dict[str, Any], id_: str) -> None:
         result, loaded = message.get("result"), id_ == LOAD
         if loaded and "error" in message:
-            # The agent is told by the other id that the conversation is new.
+            # The id of the new session, in LinkSession, shows the agent that its conversation is a new one.
             self._request(OPEN, "session/new", self._given())
             return
         if id_ == OPEN and "error" in message and self._added:
@@ -168,7 +169,8 @@ class AcpOpening:
             self._request(MODE, "session/set_mode", {"sessionId": session, "modeId": mode})
 
     def _mode(self, offered: dict[str, Any]) -> str | None:
-        """Returns the first of the profile's modes in which the program asks, if it has one and is in another."""
+        """Returns the first of the profile's modes (in which the program asks for permissions) that the program offers;
+        None if it offers none of them, or is in that mode already."""
         there = [each.get("id") for each in objects(offered.get("availableModes"))]
         wanted = next((mode for mode in self._profile.acp.modes if mode in there), None)
         return None if wanted == offered.get("currentModeId") else wanted
@@ -198,7 +200,7 @@ class AcpOpening:
         self._out.append(Emit(LinkAlert(NOT_OPENED, f"{problem}: it takes no messages", "begins")))
 
     def waited(self, now: float) -> None:
-        """Handles the passing of time (monotonic seconds): a program that does not answer is reported, once."""
+        """Handles the passing of time (`now` in monotonic seconds): reports once that a program does not answer."""
         if self.stage is AcpStage.TELLING:
             self._told_since, self._tells = now if self._tells else self._told_since, False
             if now - self._told_since >= REST_S:
@@ -214,6 +216,6 @@ class AcpOpening:
 
 
 def words_of(message: dict[str, Any]) -> str:
-    """Returns the reason for which a request was refused."""
+    """Returns the reason in an error response, as text for people."""
     error = message.get("error")
     return str(error.get("message") or error) if isinstance(error, dict) else "no reason was given"

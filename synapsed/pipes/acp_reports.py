@@ -1,4 +1,5 @@
-"""Reports of a program on pipes besides its text: its tool calls, its plan, its tokens; facts out. Pure."""
+"""Turns a program's reports other than text (its tool calls, its plan, its tokens) into facts. For programs on pipes.
+Pure."""
 
 import json
 from collections.abc import Iterator
@@ -10,11 +11,11 @@ from synapsed.pipes.rpc import count, objects, size_of
 CHANNEL: Final = "acp"
 
 CALLS_MAX: Final = 256
-"""Largest number of calls that have begun and not ended: beyond it, the oldest is forgotten."""
+"""Largest number of calls kept that have begun and not ended: beyond it, the oldest is forgotten."""
 
 
 TOLD_MAX: Final = 8 * 1024 * 1024
-"""Largest number of characters reported by all open calls together: beyond it, the reports of the oldest are
+"""Largest number of characters kept of the reports about all open calls: beyond it, those about the oldest call are
 forgotten."""
 
 _FIELDS: Final = ("title", "kind", "rawInput", "content", "locations")
@@ -31,12 +32,12 @@ class ProgramCalls:
         self._size = 0
 
     def whole(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Returns the call of a request, completed with the earlier reports about it."""
+        """Returns the call in a permission request, completed by the earlier reports about it."""
         known, _ = self._told.get(str(call.get("toolCallId") or ""), ({}, 0))
         return {**known, **_said(call), "toolCallId": call.get("toolCallId")}
 
     def knows(self, call: str) -> bool:
-        """Returns whether something was reported about the call, and not its end."""
+        """Returns True if something was reported about the call, but not its end."""
         return call in self._told
 
     def _keep(self, call: str, update: dict[str, Any]) -> None:
@@ -53,8 +54,8 @@ class ProgramCalls:
         self._size -= size
 
     def told(self, update: dict[str, Any], now_ns: int) -> Iterator[ChannelFact]:
-        """Yields the facts from a `tool_call`, from an update of one, or from one that a permission is requested
-        for."""
+        """Yields the facts from a call: from `tool_call`, from `tool_call_update`, or from a permission request's
+        `toolCall`."""
         call, status = str(update.get("toolCallId") or ""), update.get("status")
         known = self._open.get(call)
         if call:
@@ -86,8 +87,8 @@ def _said(update: dict[str, Any]) -> dict[str, Any]:
 
 
 def _input_as_text(update: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the input of a call that has not begun, if the program reports it as a JSON object in a text: its later
-    request may have only the beginning."""
+    """Returns the input of a call that has not begun, if the program reports it as a JSON object in a text. Its later
+    permission request may have only the beginning of the input."""
     texts = _output({"content": update.get("content")})
     try:
         given = json.loads(texts["text"]) if texts is not None else None
@@ -106,7 +107,7 @@ def plan(update: dict[str, Any], now_ns: int) -> PlanTold:
 
 
 def used(usage: Any, turn: str, now_ns: int) -> Iterator[TurnUsed]:
-    """Yields the tokens of a turn, if any are reported."""
+    """Yields the fact about the tokens of a turn, if the program reports any."""
     if not isinstance(usage, dict):
         return
     names = ("inputTokens", "outputTokens", "cachedReadTokens", "cachedWriteTokens")

@@ -1,9 +1,10 @@
-"""One launch of a program that speaks ACP on pipes: its output and the requests to it go in, commands come out.
+"""Decides what to do with one launch of a program that speaks ACP on pipes: takes the program's output and the requests
+to it, and returns commands. Pure.
 
-Its output is read from where the launch began, also by the next daemon: the program's state follows from the output, so
-that only the ids of written inputs have to be kept. A prompt has the id of its task, and the keeper writes each id
-once; the answer to it is found by that id. Output that was reported before (`told_to`) only decides the state, and is
-not reported again.
+The output is read from where the launch began, also by the next daemon: the program's state follows from the output, so
+little else has to be kept (`KeptSession`). The request with a prompt has an id that is recorded for the task; the
+keeper writes each id only once, and the answer is found by that id. Output that was reported before (up to `told_to`)
+only decides the state, and is not reported again.
 """
 
 import math
@@ -39,24 +40,24 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit
 
 PERSON: Final = "person."
-"""Beginning of the ids of synapsed's requests for a person's prompts; those of other prompts are their tasks' ids."""
+"""Beginning of the ids of requests with a person's prompt; the ids for a task's message begin with the task's id."""
 
 FINISHED_MAX: Final = 16
-"""Largest number of kept turns that ended before the daemon asked for them."""
+"""Largest number of ended turns that are kept until the daemon asks for them."""
 
 ALONE_S: Final = 3.0
-"""Seconds of quiet after which a program no longer works by itself. It does so if it says or does something while no
-prompt is open: one that was confused by a set clock asked its model two thousand times."""
+"""Seconds of quiet after which a program no longer works by itself. It works by itself if it says or does something
+while no prompt is open: one that was confused by a set clock asked its model two thousand times."""
 
 WORK: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
 
 TOLD: Final = WORK | {"user_message_chunk", "plan"}
-"""Updates that belong to an earlier conversation."""
+"""Updates by which a program repeats an earlier conversation."""
 
 
 class AcpSession:
-    """Decides for one launch. `cwd` is the agent's folder, `conversation` the one to continue; `kept` comes from the
-    daemon before."""
+    """Decides for one launch. `cwd` is the agent's folder, `conversation` the id of the conversation to continue;
+    `kept` is the state that an earlier daemon has saved."""
 
     def __init__(
         self,
@@ -83,29 +84,30 @@ class AcpSession:
         self._brief = opening.brief
         self._told_to = told_to
         self._ready_at = self._begins_at = kept.at if kept is not None else 0
-        """Offsets: output up to there is from before the session was ready, and from before the turn."""
+        """Offsets: output before the first is older than the ready session, output before the second older than the
+        turn."""
         self._place = self._read_to = 0
         """Offsets of the beginning and the end of the line that is read."""
         self._kept = kept.prompt if kept is not None else None
-        """The last prompt that was open, as far as it is kept."""
+        """The last prompt that was open, as far as it is saved."""
         self.turn: PromptedTurn | None = None
         self._heard = PromptedTurn("")
-        """The text said while no turn is known, perhaps of the turn that an earlier daemon began."""
+        """The text that came while no turn is known; perhaps of a turn that an earlier daemon began."""
         self._finished: dict[str, tuple[PromptResponse, TurnSpeech]] = {}
         self._ids = False
         self._requests = ProgramRequests(kept)
         self._calls = ProgramCalls()
         self._live = False
-        """True once the output that is read was not reported before."""
+        """True if the line that is read was not reported before."""
         self._stopped: set[str] = set()
-        """Ids of the refused requests, or of the turn, with which a person has stopped the last turn; nothing was said
-        since it ended."""
+        """Ids by which a person has stopped the present or the last turn: of refused requests, and of the turn itself.
+        Empty once the program works by itself after that turn."""
         self._works = False
-        """True if the program did something by itself since the last look at the time."""
+        """True if the program did something by itself since the last call of `waited`."""
         self._alone_since: float | None = None
-        """Time at which the last of that was seen; None while the program does not work by itself."""
+        """Time of the last `waited` that saw such work; None while the program does not work by itself."""
         self._ended_one = False
-        """True once a turn has ended since this daemon reads: later text is not the rest of an earlier turn."""
+        """True once a turn has ended while this daemon reads: later text is not the rest of an earlier turn."""
 
     def _drain(self) -> list[PipesCommand]:
         found = list(self._out)
@@ -115,7 +117,7 @@ class AcpSession:
     # --- the beginning ---
 
     def begin(self) -> list[PipesCommand]:
-        """Greets the program; one that was greeted before is not again, because the id is known."""
+        """Opens the session, or continues to open it (`AcpOpening.begin`)."""
         self._opening.begin()
         return self._drain()
 
@@ -132,7 +134,7 @@ class AcpSession:
         self._keep(None)
 
     def _keep(self, prompt: KeptPrompt | None) -> None:
-        """Keeps for the next daemon that `prompt` is open."""
+        """Saves the state for the next daemon; `prompt` is the open prompt."""
         assert self.session is not None
         requests, self._kept = self._requests, prompt
         requests.taken = 0
@@ -142,7 +144,7 @@ class AcpSession:
         self._out.append(Saved(kept))
 
     def waited(self, now: float) -> list[PipesCommand]:
-        """Handles the passing of time (monotonic seconds)."""
+        """Handles the passing of time (`now` in monotonic seconds)."""
         self._out += self._requests.again()
         if self._alone_since is not None and (self._works or now - self._alone_since >= ALONE_S):
             self._alone_since, self._works = now if self._works else None, False
@@ -152,7 +154,7 @@ class AcpSession:
     # --- what the program writes ---
 
     def read(self, line: RpcLine, now_ns: int) -> list[PipesCommand]:
-        """Handles a line of its output."""
+        """Handles a line of the program's output."""
         self._live, self._place, self._read_to = line.end > self._told_to, line.begin, line.end
         message = line.message
         if message is None:
@@ -170,7 +172,7 @@ class AcpSession:
         return self._drain()
 
     def missed(self) -> None:
-        """Notes that output is gone, which may have contained a turn's text."""
+        """Notes that output is gone; it may have contained a turn's text."""
         self._brief = None
         self._turn.speech = self._turn.speech.gap()
 
@@ -181,15 +183,16 @@ class AcpSession:
     def _answered(self, message: dict[str, Any], now_ns: int) -> None:
         id_ = message["id"]
         if id_ in SESSIONS:
-            self._heard = PromptedTurn("")  # what it was told so far is the conversation before
+            self._heard = PromptedTurn("")  # the text so far is of the earlier conversation
             if id_ == LOAD and "error" not in message:
-                self._brief = None  # it was told in there
+                self._brief = None  # the earlier conversation began with it
         if not self._opening.answered(message) and isinstance(id_, str):
             self._ended(id_, message, now_ns)
 
     def _ended(self, id_: str, message: dict[str, Any], now_ns: int) -> None:
         """Handles the response to a prompt: its turn is over, and with it the turn's requests. The response may come
-        before the keeper's report, which says how much of the text came before the prompt and is no answer to it."""
+        before the keeper's result of the write (`given`), which shows how much of the text is older than the prompt and
+        so is no answer to it."""
         turn = self._turn
         if not (turn.id == id_ and turn.is_command):
             self._brief = None
@@ -224,14 +227,14 @@ class AcpSession:
                 self._saying(turn, message.name, message.text)
 
     def _conclude(self, turn: PromptedTurn) -> None:
-        """Ends the turn as its response says."""
+        """Ends the turn by its response."""
         assert turn.response is not None
         message, at_ns, self._live = turn.response.message, turn.response.at_ns, turn.own or turn.response.live
         self._end(turn, outcome(message, turn.speech, self._profile.error, turn=turn.id, at_ns=at_ns))
 
     def _end(self, turn: PromptedTurn, over: TurnOver) -> None:
         self.turn, self._ended_one, at_ns = None, True, over.at_ns
-        self._heard.speech.kept = False  # what is said from here on is of no turn that an earlier daemon began
+        self._heard.speech.kept = False  # later text cannot be of a turn that an earlier daemon began
         if isinstance(over, TurnEnded) and not over.answer:
             if self._stopped:
                 over = TurnInterrupted(channel=CHANNEL, at_ns=at_ns, turn=turn.id)
@@ -262,7 +265,7 @@ class AcpSession:
         if self.stage is not AcpStage.READY or self._place < self._begins_at:
             if kind in TOLD:
                 self._opening.told()
-            return  # what was before, which the program tells when it goes on with a conversation
+            return  # older than the session or the turn: a program that continues a conversation repeats it
         if kind in WORK and self.turn is None and self._live and self._ended_one:
             self._works_alone()
         if kind == "agent_message_chunk":
@@ -281,7 +284,7 @@ class AcpSession:
             turn.speech.stir(self._place)
 
     def _works_alone(self) -> None:
-        """Notes that the program works by itself; a turn that a person has stopped is stopped once more."""
+        """Notes that the program works by itself. If a person has stopped the last turn, this work is stopped too."""
         self._works = True
         if self._alone_since is None:
             self._alone_since = -math.inf
@@ -313,7 +316,8 @@ class AcpSession:
             self._fact(fact)
 
     def _asked(self, message: dict[str, Any], now_ns: int) -> None:
-        """Handles a request from the program: permissions wait for a person; nothing else is offered."""
+        """Handles a request from the program: a permission request waits for a person; any other is refused, since
+        synapsed offers nothing else."""
         params = message.get("params")
         given = params.get("toolCall") if isinstance(params, dict) else None
         call = self._calls.whole(given if isinstance(given, dict) else {})
@@ -331,7 +335,7 @@ class AcpSession:
         self._fact(asked(request, call, now_ns))
 
     def _told_more(self, call: str) -> None:
-        """Replaces the open question about that call if the call now shows something else: a yes was for the earlier
+        """Replaces the open question about that call if the call has changed: a person's yes would be for the earlier
         content."""
         for known in self._requests.all_waiting:
             if known.call == call and self._calls.knows(call):
@@ -341,11 +345,11 @@ class AcpSession:
                     if self._live:
                         self._out.append(ShowLine(_shown(now)))
 
-    # --- what is asked of it ---
+    # --- requests to it ---
 
     @property
     def has_begun(self) -> bool:
-        """Returns whether the program has begun with the turn, as far as it reports this."""
+        """Returns True if the program has reported something of the turn, or if there is no turn."""
         return self.turn is None or self.turn.speech.begun or bool(self._requests.all_waiting)
 
     @property
@@ -355,17 +359,17 @@ class AcpSession:
 
     @property
     def unsure(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Returns requests that an earlier daemon may have answered (`ProgramRequests.unsure`)."""
+        """Returns the requests that an earlier daemon may have answered (`ProgramRequests.unsure`)."""
         return self._requests.unsure()
 
     def was_answered(self, input_id: str) -> list[PipesCommand]:
-        """Notes that an earlier daemon has answered it."""
+        """Notes that an earlier daemon has answered the request."""
         self._requests.written(input_id)
         return self._drain()
 
     def deliver(self, prompt_id: str, text: str, *, fresh: bool, stopped: bool = False) -> list[PipesCommand]:
-        """Gives the message of a task next. Without `fresh`, an earlier daemon may have given it already, and has
-        `stopped` its turn, or refused its request."""
+        """Begins a turn with the message of a task. Without `fresh`, an earlier daemon may have given the message;
+        `stopped` then says that a person has stopped that turn, or refused a request of it."""
         response, speech = self._known(prompt_id) if not fresh else (None, TurnSpeech(ids=self._ids))
         turn = PromptedTurn(prompt_id, text, own=True, speech=speech, response=response)
         self._begin(turn, stopped=stopped)
@@ -378,8 +382,8 @@ class AcpSession:
         return self._finished.pop(prompt_id, (None, self._heard.speech))
 
     def take_up(self) -> list[PipesCommand]:
-        """Continues a person's open prompt after all earlier output is read. It is written now if it was not: the
-        keeper writes it once."""
+        """Continues a person's open prompt after all earlier output is read. It is written again if it may not have
+        been written; the keeper writes it only once."""
         self._out += self._requests.looked_back()
         kept = self._kept
         if kept is not None and kept.text is not None and self.turn is None:
@@ -398,12 +402,12 @@ class AcpSession:
         self.turn, self._stopped = turn, {turn.id} if stopped else set()
         if (
             self._brief is not None and turn.response is None and not turn.is_command
-        ):  # behind other words it would be none
+        ):  # a command has to come first in the prompt
             turn.before, self._brief = [self._brief], None
 
     def typed(self, prompt_id: str, text: str) -> list[PipesCommand]:
-        """Handles a person's line at an attached terminal: a message, if no turn runs, or the answer to the open
-        question."""
+        """Handles a person's line at an attached terminal: the answer to the open question if there is one, else a
+        message, if no turn runs."""
         if (request := self.waiting) is not None:
             return self.answer(text, request.prompt.prompt_id)
         if self.turn is not None or self.stage is not AcpStage.READY:
@@ -418,7 +422,7 @@ class AcpSession:
         return self._drain()
 
     def prompt(self, prompt_id: str) -> dict[str, Any] | None:
-        """Returns the request that gives the message of the turn; None if that is over."""
+        """Returns the request that gives the message of the turn; None if the turn is over."""
         turn = self.turn
         if turn is None or turn.id != prompt_id or turn.response is not None:
             return None
@@ -426,8 +430,8 @@ class AcpSession:
         return {"id": prompt_id, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": blocks}}
 
     def unwritten(self, prompt_id: str) -> list[PipesCommand]:
-        """Handles an input that the keeper did not take: a message, the answer to a request, or the request to stop a
-        turn."""
+        """Handles an input that the keeper refused to write: a message, the answer to a request, or the request to stop
+        a turn."""
         turn = self.turn
         if turn is not None and turn.id == prompt_id:
             self.turn = None
@@ -445,8 +449,9 @@ class AcpSession:
         return self._drain()
 
     def given(self, prompt_id: str, now_ns: int, *, at: int | None, whole: bool = False) -> list[PipesCommand]:
-        """Notes that the program has the message; its output up to offset `at` is no answer to it. None: the keeper has
-        forgotten the offset. `whole`: none of its output since is gone."""
+        """Notes that the keeper has written the input `prompt_id`: a message, or another input. The program's output up
+        to offset `at` is older than a message; None if the keeper has forgotten the offset. `whole` is True if no
+        output since then is missing."""
         self._requests.written(prompt_id)
         turn = self.turn
         if turn is None or turn.id != prompt_id:
@@ -463,7 +468,7 @@ class AcpSession:
         return self._drain()
 
     def _take(self, turn: PromptedTurn, at: int, now_ns: int) -> None:
-        """Notes that the program has the message, and how much it had written by then."""
+        """Notes that the program has the message, and that its output up to `at` is older than the message."""
         self._begins_at = max(self._begins_at, at)
         turn.speech.cut(self._begins_at)
         if not turn.speech.messages:
@@ -488,7 +493,7 @@ class AcpSession:
         option = request.options[key]
         if request.kinds[key].startswith("reject"):
             self._stopped |= {request.input_id} if self.turn is not None else set()
-            self._out.append(Emit(LinkRefused(request.prompt.prompt)))  # first: it is put on record
+            self._out.append(Emit(LinkRefused(request.prompt.prompt)))  # first: it is recorded before it is written
         outcome_ = {"outcome": "selected", "optionId": option}
         self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
         self._requests.give(request)
@@ -497,19 +502,19 @@ class AcpSession:
         return self._drain()
 
     def decide(self, input_id: str, kind: str) -> list[PipesCommand] | None:
-        """Answers with the only option of that kind, for a rule; None without one, or if the question is no longer
-        open."""
+        """Answers a question by a rule, with the only option of that kind. Returns None if there is not exactly one, or
+        if the question is no longer open."""
         request = self._requests.get(input_id)
         key = request.of_kind(kind) if request is not None else None
         return self._choose(request, key) if request is not None and key is not None else None
 
     def asked_to_stop(self) -> None:
-        """Notes a request to stop the turn, perhaps not the first one."""
+        """Notes a new request to stop the turn: cancel messages are counted from it."""
         if self.turn is not None:
             self.turn.asked_at = self.turn.cancels
 
     def interrupt(self, now: float) -> list[PipesCommand]:
-        """Requests the program to stop its turn; its open requests are cancelled. `now`: monotonic seconds."""
+        """Requests the program to stop its turn, and cancels its open requests. `now`: monotonic seconds."""
         turn = self.turn
         if turn is None and self._alone_since is None:
             return self._drain()
@@ -527,17 +532,17 @@ class AcpSession:
         return self._drain()
 
     def given_up(self, now_ns: int) -> list[PipesCommand]:
-        """Gives up a turn that the program does not end; the program itself is about to be ended."""
+        """Ends a turn as interrupted because the program does not end it; the program itself is about to be killed."""
         if (turn := self.turn) is not None:
             self._live = True
             self._end(turn, TurnInterrupted(channel=CHANNEL, at_ns=now_ns, turn=turn.id))
         return self._drain()
 
-    # --- what it does ---
+    # --- its activity ---
 
     def observation(self, *, in_turn: bool = False) -> LinkObserved:
-        """Returns an observation. `in_turn`: a task's turn runs, whose message is not given yet, or whose end is not
-        reported."""
+        """Returns the program's activity. `in_turn`: a task's turn runs; its message may not be given yet, or its end
+        not be reported."""
         request = self.waiting
         if self.stage is AcpStage.FAILED or self._opening.alerted:
             return LinkObserved(
@@ -558,7 +563,7 @@ class AcpSession:
 
 
 def _stop_id(turn: PromptedTurn) -> str:
-    """Returns the beginning of the ids under which the keeper knows the request to stop the turn."""
+    """Returns the beginning of the input ids of requests to stop the turn."""
     return f"stop.{turn.id}."
 
 

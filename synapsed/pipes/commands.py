@@ -1,4 +1,4 @@
-"""Commands of a session on pipes (`AcpSession`), which its link performs."""
+"""Commands that a session on pipes (`AcpSession`) returns, and its link performs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from synapsed.pty.keyboard import Emit
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Gives the program that message, once for each `input_id` (None: each time)."""
+    """Writes the message to the program, once for each `input_id`; None: each time."""
 
     message: dict[str, Any]
     input_id: str | None = None
@@ -33,21 +33,21 @@ class ShowLine:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Keeps this for the next daemon."""
+    """Saves the state for the next daemon."""
 
     kept: KeptSession
 
 
 @dataclass(frozen=True, slots=True)
 class OfTurn:
-    """Passes this to the machine of a task's turn."""
+    """Passes the fact to the state machine of the task's turn."""
 
     fact: ChannelFact
 
 
 @dataclass(frozen=True, slots=True)
 class NotRefused:
-    """Withdraws a reported refusal, because the program was not given it."""
+    """Withdraws a reported refusal, because the program did not get it."""
 
 
 type PipesCommand = Write | Emit | OfTurn | NotRefused | ShowText | ShowLine | Saved

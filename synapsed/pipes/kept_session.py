@@ -1,8 +1,8 @@
-"""State of a program on pipes that the next daemon cannot find in its output: the session that was opened in the
-launch, the prompt that is open there, and the requests of the program that are answered.
+"""State of a program on pipes that the next daemon cannot find in the program's output, in a file: the session of the
+launch, the open prompt, and the program's requests that are answered.
 
-The file is written before the recorded action, or soon after one that matters to nothing else. It is not forced to the
-disk: a crash that loses the file loses the program as well.
+The file is written before the action that it records; for answered requests, soon after. It is not forced to the disk:
+a crash of the machine that loses the file ends the program as well.
 """
 
 import json
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from synapsed.shared.files import write_whole
 
 STATE_FILE = "acp.json"
-"""In the agent's directory."""
+"""Name of the file, in the agent's directory."""
 
 log = structlog.get_logger(__name__)
 
@@ -28,11 +28,11 @@ class _Kept(BaseModel):
 
 
 class KeptPrompt(_Kept):
-    """A prompt that was given, or is about to be; `id` is that of its request."""
+    """A prompt that was given, or is about to be given; `id` is the id of its request."""
 
     id: str
     at: Place | None = None
-    """Offset of the output when the program had the prompt; None if it may not have it."""
+    """End of the output when the program got the prompt; None if the program may not have it."""
     text: str | None = None
     """A person's words at an attached terminal; None for the message of a task, which is on record elsewhere."""
     before: tuple[str, ...] = ()
@@ -46,7 +46,8 @@ class KeptSession(_Kept):
     at: Place = 0
     prompt: KeptPrompt | None = None
     asked_to: Place | None = None
-    """Offset up to which the program's requests are answered; None: an earlier version has not kept it."""
+    """Offset up to which all requests of the program are answered, except those in `open`; None from an earlier
+    version, which did not keep it."""
     open: tuple[Place, ...] = ()
     """Offsets of requests that are not answered."""
 
@@ -56,7 +57,7 @@ class _File(KeptSession):
 
 
 def recall(folder: Path, launch: str) -> KeptSession | None:
-    """Returns the state that an earlier daemon has kept of that launch."""
+    """Returns the state that an earlier daemon has kept of that launch, or None."""
     try:
         file = _File.model_validate_json((folder / STATE_FILE).read_bytes())
     except (OSError, ValidationError):
@@ -65,7 +66,7 @@ def recall(folder: Path, launch: str) -> KeptSession | None:
 
 
 def keep(folder: Path, launch: str, kept: KeptSession) -> None:
-    """Keeps it for the next daemon; if the disk refuses, that daemon knows less."""
+    """Keeps the state for the next daemon. An error of the disk is only logged: then the next daemon knows less."""
     try:
         content = {"launch": launch, **kept.model_dump(mode="json")}
         write_whole(folder / STATE_FILE, json.dumps(content).encode(), durable=False)

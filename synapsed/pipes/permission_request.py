@@ -1,4 +1,5 @@
-"""Requests of a program by `session/request_permission`, as prompts, and the answers to them. Pure."""
+"""Turns a program's `session/request_permission` into a prompt for a person, and a person's words into the answer.
+Pure."""
 
 import hashlib
 import json
@@ -23,8 +24,8 @@ _NO = frozenset({"no", "n", "deny", "reject", "decline"})
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request that waits. `id` is the program's, `place` its offset in the output; `options` has the options' ids, by
-    the key with which a person chooses one."""
+    """A permission request that waits. `id` is its id from the program, `place` its offset in the output; `options` has
+    the ids of the options, and `kinds` their kinds, by the key with which a person chooses one."""
 
     id: Any
     place: int
@@ -33,11 +34,11 @@ class OpenRequest:
     kinds: dict[str, str]
     message: dict[str, Any]
     call: str
-    """Id of the call in question."""
+    """Id of the tool call that needs the permission."""
 
     @property
     def input_id(self) -> str:
-        """Returns the id under which the keeper knows the answer."""
+        """Returns the input id with which the answer is written (`answer_id`)."""
         return answer_id(self.id, self.place)
 
     def of_kind(self, kind: str) -> str | None:
@@ -46,7 +47,8 @@ class OpenRequest:
         return found[0] if len(found) == 1 else None
 
     def chosen(self, text: str) -> tuple[str, str]:
-        """Returns key and option for a person's words: a key, a label, or yes and no. Raises InvalidChoice."""
+        """Returns the key and the id of the option for a person's words: a key, a label, an option's id, or yes or no.
+        Raises InvalidChoice."""
         words = text.strip()
         for option in self.prompt.options:
             if words in (option.key, option.label) or words == self.options[option.key]:
@@ -66,15 +68,15 @@ class OpenRequest:
 
 
 def answer_id(request: Any, place: int | None = None) -> str:
-    """Returns the id under which the keeper knows the answer to a request from the program, which may use an id again;
-    `place` None: the id in the format of an earlier version, for the only request with it."""
+    """Returns the input id with which the answer to a request is written. It contains `place`, the request's offset,
+    because a program may use the id of a request again; `place` None gives the id as an earlier version made it."""
     known = request if place is None else [place, request]
     return f"answer.{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:24]}"
 
 
 def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -> OpenRequest | None:
     """Returns the request in `message`, at offset `place` of the program's output; None if it cannot be understood.
-    `call`: the program's reports, in this request and before, about the call."""
+    `call` has the program's reports about the tool call, from this request and before."""
     params = message.get("params")
     given = params.get("options") if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(given, list):
@@ -101,13 +103,13 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -
 
 
 def about_call(call: Mapping[str, Any]) -> About:
-    """Returns the edit that the call shows, or the command or edit in its input."""
+    """Returns the edit in the call's content, or else the command or edit in its input."""
     given = call.get("rawInput")
     return edits_in_blocks(objects(call.get("content"))) or about(given if isinstance(given, dict) else {})
 
 
 def asked(request: OpenRequest, call: Mapping[str, Any], now_ns: int) -> PermissionAsked:
-    """Returns the same as a question that rules may decide. The tool is named by its kind: the protocol has no other
+    """Returns the request as a fact that rules may decide. The tool's name is its kind: the protocol has no other
     name."""
     places = [each.get("path") for each in (*objects(call.get("locations")), *objects(call.get("content")))]
     told = {"kind": call.get("kind"), "command": request.prompt.command, "paths": [path for path in places if path]}
@@ -123,7 +125,7 @@ def asked(request: OpenRequest, call: Mapping[str, Any], now_ns: int) -> Permiss
 
 
 def _text(call: Mapping[str, Any], told: About) -> str:
-    """Returns the tool call's title, and its content."""
+    """Returns the question's text: the tool call's title, its command and its content."""
     words = [str(call.get("title") or "The program asks for permission.")]
     if told.command is not None:
         words.append(told.command)

@@ -1,8 +1,8 @@
-"""The requests of a program on pipes, each of which is answered once, by one of the daemons. Pure.
+"""Tracks the requests of a program on pipes, so that each is answered once, by this daemon or another one. Pure.
 
 Requests are identified by their offset in the program's output, because a program may use an id again; the keeper
-writes an answer once for each offset. It remembers the last 512 inputs, so the next daemon asks it for those alone: of
-the requests up to `asked_to`, all are answered that are not in `open`.
+writes one answer for each offset. But it remembers only the last 512 inputs. So the answered requests are saved: up to
+the offset `asked_to` all are answered, except those in `open`, and the next daemon asks the keeper only about the rest.
 """
 
 from collections.abc import Iterable
@@ -17,12 +17,12 @@ SAVE_EVERY: Final = 64
 """Largest number of inputs that the keeper takes before the answered requests are saved again."""
 
 REFUSED_MAX: Final = 256
-"""Largest number of answers under way to a program that requests things which are not offered, and does not read the
-answers: further requests get none."""
+"""Largest number of refusals under way to a program that requests things that are not offered, and does not read the
+answers: further such requests get no answer."""
 
 
 class ProgramRequests:
-    """Tracks the requests of one launch; `kept`: the state from an earlier daemon."""
+    """The requests of one launch; `kept` is the state from an earlier daemon."""
 
     def __init__(self, kept: KeptSession | None) -> None:
         self._kept_to = kept.asked_to if kept is not None else None
@@ -30,37 +30,38 @@ class ProgramRequests:
         self._asked_to = self._kept_to or 0
         self._waiting: dict[str, OpenRequest] = {}
         self._given: dict[str, OpenRequest] = {}
-        """Requests that were answered, while it is not known yet whether the keeper took the answer."""
+        """Answered requests for which the keeper has not yet confirmed that it wrote the answer."""
         self._refused: dict[str, tuple[int, Write]] = {}
-        """Answers to requests for things that are not offered, by the ids of their inputs, with their offsets; not
-        known to be written."""
+        """Answers to requests for things that are not offered, by input id, with the requests' offsets; the keeper has
+        not yet confirmed them."""
         self._failed: set[str] = set()
-        """The ids of those that the keeper did not take."""
+        """The input ids of those that the keeper refused to write."""
         self._looks_back = True
-        """True while the output that is read was written before this daemon came."""
+        """True while the output that is read is older than this daemon."""
         self.taken = 0
         """Number of inputs that the keeper has taken since the last save."""
 
-    # --- what the program asks ---
+    # --- the program's requests ---
 
     def comes(self, place: int) -> bool:
-        """Notes a request at that offset; returns whether it may be open."""
+        """Notes a request at that offset. Returns True if it may be unanswered."""
         self._asked_to = max(self._asked_to, place)
         return self._kept_to is None or place > self._kept_to or place in self._kept_open
 
     def ask(self, request: OpenRequest) -> None:
-        """Adds a request that waits for an answer, or updates one."""
+        """Adds a request that waits for an answer, or updates it."""
         if request.input_id not in self._given:
             self._waiting[request.input_id] = request
 
     def refuse(self, message: dict[str, Any], place: int) -> list[Write]:
-        """Answers a request for something that is not offered."""
+        """Returns the error for a request for something that is not offered, to be written now; empty while older
+        output is read (`looked_back` returns it), or if too many are under way."""
         error = {"code": METHOD_NOT_FOUND, "message": f"not offered: {str(message['method'])[:100]}"}
         write = Write({"id": message["id"], "error": error}, answer_id(message["id"], place))
         if self._looks_back:
             while (
                 len(self._refused) >= REFUSED_MAX
-            ):  # an older one was answered, or the newer ones would not stand here
+            ):  # the oldest was answered: no more than REFUSED_MAX were ever under way
                 del self._refused[next(iter(self._refused))]
         elif len(self._refused) >= REFUSED_MAX:
             return []
@@ -73,7 +74,7 @@ class ProgramRequests:
         self._waiting.clear()
         self._given.clear()
 
-    # --- who answers ---
+    # --- answers ---
 
     @property
     def waiting(self) -> OpenRequest | None:
@@ -88,19 +89,19 @@ class ProgramRequests:
         return self._waiting.get(input_id)
 
     def give(self, request: OpenRequest) -> None:
-        """Notes that it is answered now."""
+        """Notes that the request is being answered."""
         self._given[request.input_id] = self._waiting.pop(request.input_id)
 
     def written(self, input_id: str) -> None:
-        """Notes that the keeper took that input."""
+        """Notes that the keeper has written that input."""
         self.taken += 1
         self._waiting.pop(input_id, None)
         self._given.pop(input_id, None)
         self._refused.pop(input_id, None)
 
     def unwritten(self, input_id: str) -> OpenRequest | None:
-        """Notes that the keeper did not take that input; returns the request that waits again. The answer to a request
-        for something not offered is written again without a person."""
+        """Notes that the keeper refused to write that input. Returns the request that waits for a person again, if it
+        answered one; an answer to a request for something not offered is written again by `again`."""
         if input_id in self._refused:
             self._failed.add(input_id)
         request = self._given.pop(input_id, None)
@@ -110,22 +111,23 @@ class ProgramRequests:
         return request
 
     def again(self) -> list[Write]:
-        """Returns the answers that the keeper did not take, to be written again: it writes each once."""
+        """Returns the refusals that the keeper did not write, so that they are tried again."""
         failed, self._failed = self._failed, set()
         return [write for name, (_, write) in self._refused.items() if name in failed]
 
     # --- the next daemon ---
 
     def unsure(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Yields the requests that an earlier daemon may have answered: the input, and the names under which the keeper
-        may know it; those of an earlier version have no offset."""
+        """Returns the requests that an earlier daemon may have answered: the answer's input id, and all input ids under
+        which the keeper may know the answer (an earlier version's had no offset)."""
         asked = {name: request.id for name, request in self._waiting.items()}
         asked |= {name: write.message["id"] for name, (_, write) in self._refused.items()}
         old = self._kept_to is None
         return [(name, (name, answer_id(id_)) if old else (name,)) for name, id_ in asked.items()]
 
     def looked_back(self) -> list[Write]:
-        """Notes that all earlier output is read, and that the keeper was asked about the `unsure` requests."""
+        """Notes that all earlier output is read, and that the keeper was asked about the `unsure` requests. Returns the
+        refusals that are still to be written."""
         self._looks_back = False
         return [write for _, write in self._refused.values()]
 

@@ -1,4 +1,4 @@
-"""JSON-RPC in lines, read out of a stream of bytes with offsets. Pure."""
+"""Reads and writes JSON-RPC, one message a line; a stream of bytes with offsets is the input. Pure."""
 
 import json
 from contextlib import suppress
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 METHOD_NOT_FOUND = -32601
-"""A code of JSON-RPC 2.0."""
+"""The error code of JSON-RPC 2.0 for an unknown method."""
 
 LINE_MAX = 16 * 1024 * 1024
 """Largest number of bytes of a line; a longer one is skipped."""
@@ -17,20 +17,20 @@ programs."""
 
 INNER_MAX = 50_000
 PARTS_MAX = 500_000
-"""Largest number of brackets and commas in a line, those within its texts as well: 16 MB of nothing else would block
-the daemon for two seconds. No program's message comes near."""
+"""Largest numbers of opening brackets and of commas in a line, also counted within its texts: 16 MB of only those would
+block the daemon for two seconds. No program's messages have nearly so many."""
 
 SHOWN_MAX = 4096
-"""Bytes that are shown of a line that is no message."""
+"""Largest number of bytes shown of a line that is no message."""
 
 COUNT_MAX = (1 << 63) - 1
-"""The largest number that can be kept."""
+"""The largest number that the database can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class RpcLine:
-    """One line: its message, or None for anything else, such as plain text on the program's stdout, of which `text` is
-    the beginning. `begin` is its offset, `end` the one behind it."""
+    """One line, from offset `begin` to offset `end`. `message` is None for anything but JSON-RPC, such as plain text on
+    the program's stdout; then `text` is the beginning of the line."""
 
     begin: int
     end: int
@@ -39,8 +39,8 @@ class RpcLine:
 
 
 def size_of(value: Any) -> int:
-    """Returns about how many characters the value's JSON has; without recursion, because other programs decide the
-    depth."""
+    """Returns roughly the number of characters of the value's JSON. Works without recursion, because other programs
+    decide the depth."""
     size, rest = 0, [value]
     while rest:
         one = rest.pop()
@@ -53,8 +53,8 @@ def size_of(value: Any) -> int:
 
 
 class LineReader:
-    """Reads lines from output that is fed with its offsets; `begins`: the output begins in the middle of a line, which
-    is skipped."""
+    """Reads lines from output that is fed with its offsets. With `begins`, the output begins in the middle of a line,
+    and this line is skipped."""
 
     def __init__(self, *, begins: bool = False) -> None:
         self._held: list[bytes] = []
@@ -73,7 +73,8 @@ class LineReader:
         return found
 
     def skip(self) -> None:
-        """Notes that output is missing here: the held text is no line, and neither is the rest of the next."""
+        """Notes that output is missing at this place: drops the incomplete line before it, and the rest of the line
+        after it."""
         self._held, self._size, self._passing = [], 0, True
 
     def _hold(self, piece: bytes) -> None:
@@ -96,7 +97,7 @@ def _read(end: int, line: bytes) -> RpcLine:
 
 
 def _is_sound(message: dict[str, Any], line: bytes) -> bool:
-    """Returns whether its id is valid, and it is not deeper than DEPTH_MAX."""
+    """Returns True if the message's id is valid and the message is not deeper than DEPTH_MAX."""
     if not isinstance(message.get("id"), str | int | float | None):
         return False
     if line.count(b"[") + line.count(b"{") <= DEPTH_MAX:
@@ -115,7 +116,8 @@ def _is_sound(message: dict[str, Any], line: bytes) -> bool:
 
 
 def _whole(message: dict[str, Any], line: bytes) -> dict[str, Any]:
-    """Returns `message` with lone halves of surrogate pairs replaced, escaped or not: its text can be encoded."""
+    """Returns `message` with lone halves of surrogate pairs replaced (escaped or not), so that its text can be
+    encoded."""
     if b"\\u" not in line and b"\xed" not in line:
         return message
     text = json.dumps(message, ensure_ascii=False)
@@ -129,10 +131,10 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def count(value: Any) -> int | None:
-    """Returns a number of things from 0 to COUNT_MAX; None for anything else."""
+    """Returns `value` if it is an integer from 0 to COUNT_MAX, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX else None
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Returns the line of a message, in ASCII: half of a surrogate pair has no UTF-8."""
+    """Returns the line of a message, in ASCII: a lone half of a surrogate pair cannot be encoded as UTF-8."""
     return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"

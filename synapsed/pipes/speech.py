@@ -1,9 +1,9 @@
-"""The text of a program in one turn: its messages, of which the last is the answer; and how the turn ended, by the
+"""Collects the messages of a program in one turn (the last is the answer), and decides how the turn ended, by the
 response to its prompt. Pure.
 
 The protocol does not say which text is an answer: every text comes as a chunk of a message, warnings and notices too.
-In the known programs, a notice says that it is informational, or has no `messageId` while the program's own messages
-have one.
+In the known programs, a notice is marked as informational, or has no `messageId` while the program's own messages have
+one.
 """
 
 import io
@@ -17,11 +17,11 @@ from synapsed.pipes.acp_reports import CHANNEL
 from synapsed.profiles.screen_spec import ErrorPattern
 
 MESSAGES_MAX = 1000
-"""Largest number of messages of a turn that are kept; further ones go into the last."""
+"""Largest number of messages kept of a turn; the text of further ones is added to the last."""
 
 
 class _Message:
-    """A message. `name` is its id; without one, a name made here."""
+    """A message. `name` is its id; if it has none, a name that `TurnSpeech` makes."""
 
     __slots__ = ("_marks", "_said", "_size", "has_id", "name")
 
@@ -31,7 +31,7 @@ class _Message:
         self._said = io.StringIO()
         self._size = 0
         self._marks: list[tuple[int, int]] = []
-        """Offsets of its pieces in the program's output, each with the number of characters before it."""
+        """Offsets of the message's pieces in the program's output, each with the number of characters before it."""
 
     def add(self, text: str, place: int | None) -> None:
         if place is not None:
@@ -43,7 +43,7 @@ class _Message:
         return self._said.getvalue()
 
     def cut(self, begin: int) -> bool:
-        """Forgets the text before `begin`; returns whether something is left."""
+        """Forgets the text before the offset `begin`. Returns True if some text is left."""
         kept = next((size for place, size in self._marks if place >= begin), self._size)
         rest, self._said, self._marks = self.text[kept:], io.StringIO(), []
         self._size = self._said.write(rest)
@@ -52,42 +52,43 @@ class _Message:
 
 @dataclass(slots=True)
 class TurnSpeech:
-    """The text of one turn. `ids`: the program has given a message an id before, so that text without one is no message
-    of its own."""
+    """The text of one turn. `ids` is True if the program is known to give its messages ids: then text without an id is
+    a notice."""
 
     ids: bool = False
     messages: list[_Message] = field(default_factory=list)
     missed: bool = False
     """True if earlier text is gone."""
     kept: bool = True
-    """True if a caller may ask for it later: then its text is kept."""
+    """True if the text is kept, because a caller may need it later."""
     _names: int = 0
     """Number of messages without an id so far."""
     _heard_at: int = -1
-    """Offset of the program's last action: it said, thought, planned or called something."""
+    """Offset of the program's last action: a text, a thought, a plan or a tool call."""
     _stirred_at: int = -1
-    """Offset of its last report of any kind about a turn, such as the message that it works on."""
+    """Offset of the program's last report of any kind about a turn; this may be the repeated user's message."""
     _begin: int | None = None
-    """Offset at which the turn begins; None while that is not known."""
+    """Offset at which the turn begins; None while it is not known."""
     _broken: bool = False
-    """True after something other than text: text without an id is another message from here on."""
+    """True after a report other than text: the next text without an id is another message."""
 
     @property
     def heard(self) -> bool:
-        """Returns whether the program did something in the turn, as far as that is known."""
+        """Returns True if the program did something in the turn, or may have done (output is missing)."""
         return self.missed or self._heard_at >= (self._begin or 0)
 
     @property
     def begun(self) -> bool:
-        """Returns whether the program has reported something of the turn, and so has begun with it."""
+        """Returns True if the program has reported something of the turn, and so has begun with it; or if output is
+        missing."""
         return self.missed or self._stirred_at >= (self._begin or 0)
 
     def stir(self, place: int) -> None:
-        """Notes a report of the program about a turn, at that offset of its output."""
+        """Notes a report of the program about a turn, at that offset of the output."""
         self._stirred_at = max(self._stirred_at, place)
 
     def hear(self, place: int) -> None:
-        """Notes an action of the program, at that offset of its output."""
+        """Notes an action of the program, at that offset of the output."""
         self.stir(place)
         self._heard_at = max(self._heard_at, place)
 
@@ -97,16 +98,15 @@ class TurnSpeech:
         self.messages = [message for message in self.messages if message.cut(begin)]
 
     def gap(self) -> "TurnSpeech":
-        """Output is gone: the same turn's speech from here on."""
+        """Returns the speech of the same turn from now on, after output is gone."""
         return TurnSpeech(ids=self.ids, missed=True, kept=self.kept, _begin=self._begin)
 
     def goes_on(self, place: int) -> bool:
-        """Returns whether the program has reported something since that offset."""
+        """Returns True if the program has reported something since that offset."""
         return self._stirred_at >= place
 
     def chunk(self, update: dict[str, Any], place: int) -> tuple[str, str] | None:
-        """Handles an `agent_message_chunk`; returns the message's name and the piece, None for text that belongs to no
-        answer."""
+        """Handles an `agent_message_chunk`. Returns the message's name and the piece of text; None for a notice."""
         self.hear(place)
         content = update.get("content")
         text = content.get("text") if isinstance(content, dict) and content.get("type") == "text" else None
@@ -142,12 +142,12 @@ class TurnSpeech:
 
     @property
     def own(self) -> list[_Message]:
-        """Returns the program's messages, without notices, in order."""
+        """Returns the program's own messages, without notices, in order."""
         return [message for message in self.messages if message.text.strip() and (message.has_id or not self.ids)]
 
     @property
     def notices(self) -> str:
-        """Returns the notices."""
+        """Returns the text of the notices: messages without an id, if the program's own have one."""
         return "\n".join(message.text for message in self.messages if self.ids and not message.has_id)
 
     @property
@@ -156,7 +156,7 @@ class TurnSpeech:
 
 
 def _informational(told: Any) -> bool:
-    """Returns whether `_meta` calls it informational."""
+    """Returns True if `_meta` marks the update or content as informational."""
     meta = told.get("_meta") if isinstance(told, dict) else None
     if not isinstance(meta, dict):
         return False
@@ -165,7 +165,7 @@ def _informational(told: Any) -> bool:
 
 
 MESSAGE_MAX = 2000
-"""Characters of a failure's message that are kept."""
+"""Largest number of characters kept of a failure's message."""
 
 _CODES = {401: "AUTH_REQUIRED", 403: "AUTH_REQUIRED", -32000: "AUTH_REQUIRED", 429: "RATE_LIMITED"}
 _LIMIT = re.compile(r"\b429\b|rate.?limit|too many requests|quota", re.IGNORECASE)
@@ -176,7 +176,8 @@ _FULL = re.compile(r"context (?:length|window)|too long|maximum context", re.IGN
 def outcome(
     answer: dict[str, Any], speech: TurnSpeech, failures: Sequence[ErrorPattern], *, turn: str, at_ns: int
 ) -> TurnOver:
-    """Returns what the response `answer` makes of the turn of that id."""
+    """Returns the end of the turn with the id `turn`, by the response `answer` to its prompt. `failures`: the profile's
+    patterns of texts that are errors."""
 
     def failed(code: str, words: str) -> TurnFailed:
         return TurnFailed(channel=CHANNEL, at_ns=at_ns, turn=turn, code=code, message=words[:MESSAGE_MAX])
@@ -193,7 +194,7 @@ def outcome(
     for pattern in failures:
         if pattern.pattern.search(said or speech.notices):
             return failed(pattern.code, said or speech.notices)
-    # A program that counts its tokens, and counts none for a turn of which it has no message, has not asked its model.
+    # A program that reports tokens, but none for a turn whose messages have no id, has not asked its model.
     if isinstance(result, dict) and "usage" in result and result["usage"] is None and not _has_id(speech):
         words = (said or speech.notices).strip()
         if words:
@@ -206,7 +207,7 @@ def _has_id(speech: TurnSpeech) -> bool:
 
 
 def _failure(error: dict[str, Any]) -> tuple[str, str]:
-    """Returns code and words of an error."""
+    """Returns the code and the text of an error."""
     data = error.get("data")
     details = [str(error.get("message") or "")]
     if isinstance(data, dict):
@@ -220,7 +221,7 @@ def _failure(error: dict[str, Any]) -> tuple[str, str]:
 
 
 def code_of(words: str) -> str:
-    """Returns the code of a failure that only has words."""
+    """Returns the code of a failure, from its text alone."""
     if _LIMIT.search(words):
         return "RATE_LIMITED"
     if _SIGN_IN.search(words):
@@ -229,21 +230,21 @@ def code_of(words: str) -> str:
 
 
 CANCELS_MAX = 3
-"""Largest number of cancel messages for one turn, after each request to stop it."""
+"""Largest number of cancel messages after one request to stop a turn."""
 
 CANCELS_EARLY = 1
-"""Number of them before the program has begun with the turn: one that read them earlier may have ignored them."""
+"""The same before the program has begun with the turn: it may ignore a message that it reads too early."""
 
 CANCEL_AGAIN_S = 1.0
-"""Seconds after a cancel message until a program that goes on gets another one."""
+"""Seconds after a cancel message until a program that goes on with the turn gets another one."""
 
 LAST_CANCEL_S = 5.0
-"""The same for a program that says nothing; it is ended after twice that."""
+"""The same for a program that reports nothing; the program is killed after twice these seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptResponse:
-    """The program's response to a prompt; `live`: it was not reported yet."""
+    """The program's response to a prompt. `live` is True if it was not reported yet."""
 
     message: dict[str, Any]
     at_ns: int
@@ -252,8 +253,8 @@ class PromptResponse:
 
 @dataclass(slots=True)
 class PromptedTurn:
-    """A turn: of a task (`own`), or of a person at an attached terminal. `id` is that of the request that gives its
-    message, `before` the blocks in front of it."""
+    """A turn: of a task (`own`), or of a person at an attached terminal. `id` is the id of the request that gives the
+    message; `before` has the blocks that the request has before it."""
 
     id: str
     text: str = ""
@@ -261,21 +262,21 @@ class PromptedTurn:
     before: list[str] = field(default_factory=list)
     speech: TurnSpeech = field(default_factory=TurnSpeech)
     told: str | None = None
-    """The message that is being reported."""
+    """Name of the message whose text was shown last."""
     taken: bool = False
-    """True once it is known that the program has it, and how much it had written by then."""
+    """True once it is known that the program has the message, and which output is older."""
     response: PromptResponse | None = None
     """The response, if it came before it was known that the program has the message."""
     cancels: int = 0
     """Number of cancel messages to the program."""
     asked_at: int = 0
-    """Their number at the last request to stop the turn."""
+    """Value of `cancels` at the last request to stop the turn."""
     canceled: tuple[float, int] | None = None
-    """Time of the last one (monotonic), and the size of the output by then."""
+    """Time of the last cancel message (monotonic seconds), and the end of the output at that time."""
 
     def may_cancel(self, now: float) -> bool:
-        """Returns whether the program gets a cancel message now: once, and again only if it goes on with the turn, or
-        begins with it, or has not ended it for long; afterwards the program itself is ended."""
+        """Returns True if the program gets a cancel message now: the first one, or another one because it goes on with
+        the turn, has begun with it, or has reported nothing for LAST_CANCEL_S. Finally the program itself is killed."""
         if self.canceled is None:
             return True
         last, place = self.canceled
@@ -285,5 +286,5 @@ class PromptedTurn:
 
     @property
     def is_command(self) -> bool:
-        """Returns whether it is one of the program's own commands, which may end without a word."""
+        """Returns True if the message is one of the program's own commands: such a turn may end without text."""
         return self.text.startswith("/")

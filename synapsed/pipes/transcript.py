@@ -1,10 +1,10 @@
-"""The transcript of a program without a terminal, for a person: the questions and texts, and a line to write in; and
-the screen on which this is drawn as a terminal program's output would be.
+"""Draws a program without a terminal for a person, as a terminal program would draw itself: the messages, texts and
+questions so far (the transcript), and a line to write in.
 
-Everything becomes bytes for a terminal; the program's text contains no escape sequence.
+All of it becomes bytes for a terminal. Control characters are removed from the program's text.
 
-It is kept in a spool of its own beside the program's, so that this daemon and the next can draw the screen again from
-it; `told_to` is the offset of the program's output up to which it has been written.
+The transcript is kept in a spool of its own beside the program's, so that this daemon and the next can draw the screen
+again. `told_to` is the offset of the program's output up to which the transcript has it.
 """
 
 import codecs
@@ -25,14 +25,14 @@ DRAFT_MAX = 4096
 
 
 class TranscriptView:
-    """Draws the transcript. `draft` is the text that a person has written and not sent."""
+    """Makes the bytes that draw the transcript. `draft` is the text that a person has written and not sent."""
 
     def __init__(self) -> None:
         self.draft = ""
         self._middle = False
-        """True while the last text has not ended its line."""
+        """True while the last text has not ended with a line break."""
         self._shown = False
-        """True while the line to write in stands below everything."""
+        """True while the line to write in is drawn, below all else."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("ignore")
 
     def said(self, text: str) -> bytes:
@@ -45,22 +45,22 @@ class TranscriptView:
         return out.encode()
 
     def line(self, text: str, *, bold: bool = False) -> bytes:
-        """Draws a line of its own: dim, or a person's words in bold."""
+        """Draws the text on lines of its own: dim, or in bold for a person's words."""
         style = _BOLD if bold else _DIM
         shown = harmless(text).rstrip("\n").replace("\n", f"{_PLAIN}\r\n{style}")
         out = f"{self._above()}{self._break()}{style}{shown}{_PLAIN}\r\n"
         return out.encode()
 
     def rest(self) -> bytes:
-        """Draws the line to write in, because nothing more comes for now."""
+        """Draws the line to write in, because no more text is expected now."""
         if self._shown:
             return b""
         self._shown = True
         return f"{self._break()}{PROMPT}{self.draft}".encode()
 
     def keys(self, data: bytes) -> tuple[bytes, list[str]]:
-        """Takes a person's keys; returns the bytes that show them, and the requests: lines to send, and "\\x03" for
-        Ctrl-C."""
+        """Takes a person's keys. Returns the bytes that show them, and the person's requests: lines to send, and
+        "\\x03" for Ctrl-C."""
         data = _SEQUENCE.sub(b"", data.replace(b"\x1b[200~", b"").replace(b"\x1b[201~", b""))
         text = self._decoder.decode(data)
         asked, out = [], "" if self._shown else self._break() + PROMPT + self.draft
@@ -92,7 +92,7 @@ class TranscriptView:
         return f"{ERASE}{PROMPT}".encode() if self._shown else b""
 
     def _above(self) -> str:
-        """Makes room above the line to write in."""
+        """Erases the line to write in, so that text can be drawn in its place."""
         shown, self._shown = self._shown, False
         return ERASE if shown else ""
 
@@ -110,23 +110,23 @@ RETENTION = 4 * 1024 * 1024
 """Bytes of the transcript that are kept."""
 
 SHOWN = 128 * 1024
-"""Bytes of it that a screen is drawn from when a daemon takes it up."""
+"""Bytes at the transcript's end from which a daemon draws the screen after its start."""
 
 _DIGITS = 20
 
 
 class TranscriptSpool:
-    """Keeps the transcript. Blocks on the disk: some hundred bytes at a time. Raises OSError from `__init__` alone."""
+    """Keeps the transcript on disk. It blocks, for some hundred bytes at a time. Only `__init__` raises OSError."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "spool-transcript"
         self._spool = Spool(str(self.folder), retention=RETENTION, segment_size=RETENTION // 4)
         self._place = os.open(folder / "transcript-told", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.begin = max(self._spool.start, self._spool.end - SHOWN)
-        """Offset from which on a screen is drawn from it."""
+        """Offset in the transcript from which on the screen is drawn."""
 
     def earlier(self) -> tuple[int, bytes]:
-        """Returns the part from which a screen is drawn at first."""
+        """Returns the offset `begin` and the transcript from there on: the screen is drawn from it at first."""
         pieces, at = [], self.begin
         while at < self._spool.end:
             start, data = self._spool.read(at, self._spool.end - at)
@@ -137,13 +137,14 @@ class TranscriptSpool:
         return self.begin, b"".join(pieces)
 
     def append(self, data: bytes) -> int:
-        """Returns the offset of the stored data; data that a full disk refuses is not shown again later."""
+        """Stores the data and returns its offset. Data that a full disk refuses is missing when the screen is drawn
+        again."""
         at = self._spool.end
         self._spool.append(data)
         return at
 
     def told_to(self, launch: str) -> int:
-        """Returns the offset of the output of that launch up to which it is in the transcript; 0 for another launch."""
+        """Returns the offset up to which the transcript has the output of that launch; 0 if it is of another launch."""
         try:
             kept = os.pread(self._place, 256, 0).decode("ascii", "replace").split()
         except OSError:
@@ -151,7 +152,7 @@ class TranscriptSpool:
         return int(kept[0]) if len(kept) == 2 and kept[1] == launch and kept[0].isdecimal() else 0
 
     def note(self, offset: int, launch: str) -> None:
-        with contextlib.suppress(OSError):  # then some lines are told once more
+        with contextlib.suppress(OSError):  # then some lines are shown and reported once more
             os.pwrite(self._place, f"{offset:0{_DIGITS}d} {launch}\n".encode(), 0)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""The times of the garbage collector, which finds circles of objects.
+"""Chooses the times of the garbage collector, which finds circles of objects.
 
-It stops everything while it runs, and a full collection in a daemon with many agents takes from 20 to 200 milliseconds.
-Young objects are collected automatically, a few at a time and often; all objects only at quiet moments.
+The collector stops all other work while it runs, and a full collection in a daemon with many agents takes from 20 to
+200 milliseconds. Young objects are collected automatically, a few at a time and often; all objects only at quiet
+moments.
 """
 
 import contextlib
@@ -21,13 +22,13 @@ QUIET: Final = 0.05
 DUE: Final = 10
 """Collections of younger objects after which a full collection is due; Python's own number."""
 OVERDUE: Final = 200
-"""The same if it is never quiet. By then at most 600,000 objects may be garbage, some 100 MB."""
+"""The same if there is no quiet moment. By then at most 600,000 objects may be garbage, some 100 MB."""
 _NEVER: Final = 2**31 - 1
 
 
 @contextlib.contextmanager
 def collecting(timers: Timers) -> Iterator[None]:
-    """Runs a collector, in a process whose main thread has an event loop."""
+    """Context in which a collector runs, in a process whose main thread has an event loop."""
     before = gc.get_threshold()
     gc.set_threshold(*YOUNG, _NEVER)
     collector = Collector(timers)

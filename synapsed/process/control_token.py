@@ -1,4 +1,4 @@
-"""The control token: a file that only its owner can read; a client that knows it is the person."""
+"""The control token, in a file that only its owner can read: a client that knows the token counts as the person."""
 
 import os
 import secrets
@@ -17,8 +17,8 @@ def load_or_create(path: Path) -> str:
     """Returns the token in `path`; a new one is written (0600) if there is no such file.
 
     Raises ConfigError if the file belongs to another user, is readable by others, is a link, or holds no token, and
-    StoreError if a new one cannot be written. The caller holds the daemon's lock, so that no second daemon writes it
-    meanwhile.
+    StoreError if a new token cannot be written. The caller holds the daemon's lock, so that no second daemon writes the
+    file meanwhile.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

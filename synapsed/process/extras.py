@@ -11,7 +11,7 @@ MCP_MISSING = (
 
 
 def has_mcp() -> bool:
-    """Returns True if `mcp` is installed; imports nothing of it."""
+    """Returns True if `mcp` is installed, without importing it."""
     return find_spec("mcp") is not None
 
 
@@ -20,5 +20,5 @@ TUI_MISSING = "Textual is not installed: 'synapsectl top' draws with it, 'inbox'
 
 
 def has_tui() -> bool:
-    """Returns True if `tui` is installed; imports nothing of it."""
+    """Returns True if Textual is installed, without importing it."""
     return find_spec("textual") is not None

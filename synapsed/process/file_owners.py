@@ -1,4 +1,4 @@
-"""Owners of files: root's in a person's home are refused before they are made, and named where they are found."""
+"""Owners of files: the module refuses to make files of root in a person's home, and finds files of other users."""
 
 import os
 import stat
@@ -24,8 +24,8 @@ def user_name(uid: int) -> str:
 
 
 def why_not_as_root(places: Iterable[Path], environ: Mapping[str, str]) -> str | None:
-    """Returns a sentence that says why this user should make nothing at `places`; None if it may. A home that is named
-    for synapsed (SYNAPSED_HOME) is root's to use, unless a person has become root for a moment."""
+    """Returns a sentence that says why this user should make no files at `places`; None if it may. Root may use a home
+    that is named for synapsed (SYNAPSED_HOME), unless a person has become root for a moment."""
     if os.geteuid() != 0:
         return None
     if environ.get("SYNAPSED_HOME") and not any(environ.get(name) for name in INVITED):
@@ -42,7 +42,7 @@ def why_not_as_root(places: Iterable[Path], environ: Mapping[str, str]) -> str |
 
 
 def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
-    """Yields files below `folders` that are another user's, with their owners. Unreadable folders are skipped."""
+    """Yields files below `folders` that belong to other users, with their owners. Unreadable folders are skipped."""
     own = os.geteuid()
     for folder in folders:
         if not folder.exists():
@@ -58,7 +58,7 @@ def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
 
 def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
     """Returns the names of other users' files below `folders`, and the command that gives them back; None if there are
-    none."""
+    no such files."""
     found = list(foreign_files(folders))
     if not found:
         return None
@@ -68,7 +68,7 @@ def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
 
 
 def mend(paths: Iterable[Path]) -> str:
-    """Returns the command that makes this user their owner."""
+    """Returns the command that makes this user the owner of `paths`: of the first NAMED_MAX, if there are more."""
     import shlex
 
     tops: list[Path] = []
@@ -80,9 +80,9 @@ def mend(paths: Iterable[Path]) -> str:
 
 
 def private_directory(path: Path) -> Path:
-    """Makes `path` a directory that only this user can enter, or raises LaunchError when it is anything else.
+    """Makes `path` a directory that only this user can enter, or raises LaunchError if there is anything else.
 
-    For sockets in shared places: a link, or a directory that another user put there first, is refused.
+    It is for sockets in shared places: a link, or a directory that another user put there first, is refused.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
 """The first process of a container (pid 1), which the kernel gives every process whose parent has ended.
 
-Keepers whose daemon has ended are among them, and would stay as zombies. The first process passes signals on, reaps,
-and ends with the daemon's status. (`docker run --init` puts another program there.)
+Keepers (processes that hold agents' terminals) are among these after their daemon has ended, and would stay as zombies.
+So the first process passes signals on to the daemon, its child, reaps all ended processes, and ends with the daemon's
+status. (With `docker run --init` another program is the first process.)
 """
 
 import os
@@ -9,14 +10,14 @@ import signal
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _FROM_THE_KERNEL = 0x80
-"""`SI_KERNEL` of <siginfo.h>: a key of the terminal, whose whole group got the signal."""
+"""`SI_KERNEL` of <siginfo.h>: the signal came from a key at the terminal, and the whole group got it."""
 
 
 def leave_to_a_child() -> None:
     """Forks if this is the first process, and returns in the child only; else returns at once."""
     if os.getpid() != 1:
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, signal.SIGCHLD))  # from here on none is lost
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, signal.SIGCHLD))  # from here on no signal is lost
     child = os.fork()
     if child:
         _attend(child)

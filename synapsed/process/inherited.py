@@ -2,12 +2,12 @@
 verb starts.
 
 A program that runs another sets variables for this one child: git for a hook, npm for a script, an editor for its
-terminal. An agent that is started in there lives on, and so would they: it would commit to the repository of the hook.
-`inherited` takes them out. Variables that a person sets on purpose stay, and `activated` names those that decide which
-code runs. `[environment] keep` and `drop` overrule the table.
+terminal. An agent that is started in such a child outlives it, and so would the variables: the agent would commit to
+the repository of the hook. `inherited` takes them out. Variables that a person sets on purpose stay, and `activated`
+names those that decide which code runs. `[environment] keep` and `drop` overrule the table.
 
-It reads nothing but its arguments, except links in the paths of virtual environments. docs/environment.md shows the
-table.
+The functions read nothing but their arguments, except links in the paths of virtual environments. docs/environment.md
+shows the table.
 """
 
 import os
@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 
 class Leftover(NamedTuple):
-    """Variables that match one of `patterns` were set by `by`, and stay behind because of `why`, if their value matches
-    one of `values`, and if a variable that matches `beside` is there too."""
+    """Variables that match one of `patterns` were set by the program `by`. They are not passed on, for the reason
+    `why`, if their value matches one of `values`, and if a variable that matches `beside` is set, too."""
 
     by: str
     patterns: tuple[str, ...]
@@ -324,12 +324,12 @@ LEFTOVERS = (
 """Leftovers in the order in which they are shown."""
 
 OWN_VENV = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT")
-"""Variables that stay behind if they name the environment that synapsed is installed in, as does its folder on PATH: it
-was activated (`uv run`, an activation) only to run synapsed."""
+"""Variables that are not passed on if they name the environment that synapsed is installed in, and neither is its
+folder on PATH: it was activated (`uv run`, an activation) only to run synapsed."""
 
 
 class Prefixed(NamedTuple):
-    """Folders that match `pattern` were put on PATH by `by`, if a variable that matches `beside` is there."""
+    """Folders that match `pattern` were put on PATH by the program `by`, if a variable that matches `beside` is set."""
 
     by: str
     pattern: str
@@ -391,8 +391,8 @@ CONNECTION = (
     "XDG_VTNR",
 )
 """Variables that lead to a login: another login has others, which `restart` and `attach` bring (tmux's
-`update-environment`, and those that desktops have added since). Without PATH, which belongs to the activations in the
-shell of the start, and these stay: no person has chosen a mixture of both."""
+`update-environment`, and those that desktops have added since). PATH is not among them: it belongs to the activations
+in the shell of the start, which stay, and no person has chosen a mixture of both."""
 
 _OPTION = re.compile(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+')
 """A word of NODE_OPTIONS; quoted parts may have blanks."""
@@ -403,8 +403,8 @@ _TAKES_VALUE = ("--inspect-port", "--debug-port", "--inspect-publish-uid")
 def inherited(
     environ: Mapping[str, str], *, own: str = "", keep: Iterable[str] = (), drop: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Returns `environ` without the leftovers. Variables that match `keep` always stay; those that match `drop` go.
-    `own` is the folder of the environment that synapsed is installed in (`sys.prefix`)."""
+    """Returns `environ` without the leftovers. Variables that match `keep` always stay (except IDENTITY); those that
+    match `drop` are left out. `own` is the folder of the environment that synapsed is installed in (`sys.prefix`)."""
     kept, dropped = _names(tuple(keep)), _names(tuple(drop))
     left = _left(environ, own)
     found = {
@@ -425,7 +425,7 @@ def inherited(
 
 def activated(environ: Mapping[str, str]) -> list[str]:
     """Returns the names of variables in `environ` that decide which code runs, sorted."""
-    plain = environ.get("CONDA_DEFAULT_ENV") == "base"  # it is so in every shell
+    plain = environ.get("CONDA_DEFAULT_ENV") == "base"  # it is set so in every shell
     return sorted(name for name in environ if _matches(ACTIVATED, name) and not (plain and name == "CONDA_DEFAULT_ENV"))
 
 

@@ -1,4 +1,4 @@
-"""The program's own files: their commit, and a check if they were replaced since the start."""
+"""The daemon's own files: their commit, and a check if they were replaced since the start."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,8 @@ COMMIT_FILE = "_commit"
 """File in the package, written when a wheel is built (`scripts/build_hook.py`)."""
 COMMIT_LENGTH = 10
 VERSIONS_FILE = "_versions.json"
-"""File in the package, written likewise: `synapsed.cli.versions`, for those who look at a wheel and do not run it."""
+"""File in the package, written likewise: the result of `synapsed.cli.versions`, for readers of a wheel who do not run
+it."""
 WATCHED = ("__init__.py", "daemon.py", "hookclient.py", "keeper/__main__.py")
 """Some files that every installation writes."""
 NEWER = "newer files on disk"

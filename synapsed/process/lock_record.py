@@ -1,9 +1,9 @@
 """Locks on files, as the kernel knows them: a test for a holder, which takes the lock for a moment only; and the record
 in `daemon.lock`, beside the database: the daemon that has this state, its machine, and its socket.
 
-One line each: pid, host, boot id, control socket, PID namespace, when it came up (seconds since the epoch), and the
-machine's id. Empty if the daemon has ended and left no agent behind. Without pathlib, as `sockets`: the person's tool
-reads it if its own place has no socket.
+The record has a line for each of these: pid, host, boot id, control socket, PID namespace, the daemon's start (seconds
+since the epoch), and the machine's id. It is empty if the daemon has ended and left no agent behind. Like `sockets`,
+the module does not import pathlib: the person's tool reads the record if its own place has no socket.
 """
 
 import fcntl
@@ -31,7 +31,7 @@ def is_locked(path: str) -> bool:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a file system without locks tells of none
+    except OSError:  # a file system without locks reports no lock
         return False
     finally:
         os.close(fd)
@@ -39,9 +39,9 @@ def is_locked(path: str) -> bool:
 
 
 def database_user(database: str) -> int | None:
-    """Returns the pid of a process that has the database open, 0 for one that cannot be seen from here; None if it is
-    not open. A process that has it open itself must not call this: the test would release its own locks. On Linux only;
-    elsewhere None."""
+    """Returns the pid of a process that has the database open, 0 if that process cannot be seen from here; None if the
+    database is not open. A process that has it open itself must not call this: the test would release its own locks.
+    On other systems than Linux it returns None."""
     if not _LINUX:
         return None
     try:
@@ -62,20 +62,20 @@ LINES = 7
 NEWLINE = "\0"
 """Stands for a line break in the path of the socket; paths have no NUL."""
 LOCK_MAX = 4096
-"""Bytes that are read of it."""
+"""Bytes of the record that are read."""
 KEEPER_LOCK = "keeper.lock"
-"""File in an agent's directory: flocked while its keeper has a program."""
+"""File in an agent's directory: flocked while its keeper (the process that holds its terminal) has a program."""
 
 
 class RunningPlace(NamedTuple):
-    """The place in which a process' pids and sockets are valid."""
+    """The place in which the pids and sockets of a process are valid."""
 
     host: str
     boot: str
     namespace: str
-    """The namespace of pids; empty where the system has none."""
+    """The namespace of pids; empty if the system has no namespaces."""
     machine: str = ""
-    """Id of the machine, since two hosts may have the same name; empty if the system has no id."""
+    """Id of the machine, because two hosts may have the same name; empty if the system has no id."""
 
 
 class LockRecord(NamedTuple):
@@ -104,8 +104,8 @@ class LockRecord(NamedTuple):
         return "".join(f"{line}\n" for line in lines)
 
     def is_at(self, here: RunningPlace) -> bool:
-        """Returns True if it was written where `here` is: in this boot and namespace, or before a restart of this
-        host."""
+        """Returns True if the record was written in the place `here`: in the same boot and namespace, or on the same
+        host before a restart of it."""
         if here.boot and self.place.boot == here.boot:
             return self.place.namespace == here.namespace
         machines = {self.place.machine, here.machine} - {""}
@@ -167,14 +167,15 @@ def read_record(path: str) -> LockRecord | None:
 
 
 def recorded_socket(lock: str) -> str | None:
-    """Returns the control socket of the daemon that has the lock; None if it names none, or is on another host."""
+    """Returns the control socket of the daemon that has the lock; None without a record, or if it is in another
+    place."""
     record = read_record(lock)
     return record.socket if record is not None and record.is_at(here()) else None
 
 
 def elsewhere(lock: str) -> LockRecord | None:
-    """Returns the record of a daemon in another place that has this state, or whose agents may live there. None if the
-    state is free."""
+    """Returns the record of a daemon in another place that has this state, or whose agents may live in that place. None
+    if there is no such daemon."""
     record, place = read_record(lock), here()
     if record is None or record.is_at(place):
         return None
@@ -183,8 +184,8 @@ def elsewhere(lock: str) -> LockRecord | None:
 
 
 def is_over(record: LockRecord, place: RunningPlace, state: str) -> bool:
-    """Returns True if no program of the other place lives: the kernel knows every lock that is held on this machine,
-    but perhaps not those of another machine."""
+    """Returns True if it is certain that no program of the other place lives: that place is on this machine, on which
+    the kernel knows every lock, and no keeper holds one. Locks of another machine may be unknown."""
     return bool(place.boot) and record.place.boot == place.boot and not programs(state)
 
 

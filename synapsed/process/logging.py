@@ -1,7 +1,8 @@
-"""Logging: one line of JSON per event on standard error or in a rotating file, or the journal's fields; secrets masked.
+"""Writes the log, with secrets masked: a line of JSON per event on standard error or in a rotating file, or fields of
+systemd's journal.
 
-Everything goes through the standard library's loggers, so that records of libraries have the same form. On a terminal
-the lines are for people.
+All records go through the standard library's loggers, so that records of libraries have the same form. On a terminal
+the lines have a form for people.
 
 Records for systemd's journal use its own protocol: a key of the JSON line is a field there.
 
@@ -33,7 +34,7 @@ from synapsed.model.masking import MASK
 SOCKET = Path("/run/systemd/journal/socket")
 
 PREFIX = "SYNAPSED_"
-"""Prefix of our fields, which keeps them apart from the journal's own."""
+"""Prefix of our fields, which distinguishes them from the journal's own."""
 
 VALUE_MAX = 32 * 1024
 """Characters of one field; a datagram has to fit into a socket's buffer."""
@@ -62,7 +63,7 @@ class JournalHandler(logging.Handler):
         super().__init__()
         self._path = str(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        # A journal that is stuck must not hold up the event loop.
+        # A journal that is stuck must not block the event loop.
         self._socket.setblocking(False)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -72,7 +73,7 @@ class JournalHandler(logging.Handler):
                 self._socket.sendto(_datagram(json.loads(line), record.levelno), self._path)
             except OSError:
                 sys.stderr.write(line + "\n")
-        except Exception:  # noqa: BLE001 - as every handler: logging says so and goes on
+        except Exception:  # noqa: BLE001 - like every handler: logging reports the error and goes on
             self.handleError(record)
 
     def close(self) -> None:
@@ -114,10 +115,10 @@ AGENT_LOG = "agent.log"
 """Log in an agent's directory, with its lifecycle and its turns."""
 
 AGENT_FILE_BYTES = 1024 * 1024
-"""Bytes at which it is rotated; one older file is kept."""
+"""Bytes at which an agent's log is rotated; one older file is kept."""
 
 AGENT_FILES_MAX = 64
-"""Open at once."""
+"""Logs of agents that are open at the same time."""
 
 _AGENT_ID = re.compile(r"synapse-[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
@@ -131,9 +132,9 @@ _TEXT_MAX = 10_000
 
 
 def configure(level: str = "info", *, file: Path | None = None, agents: Path | None = None) -> None:
-    """Sends all logging to `file` (0600, rotated), or if that is None to standard error, directly to the journal if it
-    leads there; records about one agent (`agent_id`) go also to `agent.log` in its directory below `agents`, if that
-    exists."""
+    """Sends all logging to `file` (0600, rotated); if that is None, to standard error, or directly to the journal if
+    standard error leads there. Records about one agent (`agent_id`) also go to `agent.log` in its directory below
+    `agents`, if that directory exists."""
     handler: logging.Handler
     if file is not None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -196,7 +197,7 @@ def _formatter(
 
 
 def mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Replaces secrets, by the keys that they stand under and by their shape, nested ones too; cuts long values."""
+    """Replaces secrets, which it recognises by their keys and by their form, nested ones too; cuts long values."""
     return {key: value if key == "exc_info" else _masked(key, value) for key, value in event.items()}
 
 
@@ -223,8 +224,8 @@ def _cut(value: Any) -> Any:
 
 
 class Repeats(logging.Filter):
-    """Lets a warning or error through once a second: one that comes in a loop would fill the disk. The next one says
-    how many were left out."""
+    """Lets equal warnings and errors through once a second: a warning in a loop would fill the disk. The next record
+    says how many were left out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -294,7 +295,7 @@ class _PerAgent(logging.Handler):
                 self._close(next(iter(self._open)))
             file = _PrivateFile(path, maxBytes=AGENT_FILE_BYTES, backupCount=1, encoding="utf-8")
             file.setFormatter(self.formatter)
-        self._open[agent_id] = file  # the one that was used last is the last
+        self._open[agent_id] = file  # the log that was used last comes last, so the first one is closed first
         return file
 
     def _close(self, agent_id: str) -> None:

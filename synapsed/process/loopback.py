@@ -1,7 +1,7 @@
 """Holds a port at both addresses of `localhost`, 127.0.0.1 and ::1: clients may try either of them first.
 
-A program that holds a port at only one of them leaves the other to any user of this machine. So both are held before
-the port is published; if another program holds the other one already, our address is published in place of the name.
+If a program holds a port at one of them only, any user of this machine can take the other. So both are held before the
+port is published; if another program holds the other one already, our address is published in place of the name.
 """
 
 import errno
@@ -26,8 +26,8 @@ def hold_other(
     """Returns the socket that `bind` makes at the other address, and the host to publish for `port`; `address` is held
     already.
 
-    `bind` returns None for a port that is another program's. On a machine without the other address (no IPv6) no
-    program could listen there, and its `localhost` is `address`.
+    `bind` returns None for a port that another program holds. On a machine without the other address (no IPv6) no
+    program could listen at it, and `localhost` means `address`.
     """
     if (twin := other(address)) is None:
         return None, address
@@ -41,7 +41,7 @@ def hold_other(
 
 
 def tcp_socket(address: str) -> socket.socket:
-    """Returns a socket that can be bound to `address`; one for IPv6 takes IPv6 only."""
+    """Returns a socket that can be bound to `address`; a socket for IPv6 takes no connections over IPv4."""
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     if ":" in address:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

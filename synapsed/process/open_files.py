@@ -1,7 +1,7 @@
 """The daemon's limit of open files, and the log that it was started with.
 
-Standard library only. A shell's soft limit, 1,024 as a rule, protects programs that use `select`; the daemon's number
-of files (a connection for each client, two files for each agent) grows with its work.
+It uses the standard library only. A shell's soft limit, 1,024 as a rule, protects programs that use `select`; the
+daemon's number of files (a connection for each client, two files for each agent) grows with its work.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import resource
 from pathlib import Path
 
 MANY = 65_536
-"""Requested limit, if the hard limit allows it: a higher one would only make closing all files slower."""
+"""Requested limit, if the hard limit allows it: a higher limit would only make closing all files slower."""
 
 LOG_MAX = 4 * 1024 * 1024
 """Bytes at which a log is moved aside; one older log is kept."""
@@ -32,8 +32,8 @@ def raise_limit() -> tuple[int, int]:
 
 
 def keep_private(logs: Path, fd: int = 2) -> None:
-    """Makes standard error its owner's alone if it is a log in `logs`: launchd creates that with the umask of the
-    agents."""
+    """Makes standard error readable by its owner alone if it is a log in `logs`: launchd creates the log with the umask
+    of the agents."""
     with contextlib.suppress(OSError):
         if any(os.path.samestat(os.fstat(fd), path.stat()) for path in logs.glob("*.log")):
             os.fchmod(fd, 0o600)
@@ -47,8 +47,8 @@ class OwnLog:
         self._fd = fd
 
     def rotate(self) -> bool:
-        """Moves a log aside that has grown too large, and goes on in a new one. Returns True if it did. Meant to be
-        called every second: usually it is one look at a file."""
+        """Moves the log aside if it has grown too large, and opens a new one. Returns True if it did. It is called
+        every second, and usually looks at one file only."""
         try:
             found = os.fstat(self._fd)
             if found.st_size <= LOG_MAX or not os.path.samestat(found, self._path.stat()):
@@ -56,7 +56,7 @@ class OwnLog:
             self._path.replace(self._path.with_suffix(".log.1"))
             new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError:
-            return False  # it is looked at again
+            return False  # the next call tries again
         for fd in (1, 2):
             os.dup2(new, fd)
         os.close(new)

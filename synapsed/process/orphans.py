@@ -1,11 +1,12 @@
 """Reaps ended processes below the daemon that have lost their own parent.
 
-The kernel gives a process whose parent has ended to the first one (pid 1), and once it ends too it stays as a zombie
-until its parent asks for it. In a container that is often a program that reaps no children: `sleep infinity`, a server.
-So the daemon becomes the parent of orphans below it: of keepers, and of the processes of a killed keeper. Once the
-daemon has ended, the first process gets them all.
+The kernel gives a process whose parent has ended to the first process (pid 1). When the process itself ends, it stays
+as a zombie until its new parent asks for its status. In a container the first process is often a program that reaps no
+children: `sleep infinity`, a server. So the daemon becomes the parent of orphans below it: of keepers (processes that
+hold agents' terminals), and of the processes of a killed keeper. Once the daemon has ended, the first process gets
+them all.
 
-On Linux only: elsewhere the first process is always an init.
+It works on Linux only: elsewhere the first process is always an init.
 """
 
 import asyncio
@@ -21,20 +22,20 @@ the next look."""
 
 
 class Strays:
-    """Ended children that no code waits for."""
+    """Reaps ended children that no code waits for."""
 
     def __init__(self) -> None:
         self._dead: set[int] = set()
 
     async def reap(self) -> None:
-        """Takes orphans, and reaps at intervals. Ends when it is cancelled."""
+        """Becomes the parent of orphans, and reaps at intervals, until it is cancelled."""
         become_subreaper()
         while True:
             self.reap_ended()
             await asyncio.sleep(LOOK_EVERY_S)
 
     def reap_ended(self) -> None:
-        """Reaps those that had ended at the look before: their waiters have reaped theirs since."""
+        """Reaps children that had ended at the look before already: code that waits for a child has reaped it since."""
         dead = {pid for pid in _children() if _has_ended(pid)}
         for pid in dead & self._dead:
             with contextlib.suppress(ChildProcessError):
@@ -43,8 +44,8 @@ class Strays:
 
 
 def _children() -> list[int]:
-    """Returns the children of the main thread, which gets the orphans from the kernel: another thread waits for its
-    own."""
+    """Returns the children of the main thread, which gets the orphans from the kernel: other threads wait for their
+    own children."""
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:

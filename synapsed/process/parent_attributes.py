@@ -1,7 +1,7 @@
 """Attributes that a process has from its parent besides the environment: umask, nice value, CPUs, resource limits.
 
-Standard library only: the person's tool measures those of its shell, and the daemon its own before it raises its
-limits.
+It uses the standard library only: the person's tool measures the attributes of its shell with it, and the daemon its
+own before it raises its limits.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ ALIASES = frozenset({"OFILE", "VMEM"})
 """Other names of NOFILE and AS."""
 
 HINDERING = ("AS", "CPU", "DATA", "FSIZE", "NPROC", "RSS")
-"""Limits under which a daemon fails sooner or later. `openfiles` handles NOFILE."""
+"""Limits under which a daemon fails sooner or later. `open_files` handles NOFILE."""
 
 ENOUGH = {"NOFILE": 1024, "NPROC": 1024}
 """Values that are enough for a daemon."""
@@ -50,7 +50,7 @@ def measured() -> dict[str, object]:
 
 
 def make_room() -> None:
-    """Raises the soft limits that a daemon would fail under to the hard ones."""
+    """Raises the soft limits under which a daemon would fail to the hard ones."""
     for name in HINDERING:
         with contextlib.suppress(AttributeError, ValueError, OSError):
             number = getattr(resource, f"RLIMIT_{name}")
@@ -59,8 +59,8 @@ def make_room() -> None:
 
 
 def become_ordinary() -> None:
-    """Sets ordinary priority and all CPUs, as far as this process may: its starter's settings were meant for another
-    program."""
+    """Sets ordinary priority and all CPUs, as far as this process may: the settings of the process that started it were
+    meant for another program."""
     with contextlib.suppress(OSError):
         if os.getpriority(os.PRIO_PROCESS, 0) > 0:
             os.setpriority(os.PRIO_PROCESS, 0, 0)
@@ -70,7 +70,7 @@ def become_ordinary() -> None:
 
 
 def hindrances() -> list[str]:
-    """Returns, in words, the attributes of this process that a daemon which it starts cannot get rid of."""
+    """Returns, in words, the attributes of this process that hinder a daemon and that the daemon cannot change."""
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     told = [f"nice {nice}"] if nice > 0 and os.geteuid() != 0 else []
     for name, (_, hard) in sorted(_limits().items()):

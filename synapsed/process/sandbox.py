@@ -1,7 +1,7 @@
 """Gives up, for good, rights that a process which only computes does not need: files, network, other processes, memory.
 
-For processes that feed hostile bytes to native code. It reports the protections that took effect, and leaves out
-those that the system does not have:
+It is for processes that feed hostile bytes to native code. It leaves out protections that the system does not have, and
+reports those that took effect:
 
 =====================  ============  ==================================================================================
 protection             where         keeps the process from
@@ -9,10 +9,10 @@ protection             where         keeps the process from
 limits                 everywhere    opening a file or a socket, more memory and time than it is given, a core dump,
                                      and (where it is not root's) another process
 no new privileges      Linux         gaining rights from a program that it starts
-undumpable             Linux         being read by others of its user, and leaving its memory in a dump
+undumpable             Linux         being read by other processes of its user, and leaving its memory in a dump
 landlock               Linux 5.13    every file; from 6.7 on TCP; from 6.12 on signals and abstract sockets of others
-seccomp                Linux, on     every call of the system but those that read, write, close, wait, tell the time
-                       x86-64, ARM64 and manage its own memory
+seccomp                Linux, on     every system call except those that read, write, close, wait, return the time and
+                       x86-64, ARM64 manage its own memory
 =====================  ============  ==================================================================================
 
 Open files stay open. Modules that are not imported yet cannot be imported any more.
@@ -29,7 +29,7 @@ import sys
 from typing import Final
 
 MEMORY: Final = 1 << 30
-"""Bytes of address space: libraries count, and a screen at its largest takes a few hundred megabytes."""
+"""Bytes of address space: libraries count, and the largest screen takes a few hundred megabytes."""
 
 # Read into a variable so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")
@@ -40,7 +40,7 @@ _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _CREATE_RULESET, _RESTRICT_SELF, _SECCOMP = 444, 446, {"x86_64": 317, "aarch64": 277}
 _RULESET_VERSION, _SET_MODE_FILTER = 1, 1
 _FILES = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
-"""Rights to files that each version of landlock has more than the one before; all are denied."""
+"""Rights to files that each version of landlock has added; all of them are denied."""
 _NETWORK_SINCE, _NETWORK, _SCOPES_SINCE, _SCOPES = 4, 0b11, 6, 0b11
 
 _LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
@@ -100,14 +100,14 @@ class _Program(ctypes.Structure):
 
 def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None, files: int = 0) -> frozenset[str]:
     """Gives up the rights, and returns the names of the protections above that took effect. The process must have one
-    thread. `cpu_s`: it is ended after so many seconds of computing, however long a busy machine takes for them.
-    `files`: descriptors below this number may be opened, since `poll` needs that limit."""
+    thread. `cpu_s`: the process is ended after this many seconds of computing, however long a busy machine takes for
+    them. `files`: descriptors below this number may be opened, because `poll` needs that limit."""
     held = set()
     libc = ctypes.CDLL(None, use_errno=True)
     if _LINUX:
         if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0:
             held.add("undumpable")
-        if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:  # without it the filters are not to be had
+        if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:  # the filters need it
             held.add("no new privileges")
             if _deny_files(libc):  # this opens a file
                 held.add("landlock")
@@ -139,7 +139,7 @@ def _limit(memory: int, cpu_s: int | None, files: int) -> bool:
 
 
 def _deny_files(libc: ctypes.CDLL) -> bool:
-    """Adds no rule to the ruleset, which denies everything that it handles."""
+    """Denies all rights that landlock handles, by a ruleset without rules. Returns True if it took effect."""
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _RULESET_VERSION)
     if version < 1:
         return False
@@ -158,9 +158,10 @@ def _deny_files(libc: ctypes.CDLL) -> bool:
 
 
 def _deny_calls(libc: ctypes.CDLL) -> bool:
-    """Makes a call that is not allowed fail with EPERM; one in the numbers of another architecture ends the process."""
+    """Makes each call that is not allowed fail with EPERM; a call with the numbers of another architecture ends the
+    process."""
     machine = platform.machine()
-    if machine not in _ARCHITECTURES or sys.maxsize < 1 << 32:  # a process of 32 bits has numbers of its own
+    if machine not in _ARCHITECTURES or sys.maxsize < 1 << 32:  # a process of 32 bits has other numbers
         return False
     column = list(_ARCHITECTURES).index(machine)
     allowed = [number for numbers in _CALLS.values() if (number := numbers[column]) is not None]
@@ -179,5 +180,5 @@ def _deny_calls(libc: ctypes.CDLL) -> bool:
 
 
 def main() -> None:
-    """Prints, as a JSON array, what can be given up here."""
+    """Prints the protections that take effect on this machine, as a JSON array."""
     sys.stdout.write(json.dumps(sorted(give_up_rights(files=1))))

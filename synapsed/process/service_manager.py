@@ -1,7 +1,7 @@
-"""The service manager that runs the daemon: reports to it, and the sockets that it passes on.
+"""The service manager that runs the daemon: sends reports to it, and takes the sockets that it passes on.
 
-Both protocols are the environment's: `NOTIFY_SOCKET`, `WATCHDOG_USEC` (microseconds) and `LISTEN_*`. Without them
-nothing is sent and nothing is found, so that callers need not know whether there is a service manager.
+Both use variables of the environment: `NOTIFY_SOCKET`, `WATCHDOG_USEC` (microseconds) and `LISTEN_*`. Without them no
+report is sent and no socket is found, so that callers need not know whether there is a service manager.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ EXTENSION_S = 20.0
 
 
 class ServiceNotifier:
-    """Reports the daemon's life. `beating` sends signs of life from inside the event loop, so that one that is stuck
-    sends none; while the daemon starts or stops they ask for more time as well."""
+    """Reports the daemon's life. `beating` sends signs of life from inside the event loop, so that a loop that is stuck
+    sends none; while the daemon starts or stops, these signs ask for more time as well."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._notifier = sdnotify.SystemdNotifier() if environ.get("NOTIFY_SOCKET") else None
@@ -42,14 +42,14 @@ class ServiceNotifier:
         self._settled = False
 
     def ready(self, status: Callable[[], str]) -> None:
-        """Reports that the daemon serves. `status` returns a line about it for every sign of life."""
+        """Reports that the daemon serves. `status` returns a line about the daemon for every sign of life."""
         self._status = status
         self._settled = True
         self._send("READY=1", *self._news())
 
     def stopping(self) -> None:
-        """Reports that the daemon ends; it may take longer than the service manager's patience as long as the loop
-        turns."""
+        """Reports that the daemon ends. The end may take longer than the service manager usually waits, as long as the
+        event loop runs."""
         self._settled = False
         self._send("STOPPING=1", "STATUS=ending", _extension())
 
@@ -107,8 +107,8 @@ def _extension() -> str:
 
 
 def inherited_sockets(environ: Mapping[str, str]) -> dict[str, list[socket.socket]]:
-    """Returns the sockets that were bound for this very process, by the name in their unit (`FileDescriptorName=`).
-    Call it once; the caller has to close them, and no child inherits them."""
+    """Returns the sockets that the service manager bound for this process, by the name in their unit
+    (`FileDescriptorName=`). Call it once; the caller has to close them, and no child inherits them."""
     if _number(environ, "LISTEN_PID") != os.getpid():
         return {}
     names = environ.get("LISTEN_FDNAMES", "").split(":")

@@ -1,4 +1,4 @@
-"""A daemon's home: the directories that it keeps to itself, and the locks that make it the only one there."""
+"""A daemon's home: the directories that no other user may enter, and the locks that allow one daemon only."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ from synapsed.process.lock_record import LOCK_MAX, LockRecord, advice, database_
 
 
 def prepare_directories(paths: Paths) -> None:
-    """Makes the directories of state and run time: this user's, 0700, no links. Raises LaunchError."""
+    """Makes the directories of state and run time, 0700. Raises LaunchError for links and directories of others."""
     for directory in (
         paths.state,
         paths.state / "agents",
@@ -27,7 +27,8 @@ def prepare_directories(paths: Paths) -> None:
 
 
 def remove_stand_in(paths: Paths) -> None:
-    """Removes the stand-in for the sockets' directory (see `Paths.sockets`), unless keepers live there."""
+    """Removes the stand-in for the sockets' directory (see `Paths.sockets`), unless keepers (the processes that hold
+    agents' terminals) have sockets in it."""
     if paths.sockets != paths.run:
         for directory in (paths.keeper_sockets, paths.sockets):
             with contextlib.suppress(OSError):
@@ -35,8 +36,8 @@ def remove_stand_in(paths: Paths) -> None:
 
 
 class HomeLock:
-    """The lock of this state, and of the folder of its sockets, which daemons before 0.2 had alone. The kernel releases
-    both at the end of the process."""
+    """The locks of this state and of the folder of its sockets; daemons before 0.2 had only the latter. The kernel
+    releases both at the end of the process."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
@@ -44,7 +45,7 @@ class HomeLock:
         self._state = _locked(paths.lock)
         try:
             self.before = read_record(str(paths.lock))
-            """The record of the daemon that had it last."""
+            """The record of the daemon that had the state last."""
             self._run = _locked(paths.run_lock)
         except BaseException:
             os.close(self._state)
@@ -52,13 +53,13 @@ class HomeLock:
         self._since = time.time()
 
     def write(self, socket: Path | None = None) -> None:
-        """Writes this daemon's record; `socket` is set if it does not listen in its own place."""
+        """Writes this daemon's record; `socket` is its control socket, if that is not in the usual place."""
         record = LockRecord(os.getpid(), self._place, str(socket or self._paths.control_socket), self._since)
         _put(self._state, record.text())
         _put(self._run, f"{os.getpid()}\n")
 
     def make_again(self) -> None:
-        """Makes the files again after they were removed. Raises AlreadyRunning if another daemon has made them
+        """Makes the lock files again after they were removed. Raises AlreadyRunning if another daemon has made them
         meanwhile."""
         for name, path in (("_state", self._paths.lock), ("_run", self._paths.run_lock)):
             if not _is_at(getattr(self, name), path):
@@ -68,7 +69,7 @@ class HomeLock:
         self.write()
 
     def leave(self) -> None:
-        """Marks the state as free: no agent of it lives, and the next daemon need not check its former place."""
+        """Marks the state as free: no agent lives, and the next daemon need not check where the state was used."""
         _put(self._state, "")
 
     def close(self) -> None:
@@ -78,8 +79,8 @@ class HomeLock:
 
 @contextlib.contextmanager
 def lock_home(paths: Paths) -> Iterator[HomeLock]:
-    """Holds the locks of this home. Raises AlreadyRunning with the pid of the daemon that has it, StateElsewhere if
-    programs of another place's daemon may live."""
+    """Holds the locks of this home. Raises AlreadyRunning with the pid of the daemon that has them, StateElsewhere if
+    programs of a daemon in another place may live."""
     lock = HomeLock(paths)
     try:
         user = database_user(str(paths.database))
@@ -121,7 +122,7 @@ def _locked(path: Path) -> int:
             raise
         if _is_at(fd, path):
             return fd
-        os.close(fd)  # its last holder has removed it meanwhile
+        os.close(fd)  # the last holder has removed the file meanwhile
 
 
 def _already(path: Path, told: str) -> AlreadyRunning:

@@ -15,8 +15,8 @@ log = structlog.stdlib.get_logger("synapsed.time_zone")
 
 
 class LocalZone:
-    """Returns, when called, the zone: that of `TZ`, else that of `/etc/localtime`, which is read again each time, since
-    people travel; UTC if there is neither, or it is not understood."""
+    """Returns, when called, the zone: that of `TZ`, else that of `/etc/localtime`, which is checked again at each call,
+    because people travel; UTC if there is neither, or it is not understood."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._seen: tuple[object, ...] | None = None

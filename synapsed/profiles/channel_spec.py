@@ -1,5 +1,5 @@
-"""Models of a profile's tables about side channels, and about the tool calls on its program's screen; `profiles` has
-the rest."""
+"""Models of a profile's tables about side channels, and about the tool calls on its program's screen; `profile` has the
+rest."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -41,9 +41,9 @@ def _is_there(adapter: object) -> object:
 
 
 Pattern = Annotated[re.Pattern[str], _compiled(re.MULTILINE)]
-"""`^` and `$` are the ends of a line."""
+"""A pattern in which `^` and `$` are the ends of a line."""
 TextPattern = Annotated[re.Pattern[str], _compiled(re.NOFLAG)]
-"""`^` and `$` are the ends of the whole text that it is searched in, which mostly is one line."""
+"""A pattern in which `^` and `$` are the ends of the whole text that is searched, which mostly is one line."""
 
 
 def has(*groups: str) -> AfterValidator:
@@ -56,7 +56,7 @@ def has(*groups: str) -> AfterValidator:
 
 
 class _Section(BaseModel):
-    # Each would build a validator of its own when it is imported, and again as a part of `Profile`'s.
+    # Without `defer_build` each model would build a validator at import, and again as a part of `Profile`'s.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
@@ -68,16 +68,16 @@ class ChannelFields(_Section):
     prompt: str = "prompt"
     turn: str | None = None
     answer: str | None = None
-    """The turn's last assistant message, only where it is exact; otherwise the transcript is read."""
+    """The turn's last assistant message, only where it is exact; without it the transcript is read."""
     message_id: str | None = None
     piece: str | None = None
     """The next text of the message that the model is writing (`saying`)."""
     number: str | None = None
     """Index of the piece within its message, from 0."""
     error: list[str] = ["error"]
-    """Every field that has something is searched for the code; the last of them is the message."""
+    """Every field that is not empty is searched for the code; the last of them is the message."""
     background: str | None = None
-    """A list of all that runs in the program's background."""
+    """A list of all tasks in the program's background."""
     background_name: str = "name"
     """Name of an entry of that list."""
     tool: str = "tool_name"
@@ -106,15 +106,16 @@ class Line(_Section):
     text: str | None = None
     """A string, or a list of content blocks; the texts of blocks with a type in `blocks`, or without a type, count."""
     match: TextPattern | None = None
-    """Must be found in that text, or the record does not count; its group `text`, if it has one, becomes the text."""
+    """A pattern that must be found in the text, or the record does not count; its group `text`, if it has one, becomes
+    the text."""
     id: str | None = None
     """A later record with the same id is a newer version of the same message (or another piece, see `pieces`)."""
     turn: str | None = None
 
 
 class UsageLine(_Section):
-    """Selects the records that report the usage of a request to the model; paths, of which those in one list are added
-    up."""
+    """Selects the records that report the usage of a request to the model, and says where they have its numbers: paths;
+    the values at the paths of one list are added up."""
 
     when: dict[str, list[str | bool]] = {}
     """The same as in `Line`."""
@@ -172,7 +173,7 @@ class Transcript(_Section):
     failed: list[Line] = []
     """Records of a turn that the program gave up; they are looked at before `ended`."""
     refused: list[Line] = []
-    """Records of a prompt that the person's own hook refused, which is recorded nowhere else; `text` has the reason."""
+    """Records of a prompt that the person's own hook refused: no other record has it; `text` has the reason."""
     sent_back: list[Line] = []
     """Records in which the person's own hook sent the model back to work: the next record of `user` has the hook's
     words, and begins no turn."""
@@ -201,8 +202,8 @@ class ChoiceSpec(_Section):
 class DecisionSpec(_Section):
     """Says how the program asks for permission to use a tool, and how to answer. `tool`, `command` and `subject` are
     dotted paths into its report, in which `*` stands for each item of a list; the first path that leads to a text
-    counts. In `allow` and `deny`, `{reason}` is replaced; if one of them is empty, this answer cannot be given here,
-    and the program asks its person."""
+    counts. In `allow` and `deny`, `{reason}` is replaced; if one of them is empty, this answer cannot be given over the
+    channel, and the program asks its person."""
 
     tool: str = "tool_name"
     command: list[str] = ["tool_input.command", "tool_input.cmd"]
@@ -212,13 +213,13 @@ class DecisionSpec(_Section):
     edit: list[str] = ["tool_input", "metadata", "request.input", "item"]
     """Paths of a call's input, from which the diff of an edit is made."""
     shell: list[str] | None = None
-    """The tools whose input is a command and nothing else that matters; None: each tool that has a command. A model may
-    give any other tool an input that its rules do not look at."""
+    """The tools whose input has nothing that matters but a command; None: each tool that has a command. A model may
+    give any other tool an input that the rules do not look at."""
     allow: dict[str, Any] = {}
     deny: dict[str, Any] = {}
     rules_only: bool = False
-    """The program reports every call here, even one that needs no permission: only the deny rules decide here, and the
-    program asks elsewhere for the rest."""
+    """The program reports every call over this channel, even one that needs no permission: only the deny rules decide
+    here, and the program asks in another place about the other calls."""
     dialog: str | None = None
     """Name of the dialog of an allowed call, if there is no `allow`: it is answered if it shows exactly that command or
     subject."""
@@ -234,7 +235,8 @@ class DecisionSpec(_Section):
     together with that call the program refuses everything else that it asks at that moment, and stops."""
 
     def answer(self, verdict: str, reason: str) -> dict[str, Any] | None:
-        """Returns "allow" or "deny" in the program's own words; None where it has none for it, or for any other."""
+        """Returns the verdict "allow" or "deny" in the program's own format; None if the profile has no answer for it,
+        and for any other verdict."""
         template = {"allow": self.allow, "deny": self.deny}.get(verdict)
         return {key: _filled(value, reason) for key, value in template.items()} if template else None
 
@@ -262,7 +264,8 @@ ACP_DECISION = DecisionSpec(  # noqa: S604 - `shell` names tools, and starts not
 
 
 class ToolLine(_Section):
-    """Selects a report of a tool call, and says where it has its fields (dotted paths). The first that fits counts."""
+    """Selects a report of a tool call, and says where it has its fields (dotted paths). The first line that fits
+    counts."""
 
     on: str
     """Name of the event."""
@@ -282,7 +285,7 @@ class ToolLine(_Section):
     at_ms: str | None = None
     """Path of the call's time (Unix milliseconds), where this is not the time of the report."""
     denied: TextPattern | None = None
-    """Found in the error of a call that was not allowed."""
+    """Matches the error of a call that was not allowed."""
 
 
 class Channel(_Section):
@@ -314,7 +317,7 @@ class Channel(_Section):
     companion_drops: list[str] = []
     """Options of the program's command line that are left out when it runs beside a companion."""
     replaces: list[str] = []
-    """Channels that are not added where this one is."""
+    """Channels that are not added to a launch that has this channel."""
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     """Files written as JSON (0600) for each launch, by name."""
@@ -353,10 +356,6 @@ class ShownTools(_Section):
     The patterns are searched in the text below the message of the running turn, and may span rows. The group `tool` is
     the tool's name, `output` and `error` are the result of the call, and any other group is part of the tool's input,
     under the group's name.
-
-    The patterns are searched in the text below the message of the turn that runs, and may span rows. Their groups:
-    `tool` is the tool's name, `output` and `error` are what came of the call, and any other is a part of what the tool
-    was given, under the group's name.
     """
 
     tool: str | None = Field(default=None, min_length=1, max_length=100)
@@ -369,7 +368,7 @@ class ShownTools(_Section):
     failed: _Lines = []
     """Matches a call that has failed; a text that matches here too is not `completed`."""
     denied: Pattern | None = None
-    """Found in a failed call that was not allowed."""
+    """Matches a failed call that was not allowed."""
 
     @property
     def known(self) -> bool:

@@ -45,7 +45,7 @@ CHECKOUT = Path(__file__).parent.parent.parent / "profiles"
 _ITS_OWN = ("ports", "description")
 """Keys that a profile does not take from the one that it extends."""
 _OF_ONE_PROGRAM = ("verified", "unverified", "install", "version", "versions")
-"""Keys that it does not take either if its command is another one."""
+"""Keys that it does not take either if the two have different commands."""
 _OF_A_TERMINAL = frozenset({"composer", "ready", "busy", "answer"})
 NEWER = "the one that comes with this version of synapsed is newer"
 """The usual reason that a stand-in does not count."""
@@ -68,7 +68,7 @@ def _none() -> Mapping[str, StandIn]:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """Contents of the files of one name, with the `path` and the `text` of the last one."""
+    """Contents of all files of one name, with the `path` and the `text` of the last file."""
 
     path: Path
     text: str
@@ -109,7 +109,8 @@ class ProfileLibrary:
 
     @staticmethod
     def one(user: Path, name: str, stand_ins: StandIns = _none) -> Profile:
-        """Reads the profile `name` as `standard` has it, alone with those that it extends."""
+        """Returns the profile `name` as `standard` has it. Without stand-ins only its files are read, and those of the
+        profiles that it extends."""
         if standing := stand_ins():
             return ProfileLibrary.standard(user, lambda: standing).get(name)
 
@@ -121,7 +122,7 @@ class ProfileLibrary:
             return found
 
         if (written := find(name)) is None:
-            return ProfileLibrary.standard(user).get(name)  # which tells what there is
+            return ProfileLibrary.standard(user).get(name)  # its error names the profiles
         return _profile(written.path, written.text, _extended(written, find))
 
     def reload(self) -> None:
@@ -159,8 +160,8 @@ class ProfileLibrary:
         return sorted(self._profiles)
 
     def check(self, path: Path) -> Profile:
-        """Returns the profile that `path` would make, over the one of the same name. Those that it extends are built-in
-        ones, or stand beside it. Raises ConfigError."""
+        """Returns the profile that the file `path` would make, over the known one of its name. A profile that it
+        extends may be in a file beside it, over the known one of that name. Raises ConfigError."""
         known, _ = self._read_all()
         checked = _written(path, known.get(path.stem))
 
@@ -177,14 +178,14 @@ class ProfileLibrary:
         try:
             return self.get(name)
         except UnknownProfile as error:
-            import structlog  # whoever only shows a profile does without it
+            import structlog  # a program that only shows a profile does not need it
 
             log = structlog.stdlib.get_logger(__name__)
             log.error("an agent's profile is gone: it can be stopped, not used", profile=name, why=error.message)  # noqa: TRY400
             return Profile(name=name, command=name)
 
     def get(self, name: str) -> Profile:
-        """Returns the profile `name`; UnknownProfile names the nearest."""
+        """Returns the profile `name`. Raises UnknownProfile, which names the nearest one."""
         if (profile := self._profiles.get(name)) is not None:
             return profile
         near = difflib.get_close_matches(name, self._profiles, n=1)
@@ -207,8 +208,8 @@ def _in_directory(directory: Path, over: Mapping[str, _Written]) -> dict[str, _W
 def _standing_in(
     built_in: Mapping[str, _Written], given: Mapping[str, StandIn]
 ) -> tuple[dict[str, _Written], dict[str, str]]:
-    """Returns the stand-ins that count, and the reasons of the others. One that this version cannot read is left out,
-    and so is one that extends it: a newer version of synapsed must not leave a person without profiles."""
+    """Returns the stand-ins that count, and the reasons why the others do not. A stand-in that this version cannot read
+    is left out, and so is one that extends it: after an upgrade a person must not be without profiles."""
     standing: dict[str, _Written] = {}
     left_out: dict[str, str] = {}
     for name, each in given.items():
@@ -268,7 +269,7 @@ def _merged(layers: Iterable[Mapping[str, Any]], version: str | None = None) -> 
     for layer in layers:
         data = _overlay(data, layer)
         if not isinstance(own := layer.get("versions", []), list):
-            return data  # which tells what is wrong
+            return data  # validating it raises the error
         versions += own
         for variant in map(Variant.model_validate, own) if version is not None else ():
             if within(version or "", variant.since, variant.below):
@@ -277,7 +278,8 @@ def _merged(layers: Iterable[Mapping[str, Any]], version: str | None = None) -> 
 
 
 def _validated(path: Path, text: str, data: Mapping[str, Any], inside: Sequence[int | str]) -> Profile:
-    """Validates the data and returns the profile. `inside`: the table of the file that `data` was made with."""
+    """Returns the profile of `data`. `inside` leads to the table of the file that `data` was made with. Raises
+    ConfigError."""
     try:
         return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
     except ValidationError as error:
@@ -292,8 +294,8 @@ def _written(path: Path, over: _Written | None) -> _Written:
 
 
 def _is_whole(data: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Returns whether `data` takes nothing from the profile of its name: it describes a terminal, or extends another
-    profile, where that one describes no terminal. Such a file may be older than that profile."""
+    """Returns whether `data` takes nothing from the profile `over` of its name: `over` describes no terminal, and
+    `data` does, or extends another profile. Such a file may be older than that profile."""
     return not _OF_A_TERMINAL & over.keys() and bool((_OF_A_TERMINAL | {"extends"}) & data.keys())
 
 
@@ -314,7 +316,7 @@ def _extended(
     if (base := find(base_name)) is None:
         raise ConfigError(f"{where}: no profile {base_name[:80]!r}; 'profiles list' names them", file=str(one.path))
     inherited = [{"command": base_name}, *_extended(base, find, chain)]
-    _profile(base.path, base.text, inherited)  # what is wrong there is told of that file
+    _profile(base.path, base.text, inherited)  # so that an error in that file names that file
     command = _merged(inherited)["command"]
     left = {*_ITS_OWN, *(_OF_ONE_PROGRAM if data.get("command", command) != command else ())}
     kept = [{key: value for key, value in layer.items() if key not in left} for layer in inherited]

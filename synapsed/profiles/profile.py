@@ -1,11 +1,8 @@
-"""Profiles: everything that is known about a program, as data. TOML in, one frozen model out; no code asks which agent
-it is.
+"""Profiles: everything that is known about a program, as data. TOML in, one frozen model out; no code asks which
+program an agent runs.
 
-`screen_spec` has the tables about the screen, `channel_spec` those about side channels. `library` finds and reads the
-files.
-
-What of it is about the screen stands in `screenspec`, about side channels in `channelspec`. Where the files are and how
-they are read: `library`.
+`screen_spec` has the tables about the screen, `channel_spec` those about side channels, `setting_spec` those about the
+person's own settings. `library` finds and reads the files.
 """
 
 import re
@@ -61,7 +58,7 @@ type Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class _Section(BaseModel):
-    # Each would build a validator of its own when it is imported, and again as a part of `Profile`'s.
+    # Without `defer_build` each model would build a validator at import, and again as a part of `Profile`'s.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
@@ -98,8 +95,8 @@ class Resume(_Section):
     needs_conversation: bool = False
     own: list[Annotated[str, Field(pattern=r"^\S+( \S+)?$")]] = []
     """The person's arguments that choose the conversation: options (`--continue`, or `--resume ID` for one that has, or
-    may have, a value) and subcommands (`resume ID`). If one of them is given, `args` and `fresh_args` are not; a
-    restart continues the conversation that the program reported, without them."""
+    may have, a value) and subcommands (`resume ID`). If one of them is given, `args` and `fresh_args` are left out; a
+    restart continues the conversation that the program reported, without the person's choice."""
 
     def chosen_by(self, args: Sequence[str]) -> bool:
         """Returns whether the person's own `args` choose the conversation."""
@@ -136,8 +133,8 @@ class Skill(_Section):
 
 class SlashCommand(_Section):
     """A command of the program that works by its text alone: an editor offers it. `hint` describes the text that may
-    follow it. With `files`, a path in which `{cwd}` is the agent's folder and one `*` any name, it stands for each
-    command that a person has written into such files, and `*` in its name is replaced by the name found there."""
+    follow it. With `files` (a path, in which `{cwd}` is the agent's folder and one `*` is any name) it stands for each
+    command that a person has written into such a file: `*` in `name` is the part of the path that `*` matches."""
 
     name: str = Field(pattern=r"^[A-Za-z*][\w*:.-]{0,99}$")
     description: str = Field(min_length=1, max_length=300)
@@ -179,10 +176,10 @@ class Instructions(_Section):
 
 
 class McpInjection(_Section):
-    """Says how a launch adds `synapsectl mcp` to the program. In all values `{python}` is the interpreter, `{mcp}` in a
-    list the words, and `{mcp_json}` the JSON array, that make it that server, `{packages}` the folder of its packages,
-    `{control_socket}` the daemon's, besides the placeholders of `Channel`; a file that a channel writes too becomes one
-    with both contents."""
+    """Says how a launch adds `synapsectl mcp` to the program. In all values `{python}` is the interpreter; `{mcp}` in a
+    list is the words, and `{mcp_json}` the JSON array, that make the interpreter that server; `{packages}` is the
+    folder of its packages, and `{control_socket}` the daemon's socket; the placeholders of `Channel` count, too. A file
+    that a channel also writes gets both contents."""
 
     args: list[str] = []
     env: dict[str, str] = {}
@@ -198,7 +195,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
 
     name: str
     extends: str | None = None
-    """The profile under this one, which overrides it key by key; its ports and its description are not taken over."""
+    """The profile that this one overrides key by key; its ports and its description are not taken over."""
     description: str = ""
     command: Annotated[str, Field(min_length=1), BeforeValidator(_alone)]
     args: list[str] = []
@@ -213,8 +210,8 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     verified: str | None = None
     """The program's version that this profile was tested on."""
     unverified: str = ""
-    """A sentence for a person if nobody has tested the profile on the program: what was observed. It is shown at each
-    start."""
+    """A sentence for a person about a profile that was not tested on its program: it says what was observed. It is
+    shown at each start."""
     install: str = ""
     """A command that installs the program, for a person who does not have it."""
     version: VersionCheck | None = None
@@ -257,7 +254,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     """The profiles that count from a version on."""
 
     def with_variants(self, variants: Mapping[str, "Profile"]) -> "Profile":
-        """Returns this profile together with those that count from each of those versions on until the next."""
+        """Returns this profile with its `variants`: each counts from its version on, until the next one's."""
         profile = self.model_copy()
         known = {at: variant for version, variant in variants.items() if (at := key(version)) is not None}
         profile._at = tuple(sorted(known.items(), key=lambda pair: pair[0]))  # noqa: SLF001 - a copy of itself
@@ -284,7 +281,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
 
     @property
     def resumes(self) -> bool:
-        """Returns whether a program can be started in the conversation of the one before: by arguments, or on pipes by
+        """Returns whether a program can be started in the conversation of its last run: by arguments, or on pipes by
         the protocol, if the program supports it."""
         return bool(self.resume.args) or self.transport == "pipes"
 
@@ -294,8 +291,8 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
         return self.status_records if isinstance(self.status_records, str) else None
 
     def argv(self, python: str) -> list[str]:
-        """Returns `command` and `args`; `{python}` in them is this interpreter, `{examples}` the directory of the
-        examples."""
+        """Returns `command` and `args`, in which `{python}` is replaced by `python`, and `{examples}` by the directory
+        of the examples."""
         known = {"{python}": python, "{examples}": str(EXAMPLES if EXAMPLES.is_dir() else _CHECKOUT / "examples")}
         return [_replaced(part, known) for part in (self.command, *self.args)]
 

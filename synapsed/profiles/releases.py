@@ -2,8 +2,6 @@
 dist-info) if the program is not run; compared with each other, and with the one that a profile was tested on.
 
 Some programs take longer to print their version than a start can wait. The person's tool imports this module too.
-
-Some programs take longer to say it themselves than a start can wait for. The person's tool imports it too.
 """
 
 import json
@@ -46,8 +44,8 @@ def within(version: str, since: str | None, below: str | None) -> bool:
 
 def drift(version: str | None, *, verified: str | None, since: str | None) -> str | None:
     """Returns a note for the person about a program whose version is not the one that its profile was `verified` on;
-    None if there is nothing to say. `since`: the oldest that the profile is known to work with. An empty version: the
-    program was asked, and did not say it."""
+    None if there is nothing to say. `since`: the oldest version that the profile is known to work with. An empty
+    `version`: the program was asked for it, and did not print it."""
     if version == "" and verified is not None:
         return f"profile verified on {verified}, and its version is not known: it did not tell it"
     if version is None or verified is None or version == verified:
@@ -61,7 +59,7 @@ def drift(version: str | None, *, verified: str | None, since: str | None) -> st
 READ_MAX = 1 << 20
 """Bytes of a package's files that are read."""
 FOLDERS_MAX = 6
-"""Number of folders above a program in which its package.json is searched."""
+"""Number of folders above a program that are searched for its package.json."""
 _VERSION = re.compile(r"^Version: (?P<version>\S+)\s*$", re.MULTILINE)
 
 

@@ -1,8 +1,8 @@
 """Models of a profile's tables about the screen: the signs of each state, `[composer]` and `[delivery]`, dialogs, and
 the answer as the screen shows it. `profile` has the rest.
 
-Every pattern is a Python regular expression; those over the screen are searched line by line (MULTILINE) in the bottom
-`rows` lines of what is visible.
+Every pattern is a Python regular expression. A `Pattern` is searched in several rows at once, and its `^` and `$` are
+the ends of a row; the signs of a state are searched in the last `rows` rows of the visible text.
 """
 
 import signal
@@ -57,15 +57,16 @@ class BusySigns(Signs):
 
 
 class Background(_Section):
-    """Signs of work beside the turns: shells and subagents that go on while the program takes the next prompt. The
-    parts of its status records report this too, and better."""
+    """Signs of work beside the turns: shells and subagents that go on while the program takes the next message. The
+    parts of its status records report such work, too, and better."""
 
     rows: list[Pattern] = []
     """Rows below the composer, or just above it: each match is one running thing, or as many as the group `count` says,
     described by the group `what`. A program that lists the parts in its status record needs no pattern."""
     command: str = ""
-    """Command that is typed and submitted to stop it, again until nothing is left. If it opens a list, `stop` ends the
-    entry that is marked there, and `close` is pressed afterwards. Empty: there is no known way to stop it."""
+    """Command that is typed and submitted to stop that work, and again until no work is left. If it opens a list,
+    `stop` ends the entry that is marked there, and `close` is pressed afterwards. Empty: there is no known way to stop
+    the work."""
     list: Pattern | None = None
     """Recognises that list: `stop` is pressed only while it is shown."""
     stop: str = ""
@@ -73,8 +74,8 @@ class Background(_Section):
 
 
 class Ready(Signs):
-    """Signs of a program that is ready. A program with a composer is ready when that is empty; `title` must then match
-    too."""
+    """Signs of a program that is ready. A program with a composer is ready when the composer is empty; `title` must
+    then match, too."""
 
     quiet_ms: int = Field(default=250, ge=0, le=60_000)
     """Milliseconds without a change on the screen before a message is typed."""
@@ -83,22 +84,18 @@ class Ready(Signs):
 
 
 class Composer(_Section):
-    """Describes the place where the program takes a message.
+    """Describes the composer, the place where the program takes a message.
 
     `line` finds it: its group `text` is the text in the composer (for a line-oriented program: the text after the
     prompt on the cursor's row). `placeholder` matches text that is not a draft; where `dim_is_placeholder`, faint cells
     do not count either.
-
-    `line` finds it: its group `text` is what stands in it (for a line-oriented program: what follows the prompt on
-    the cursor's row). `placeholder` says which text there is not a draft; where `dim_is_placeholder`, faint cells do
-    not count either.
     """
 
     line: Annotated[TextPattern, has("text")] | None = None
     at_cursor: bool = False
     """The row of the cursor must match (line-oriented programs); otherwise the last matching row counts."""
     usual: bool = False
-    """`line` matches prompts as they usually look, of no program in particular: the prompt of the running program is
+    """`line` matches the usual forms of prompts, not those of one program: the prompt of the running program is
     learned, and then recognised (`terminal.line_prompts`)."""
     known: TextPattern | None = None
     """With `usual`: rows that are prompts although they have brackets (`In [1]: `), which would otherwise be taken for
@@ -113,9 +110,9 @@ class Composer(_Section):
     """Distinguishes the composer's row from one that only looks like it (an earlier message, a menu): searched in the
     rows above it, its own and the three below, joined by line breaks."""
     rows_above: int = Field(default=3, ge=0, le=10)
-    """Number of rows above it that are searched."""
+    """Number of rows above the composer's row that are searched for `around`."""
     empty: TextPattern | None = None
-    """Matches its own row and the three above and below it while nothing is typed: a draft may begin with an empty
+    """Matches the composer's row and the three above and below it while it is empty: a draft may begin with an empty
     line."""
     needed: bool = True
     """False: if the program's status record says that it rests, a message is typed even when no composer is found."""
@@ -145,7 +142,7 @@ class DeliverySpec(_Section):
     """Says how a message is typed."""
 
     paste: Literal["auto", "bracketed", "plain"] = "auto"
-    """auto: bracketed where the program switched it on."""
+    """auto: bracketed if the program switched bracketed paste on."""
     submit: str = Field(default="\r", min_length=1)
     settle_ms: int = Field(default=80, ge=0, le=10_000)
     """Quiet time of the screen after the paste, before `submit`."""
@@ -199,8 +196,8 @@ class OwnWords(_Section):
     """Says how a dialog is answered with free text, beside its options."""
 
     row: Annotated[Pattern, has("key")]
-    """The rows of the dialog that take free text; their keys alone are no answers. Without such a row the dialog takes
-    none."""
+    """The rows of the dialog that take free text; their keys alone are not answers. A dialog without such a row takes
+    no free text."""
     keys: Annotated[list[str], AfterValidator(_types_the_words)]
     """Keys to type, each after the screen shows the effect of the one before: `{key}` is the first row's, `{text}` the
     words, pasted, `{line}` the same on one line."""
@@ -232,14 +229,15 @@ class Dialog(_Section):
     ends: Pattern | None = None
     """The row below the question's text; default: the first option."""
     below: bool = False
-    """The command in question stands below the question. It may contain the question and what `ends` it too: the first
-    match of the question counts, the last match of `ends`, and the options are read from there on."""
+    """The command in question stands below the question. The command may contain text that `question` or `ends`
+    matches: so the first match of `question` and the last match of `ends` count, and the options are read from the
+    latter on."""
     ignore: Pattern | None = None
     """Lines of the dialog that do not belong to the question (tips): they may change while it stands."""
     option: Annotated[Pattern, has("key", "label")] | None = None
     """Finds the options: groups `key` and `label`."""
     options: list[ListedOption] = []
-    """Options that are not on the screen themselves, after those that are."""
+    """Options that are not on the screen themselves; they come after those on the screen."""
     keys: dict[str, str] = {}
     """Keys to type for an option, where these are not the option's key."""
     aliases: dict[str, str] = {}
@@ -286,7 +284,7 @@ class PutOff(_Section):
     """Matches one such message, and no other beside it; its group `text` is the beginning of the message, with single
     blanks for line breaks, and an ellipsis where it is cut."""
     keys: str
-    """Keys that give it back into the composer, which must be empty."""
+    """Keys that bring the message back into the composer, which must be empty."""
 
 
 class Interrupt(_Section):
@@ -297,9 +295,9 @@ class Interrupt(_Section):
     repeat: int = Field(default=1, ge=1, le=5)
     gap_ms: int = Field(default=150, ge=0, le=5000)
     again: Pattern | None = None
-    """Matches the screen of a program that has the keys and asks for them once more: they are pressed again when it is
-    shown (at the latest after a second), and not after `gap_ms`. On a busy machine the program may read two presses in
-    a row as another key."""
+    """Matches the screen of a program that has got the keys and asks for them once more: they are pressed again when
+    this text is shown (at the latest after a second), and not after `gap_ms`. On a busy machine the program may read
+    two presses in a row as another key."""
     screen: Pattern | None = None
     """Matches the screen after the stop."""
     status: Literal["idle"] | None = None
@@ -307,9 +305,9 @@ class Interrupt(_Section):
     put_off: PutOff | None = None
     confirm_ms: int = Field(default=3000, ge=100, le=60_000)
     still_ms: int = Field(default=1000, ge=100, le=60_000)
-    """A turn that was asked to stop has stopped when the composer stands, neither the screen nor the title says that
-    the program works, and neither has changed for so many milliseconds, even if another source says that the turn is
-    open."""
+    """A turn that was asked to stop has stopped when the composer is shown, neither the screen nor the title says that
+    the program works, and neither has changed for this number of milliseconds, even if another source says that the
+    turn is open."""
 
 
 class AnswerSpec(_Section):

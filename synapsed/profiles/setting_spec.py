@@ -16,7 +16,7 @@ __all__ = ["AccountSpec", "KeysSpec", "LimitPattern", "SettingsNote", "SettingsS
 
 
 class _Section(BaseModel):
-    # Each would build a validator of its own when it is imported, and again as a part of `Profile`'s.
+    # Without `defer_build` each model would build a validator at import, and again as a part of `Profile`'s.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
@@ -30,8 +30,8 @@ class Yields(_Section):
 
 
 class SettingsNote(_Section):
-    """A note to the person if the setting at `path` has one of `values` (`*` is any), or if no value below it is one of
-    `lacks`."""
+    """A note to the person if the setting at `path` has one of `values` (`*` is any value), or if no value below it is
+    one of `lacks`."""
 
     path: str = ""
     values: list[str | bool] = []
@@ -89,8 +89,8 @@ class SettingsSpec(_Section):
     yields: list[Yields] = []
     notes: list[SettingsNote] = []
     instructions: str | None = None
-    """Place of the person's own instructions for the model, which those of `[instructions]` would replace: the person's
-    stand before these."""
+    """Place of the person's own instructions for the model, which those of `[instructions]` would replace: so the
+    person's are put before these."""
     keys: KeysSpec | None = None
 
     @model_validator(mode="after")
@@ -109,19 +109,20 @@ class LimitPattern(_Section):
     answer: str | None = None
     """The words belong to a dialog, which gets this answer: the turn then ends."""
     code: ErrorCode | None = None
-    """The words are about the account instead, which does not work: the turn fails with this code."""
+    """The words mean instead that the program is not signed in: the turn fails with this code."""
 
 
 class AccountSpec(_Section):
-    """The account that a program works with: which failures belong to it and not to a message, and how it is noticed
-    that it works again. `$NAME` is a variable of the program's environment; an entry that names an unset one is
+    """The account that a program works with: the failures that come from the account and not from a message, and the
+    signs that it works again. `$NAME` is a variable of the program's environment; an entry that names an unset one is
     ignored."""
 
     apart: list[str] = []
     """Variables that distinguish accounts: agents of one program with equal values share an account. Without any, each
     agent has its own."""
     files: list[str] = []
-    """Its credentials, and settings that choose the account: when one of them changes, the account is tried again."""
+    """Files with the account's credentials, and with settings that choose the account: when one of them changes, the
+    account is tried again."""
     failures: list[Pattern] = []
     """A failed turn's words about the account (its bill, a model that it does not include), besides AUTH_REQUIRED."""
     unreachable: list[Pattern] = []

@@ -1,4 +1,4 @@
-"""The version check of a program, and the parts of a profile for some versions only; `profiles` has the rest."""
+"""The version check of a program, and the parts of a profile for some versions only; `profile` has the rest."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ class VersionCheck(BaseModel):
     """The oldest version that the profile is known to work with."""
 
     def find(self, printed: str) -> str | None:
-        """Returns the version in what the program `printed`; None if it has none."""
+        """Returns the version in the text that the program `printed`; None if there is no version in it."""
         return find(self.pattern, printed)
 
 
@@ -78,6 +78,6 @@ class Variant(BaseModel):
 
     @property
     def range(self) -> str:
-        """Returns the versions that it covers, in words."""
+        """Returns the range of versions, in words."""
         bounds = (("from", self.since), ("below", self.below))
         return ", ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)

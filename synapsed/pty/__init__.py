@@ -1,1 +1,2 @@
-"""The link to a program in a terminal: reads its output, types messages, follows turns, answers prompts."""
+"""The link (the daemon's object for one running program) to a program in a terminal: reads its output, types messages,
+follows turns (the program's work on one message), answers prompts."""

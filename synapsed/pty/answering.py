@@ -1,8 +1,9 @@
 """Answers prompts on a terminal: types the answer, and checks if the program took it.
 
-An answer is taken when the question has left the screen; or, if the terminal hid the typed text, when the program has
-read it. Only then does `answer` return; and if something else is asked then, after that is published, so that another
-answer is for it. Nothing is typed twice: the caller learns that an answer was not taken.
+An answer counts as taken when the question has left the screen; or, if the terminal hid the typed text, when the
+program has read it. `answer` returns only then. If the program then asks something else, `answer` returns after that
+question is published, so that the caller's next answer is for it. No answer is typed twice: if it was not taken, the
+caller gets NotTaken.
 """
 
 import contextlib
@@ -19,23 +20,23 @@ from synapsed.terminal.menu_keys import Move, route
 from synapsed.terminal.prompts import Asked, holds_answer, keys_for, still_asks
 
 HANDS_S = 3.0
-"""Seconds that an answer waits for the program to read, and show, earlier input."""
+"""Seconds that an answer waits until the program has read, and has shown, earlier input."""
 
 EXIT_S = 2.0
-"""Seconds within which the exit of a program whose screen is gone is reported."""
+"""Seconds to wait for the exit of a program whose screen is gone."""
 
 TAKEN_S = 5.0
-"""Seconds within which a program reacts to an answer; if it rests after them, it has not taken the answer."""
+"""Seconds within which a program reacts to an answer; if it rests then, it has not taken the answer."""
 
 TAKEN_ROUNDS = 5
-"""Number of waits while the program has not read the answer, or computes, since a busy machine leaves it little time.
-Together they are less than the 30 s that clients wait for a response."""
+"""Number of such waits while the program has not read the answer, or computes, because a busy machine leaves it little
+time. Together they are less than the 30 s that clients wait for a response."""
 
 NEXT_S = 2.0
-"""Seconds for the next question to be drawn before it is published; more if it changes all the time."""
+"""Seconds to wait until the next question is drawn and published."""
 
 CURSOR_KEYS = 1
-"""The mode (DECCKM) in which a terminal sends other codes for the arrows."""
+"""The mode (DECCKM) in which a terminal sends other codes for the arrow keys."""
 
 
 def prompt_id_of(look: Look) -> str | None:
@@ -60,13 +61,14 @@ class Answering:
         self.asking = session.observations.asking
 
     def answer(self, text: str, prompt_id: str | None, tell: Callable[[bool], None]) -> Steps[bool]:
-        """See `AgentLink.answer`; `tell` gets True if the answer stops the current work, whoever began it."""
-        # Earlier input may have answered it already: another answer would go into the next question.
+        """Implements `AgentLink.answer`; returns True if the terminal hid the answer. Calls `tell` with True if the
+        answer is a refusal that stops the current work, of any sender; with False if it is not."""
+        # Earlier input may have answered the question already: this answer would then go into the next question.
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")
         if not (yield from wait_for(lambda _: not self._session.hands_on(self._session.now), HANDS_S)):
             raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
-        # Otherwise the clients did not see one that may be drawn again.
+        # If a question was published but is not on the screen now, it may be about to be drawn again.
         if self._observations.last is not None and self._observations.last.prompt is not None:
             yield from wait_for(lambda look: look.verdict.asked is not None, GONE_S)
         asked = self._asked((yield from look_now()), prompt_id)
@@ -82,12 +84,12 @@ class Answering:
             hidden = yield from self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
             yield from self._refuse(tell, refuses=False)
-            with contextlib.suppress(KeeperLost):  # the question on the screen may now count as a new one
+            with contextlib.suppress(KeeperLost):  # this look may find that the question counts as a new one now
                 yield from look_now()
             raise
         if refuses and asked.prompt.type == "permission":
             yield Emit(LinkRefused(asked.prompt.prompt))
-        with contextlib.suppress(KeeperLost):  # it was taken all the same
+        with contextlib.suppress(KeeperLost):  # the answer was taken, even if the program is gone now
             yield from wait_for(self._is_told, NEXT_S)
         return hidden
 
@@ -108,8 +110,8 @@ class Answering:
         return asked
 
     def _refuse(self, tell: Callable[[bool], None], *, refuses: bool) -> Steps[None]:
-        """Reports to the turn that the person refuses, or that a former refusal is void: each answer overrules the one
-        before it."""
+        """Reports to the turn that the person refuses, or that an earlier refusal does not count any more: each answer
+        replaces the one before."""
         tell(refuses)
         if (turn := self._session.turn) is not None:
             note = marked(turn.task_id, self._profile.prompts.refusal_note)
@@ -161,7 +163,7 @@ class Answering:
         return hidden, asked.prompt.prompt_id
 
     def _is_taken(self, answered: str, number: int, *, hidden: bool) -> Steps[bool]:
-        if hidden:  # a terminal in line mode without echo: what is asked stays there until the program says something
+        if hidden:  # line mode without echo: the question stays on the screen until the program writes
             return bool((yield UntilRead(TAKEN_S)))
         for patience in (TAKEN_S,) * TAKEN_ROUNDS:
             try:
@@ -174,15 +176,15 @@ class Answering:
                 raise
             if gone or (yield WaitForExit(0.0)):
                 return True
-            if (yield Rests()):  # it has read the answer, and does no more about it
+            if (yield Rests()):  # the program has read the answer, and does not react to it
                 break
         return False
 
 
 def _choose(keyboard: Keyboard, asked: Asked, moves: list[Move]) -> Steps[str]:
-    """Makes the `moves` that answer the menu, and returns the prompt's id at the submission: a list that scrolls has
-    other options then. Raises PromptChanged if the menu is gone, NotTaken if its mark did not move as it should:
-    nothing is submitted then."""
+    """Makes the `moves` that answer the menu, and returns the prompt's id at the submission, which differs if a list
+    has scrolled and shows other options. Raises PromptChanged if the menu is gone, NotTaken if its mark did not move as
+    it should; then nothing is submitted."""
     prompt_id, labels = asked.prompt.prompt_id, _labels(asked)
 
     def marks(seen: Look) -> frozenset[str] | None:
@@ -206,5 +208,5 @@ def _choose(keyboard: Keyboard, asked: Asked, moves: list[Move]) -> Steps[str]:
 
 
 def _labels(asked: Asked) -> list[str]:
-    """Returns the options to choose from, without the text above, which may depend on the marked option."""
+    """Returns the labels of the menu's options. The text above them is left out: it may depend on the marked option."""
     return [option.label for option in asked.menu.choices] if asked.menu is not None else []

@@ -1,4 +1,5 @@
-"""Performs one turn at a time on a way that the program itself offers: a channel that delivers, or its pipes."""
+"""Performs turns, one at a time, by a way on which the program itself takes messages (`DeliveryWay`): a channel that
+delivers, or its pipes. `ChannelTurn` decides; this module does the I/O."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,19 +22,19 @@ from synapsed.pty.turn_types import Phase
 from synapsed.pty.turn_worker import TurnPerformer
 
 TELL_EVERY_S = 0.05
-"""Seconds between looks for a new piece of the answer, while one is written."""
+"""Seconds between two reports of the answer's text, while it is being written."""
 
 LOOK_S = 1.0
-"""Seconds that a message waits for the terminal's screen."""
+"""Seconds that a message waits for the text of the terminal's screen."""
 
 WAIT_S = 1.0
-"""Interval of the machine's `waited` calls for a silent turn."""
+"""Seconds between two calls of the machine's `waited` while no facts come."""
 
 log = structlog.get_logger(__name__)
 
 
 class ChannelDelivery(TurnPerformer[ChannelTurn]):
-    """Performs the turns; `emit` gets the reports about each."""
+    """Performs the turns; `emit` is called with the reports about them."""
 
     turn: ChannelTurn | None = None
 
@@ -54,8 +55,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         press: Callable[[], Awaitable[bool]] | None = None,
         machine: type[ChannelTurn] = ChannelTurn,
     ) -> None:
-        """Takes `over`, called when a turn is over; `press`, which stops the running turn by keys, and returns whether
-        it has stopped; `screen`, which returns the terminal's text; `machine`, which decides each turn."""
+        """`over` is called when a turn is over; `press` stops the running turn by keys, and returns True if it has
+        stopped; `screen` returns the terminal's text; `machine` is the class that decides each turn."""
         super().__init__(emit)
         self._agent_id = agent_id
         self._profile = profile
@@ -75,10 +76,10 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         """Set when the last turn is over."""
         self._teller: asyncio.TimerHandle | None = None
 
-    # --- the way in ---
+    # --- beginning a turn ---
 
     def record(self, record: TurnRecord) -> TurnRecord:
-        """Returns the record of a turn that is about to begin: the message is given as soon as it is durable."""
+        """Returns the record of a turn that is about to begin. The caller stores it durably before `begin`."""
         key, now = self._channel.key(record.task_id, 0), self._now()
         state = ChannelTurnState(channel=self._channel.name, key=key, minted_at=now)
         return record.model_copy(update={"link": state.model_dump(mode="json")})
@@ -95,27 +96,27 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
         self.add(self.turn.begin(fresh=delivery.fresh))
 
-    # --- what comes in ---
+    # --- facts ---
 
     def told(self, fact: ChannelFact) -> None:
-        """Handles a report of the channel."""
+        """Handles a fact that the channel reports."""
         if self.turn is None:
             return
         if isinstance(fact, AssistantSaying):
             if fact.turn == self.turn.state.turn:
-                self.add(self.turn.overrule())  # it was not stopped
+                self.add(self.turn.overrule())  # a refusal did not stop the program: it goes on talking
             if self._stream is not None and self.turn.state.turn in (None, fact.turn):
                 self._stream.told(fact)
                 self._tell_soon()
             return
         if isinstance(fact, ToolBegan):
-            if fact.turn == self.turn.state.turn:  # not a subagent's, in the middle of a word
+            if fact.turn == self.turn.state.turn:  # a subagent's call may come in the middle of a word
                 self._tell_rest()
             return
         self.add(self.turn.told(fact, self._now()))
 
     def changed(self) -> None:
-        """Notes that the channel is reached in another way than before."""
+        """Notes that the channel's `reach` has changed."""
         if self.turn is None:
             return
         if (why := self._channel.gone) is not None:
@@ -126,19 +127,20 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             self.add(self.turn.reached(self._channel.reach()))
 
     def refuse(self, refuses: bool) -> None:
-        """Notes that a person refuses in a dialog on the terminal, or that an earlier refusal no longer counts."""
+        """Notes that a person has refused in a dialog on the terminal, or that an earlier refusal no longer counts."""
         if self.turn is None:
             return
         note = marked(self.turn.task_id, self._profile.prompts.refusal_note)
         self.add(self.turn.refuse(note, self._now()) if refuses else self.turn.overrule())
 
     def drop(self) -> None:
-        """Drops the turn, because the program has ended: its outcome is reported with the exit."""
+        """Drops the turn, because the program has ended: the turn's outcome is reported with the exit."""
         self._end()
 
     def _now(self) -> float:
-        """Returns the date as it would be had the clock not been set, and had the machine not slept, since this daemon
-        came: a record by an earlier one has that daemon's dates, and during sleep no program answers."""
+        """Returns Unix seconds that ignore changes of the wall clock, and sleep of the machine, since this daemon has
+        started. Unix seconds, because they are compared with an earlier daemon's in a record; without sleep, because no
+        program answers then."""
         return self._clock.monotonic() + self._shift
 
     # --- the worker ---
@@ -174,7 +176,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             return turn.refused(error.message)
 
     async def _shows_none(self) -> bool:
-        """Returns whether the terminal shows no conversation; a screen that cannot be read proves nothing."""
+        """Returns True if the terminal shows that no conversation has begun; False if the screen cannot be read."""
         if self._new_when is None:
             return False
         try:
@@ -194,7 +196,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         return turn.found(found, self._channel.reach(), self._now())
 
     def _reached(self, turn: ChannelTurn) -> Sequence[turns.Command]:
-        """Asks again for the reach of a server that refused one connection, but is there."""
+        """Passes the present reach to the turn: a server may have refused one connection only, and be reached."""
         return turn.reached(self._channel.reach()) if turn.phase is Phase.SENDING else []
 
     async def _stop(self, what: str) -> None:
@@ -213,7 +215,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self.ended.set()
         self._told_over()
 
-    # --- the answer while it is said ---
+    # --- the answer while it is written ---
 
     def _tell_soon(self) -> None:
         if self._teller is None:

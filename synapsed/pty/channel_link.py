@@ -1,8 +1,8 @@
 """The link to a program in a terminal that also takes messages over a channel of its own (`interfaces.Delivering`).
 
-Messages, answers to questions over the channel, and the stopping of turns go over the channel while the program is
-reached that way; everything else belongs to the terminal (`PtyLink`), and all of it does while the channel is away. A
-turn that was begun one way ends that way: the record says which (`channel_turn`).
+While the channel is reached, messages, answers to the channel's questions and requests to stop go over it; all else is
+done at the terminal (`PtyLink`). While the channel is away, everything is done at the terminal. A turn ends by the way
+on which it has begun; its record says which one that is (`channel_turn`).
 """
 
 import asyncio
@@ -35,19 +35,21 @@ from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.stopping import WayStopping
 
 REACHED_S = 5.0
-"""Seconds that an adopted program's channel may take to answer before the terminal's screen is reported alone."""
+"""Seconds to wait for the channel of an adopted program, before the program's state is reported from the screen
+alone."""
 
 CHANNEL_AWAY = "CHANNEL_AWAY"
-"""Code of the alert: messages are typed, because the program does not answer over its channel."""
+"""Code of the alert that messages are typed because the program does not answer over its channel."""
 
 log = structlog.get_logger(__name__)
 
 
 class StructuredLink(PtyLink):
-    """Implements `interfaces.AgentLink`; `channel` is one of the terminal's."""
+    """Implements `interfaces.AgentLink`; `channel` is one of the channels of `PtyLink`."""
 
     def __init__(self, *, channel: Delivering, adopted: bool, **terminal: Any) -> None:
-        """`adopted`: the program ran before, and its channel can be reached at once; `terminal`: as of `PtyLink`."""
+        """`adopted`: the program ran before this daemon, so its channel can be reached at once; `terminal`: the
+        arguments of `PtyLink`."""
         super().__init__(**terminal)
         self._channel = channel
         self._view = ChannelView(self._profile, coming=not adopted)
@@ -67,15 +69,15 @@ class StructuredLink(PtyLink):
         self._shown: LinkObserved | None = None
         """The last observation of the terminal."""
         self._begun_at = 0.0
-        """Time at which this daemon gave the turn: since then a person may have pressed a key."""
+        """Time at which this daemon began the turn: a person's key after it may have stopped the turn."""
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._opening = adopted
-        """True while observations of the terminal are held back until the channel is reached too."""
+        """True while no observation is reported, because the channel may be reached soon."""
         self._reached = asyncio.Event()
         self._exited = False
         self._typed_instead = False
-        """True if a message was typed because the channel was away, which was reported."""
+        """True if the alert CHANNEL_AWAY was sent and is not over: a message was typed."""
         channel.watch(self._changed)
 
     # --- life ---
@@ -96,15 +98,15 @@ class StructuredLink(PtyLink):
         await self._tasks.cancel()
         await super().close()
 
-    # --- what comes in ---
+    # --- facts and events ---
 
     def _on_fact(self, fact: ChannelFact) -> None:
         own = fact.channel == self._channel.name
         if own and isinstance(fact, ToolBegan):
-            self._hear(fact)  # first: what was said before a tool call is told before it
+            self._hear(fact)  # first: this reports the text before the tool call
         super()._on_fact(fact)
         if own and not isinstance(fact, ToolBegan):
-            self._hear(fact)  # behind it: what a turn's end is told with is told before that
+            self._hear(fact)  # last: the fact is reported before the end of the turn, which may follow from it
 
     def _on_terminal(self, event: LinkEvent) -> None:
         match event:
@@ -130,7 +132,7 @@ class StructuredLink(PtyLink):
         self._turns.told(fact)
 
     def _changed(self) -> None:
-        """Notes that the channel is reached in another way."""
+        """Notes that the channel's `reach` has changed."""
         self._way_stopping.moved.set()
         if self._channel.reach() != "away" or self._channel.gone is not None:
             self._reached.set()
@@ -138,7 +140,7 @@ class StructuredLink(PtyLink):
         if (why := self._channel.gone) is not None and not self._exited:
             self._exited = True
             self._alert(f"{why}: its program is ended, as it can do nothing without it", "happened")
-            self._tasks.spawn(self.signal(signal.SIGKILL))  # as a failure: its restart policy counts
+            self._tasks.spawn(self.signal(signal.SIGKILL))  # so it counts as failed, and the restart policy applies
         if self._typed_instead and self._channel.reach() != "away":
             self._typed_instead = False
             self._alert("messages go over its channel again", "over")
@@ -153,7 +155,7 @@ class StructuredLink(PtyLink):
     def _alert(self, message: str, state: Any) -> None:
         self._program.alert(LinkAlert(CHANNEL_AWAY, message, state))
 
-    # --- what it does ---
+    # --- its activity ---
 
     def _view_of(self, seen: LinkObserved) -> LinkObserved:
         reach = self._channel.reach() if self._channel.gone is None else "away"
@@ -169,7 +171,7 @@ class StructuredLink(PtyLink):
         return self._view.seen(seen, beside)
 
     def _observe(self) -> None:
-        """Reports the present state."""
+        """Reports the present state, if it has changed."""
         if self._shown is None or self._exited or self._opening:
             return
         told = self._view_of(self._shown)
@@ -229,7 +231,7 @@ class StructuredLink(PtyLink):
             return False
         return await super().interrupt() if stopped is None else stopped
 
-    # --- what is asked ---
+    # --- answers ---
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         asks = self._view.find(prompt_id)

@@ -1,19 +1,19 @@
-"""One turn over a channel that delivers (`interfaces.Delivering`): from the message to its answer, decided purely.
+"""Decides one turn over a channel that delivers (`interfaces.Delivering`), from the message to its answer. Pure.
 
-The machine takes facts (what was made durable, what came of a submission, what the channel tells) and returns commands;
-`ChannelDelivery` performs them. It knows no I/O and no clock.
+The state machine takes facts (the result of a submission or of a question, the channel's reports) and returns commands,
+which `ChannelDelivery` performs. It has no I/O and no clock.
 
 ::
 
     SENDING ◂─▸ WORKING ─▸ OVER
 
-Either phase may end in OVER. A refusal after which the program stops is told to the model in a second leg of the same
-turn: from WORKING back to SENDING, with a note in place of the message.
+Either phase may end in OVER. If a program stops after a person's refusal, the refusal is explained to its model in a
+second leg (part) of the same turn: from WORKING back to SENDING, with a note in place of the message.
 
-A message is given once. The record says that it is SENDING, and under which key, before the first byte goes out. Of a
-message that was SENDING when the connection or the daemon ended, the program is asked by that key: only one that it
-does not have is given again, and only while it rests, and when it would show it by now. What the terminal could do is
-not done any more then: a message that may have arrived is never typed.
+A message is given once. Before the first byte is sent, the record says that the turn is SENDING, and under which key.
+If the connection or the daemon ends in that phase, the program is asked about the key. The message is given again only
+if the program does not have it, would show it by now if it had it, and rests. It is not typed at the terminal instead:
+a message that may have arrived is never typed.
 """
 
 from typing import Literal
@@ -25,24 +25,24 @@ from synapsed.pty.turn_machine import TurnMachine
 from synapsed.pty.turn_types import Command, GiveMessage, KeptTurn, LookUp, Phase, RenewKey, Save, Say, StopTurn
 
 BY: Literal["channel"] = "channel"
-"""`by` of a record of such a turn; those of turns at the terminal have none."""
+"""Value of `by` in the record of such a turn; records of turns at the terminal have no `by`."""
 
 SENDING_S = 60.0
 """Seconds for which a message without a confirmation may stay SENDING while the channel is away."""
 
 REFUSAL_STOPS_S = 30.0
-"""Seconds in which a program that a refusal stops says so; only a busy machine delays it. A program that says nothing
-at all for so long was not refused."""
+"""Seconds within which a program reports that a refusal has stopped its turn; only a busy machine delays the report. If
+none comes, the refusal no longer counts."""
 
 KEY_KEEPS_S = 30.0
-"""Seconds for which a message that the program does not have is given again under the same key. Later, another turn may
-have been since, and some programs order messages by their keys."""
+"""Seconds for which a message that the program does not have is given again under the same key. Later it gets a new
+key: another turn may have come meanwhile, and some programs order messages by their keys."""
 
 LOOK_S = 1.0
-"""Seconds until a program that does not show a message is asked again, at first."""
+"""Seconds until a program that does not show a message is asked again; later the intervals grow."""
 
 LOST_S = 120.0
-"""Seconds for which a begun turn is looked for that a working program does not show."""
+"""Seconds for which a working program is asked about a turn that it has begun but does not show."""
 
 LOST = (
     "the program has begun a turn for the message, and shows neither of them any more: whether its model has it is not "
@@ -50,7 +50,7 @@ LOST = (
 )
 
 EARLY_MAX = 256
-"""Largest number of facts, the latest ones, that are kept while it is unknown to which turn they belong."""
+"""Largest number of facts, the latest ones, that are kept until it is known to which turn they belong."""
 
 UNKNOWN = (
     "the program's server was given the message and cannot be asked what became of it: whether it works on it is not "
@@ -59,7 +59,7 @@ UNKNOWN = (
 
 
 class ChannelTurnState(KeptTurn):
-    """The state that survives the daemon. `minted_at` is the wall clock's, Unix seconds."""
+    """The state of a turn that survives the daemon. `minted_at`: time at which the key was made, in Unix seconds."""
 
     by: Literal["channel"] = BY
     channel: str
@@ -67,14 +67,14 @@ class ChannelTurnState(KeptTurn):
     key: str
     minted_at: float
     submitted: bool = True
-    """True, because the message is never typed."""
+    """Always True: a message of such a turn is never typed."""
     refused_at: float | None = None
-    """Time at which a person chose an option on the terminal after which the program stops the turn by itself; wall
-    clock, Unix seconds."""
+    """Time, in Unix seconds, at which a person chose an option on the terminal after which the program stops the turn
+    by itself."""
 
 
 class ChannelTurn(TurnMachine[ChannelTurnState]):
-    """The machine of one turn. Times (`now`) are the wall clock's, which the record outlives."""
+    """The state machine of one turn. Times (`now`) are Unix seconds, because the record outlives this daemon."""
 
     def __init__(
         self,
@@ -84,23 +84,23 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         denial: str | None = None,
         settles_s: float = 0.0,
     ) -> None:
-        """Takes `settles_s` as in `interfaces.DeliveryWay`."""
+        """`settles_s`: see `interfaces.DeliveryWay`; `denial`: the note for the model after a refusal."""
         super().__init__(delivery, state, denial)
         self._settles_s = settles_s
         self._lost_since: float | None = None
-        """Time since which the program does not show the message, or its turn."""
+        """Time since which the program does not show the message or its turn; None if it shows it."""
         self._look_at: float | None = None
-        """Time of the next question to the program."""
+        """Time at which the program is asked again."""
         self._early: list[ChannelFact] = []
         self._waiting: Literal["found", "submitted"] | None = None
-        """The result that the machine waits for; None: it waits for facts."""
+        """The result that the machine waits for; None while it waits for facts."""
         self._away_since: float | None = None
 
     @property
     def evidence(self) -> str:
         return f"{self.state.channel}: "
 
-    # --- the way in ---
+    # --- giving the message ---
 
     def begin(self, *, fresh: bool) -> list[Command]:
         """Starts the turn (`fresh`), or continues it after a restart of the daemon."""
@@ -117,7 +117,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
     def submitted(self, how: Submitted, now: float) -> list[Command]:
         """Notes that the program took the message."""
         if self.phase is not Phase.SENDING:
-            return []  # a fact was faster
+            return []  # a fact has reported it already
         what = "joined a turn of the person's" if how.joined else "turn begun"
         return self._accept(how.turn, what, now)
 
@@ -134,7 +134,8 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return commands
 
     def unsent(self, why: str, *, sent: bool, now: float) -> list[Command]:
-        """Handles a channel that did not answer; `sent`: the request may have arrived. `reached` continues the turn."""
+        """Handles a channel that did not answer; `sent`: the request may have arrived. Later `reached` continues the
+        turn."""
         if self.phase is not Phase.SENDING:
             self._waiting = None
             if not self.over:
@@ -150,7 +151,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return self.waited(now)
 
     def refused(self, why: str) -> list[Command]:
-        """Handles a program that does not take the message."""
+        """Handles a program that has refused the message, for the reason `why`."""
         return self._undelivered(why) if self.phase is Phase.SENDING else []
 
     def reached(self, reach: Reach) -> list[Command]:
@@ -160,10 +161,10 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return self._find() if self.phase is Phase.SENDING or self._away_since is not None else []
 
     def lost(self, now: float) -> list[Command]:
-        """Handles a lost connection; missed events are requested when it is back."""
+        """Handles a lost connection. When it is back, the program is asked about the turn."""
         if self._away_since is None and not self.over:
             self._away_since = now
-        self._lost_since = self._look_at = None  # nobody looks meanwhile
+        self._lost_since = self._look_at = None  # the program cannot be asked meanwhile
         return []
 
     def waited(self, now: float) -> list[Command]:
@@ -180,7 +181,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, self.evidence + "no answer"))
 
     def found(self, found: FoundTurn | None, reach: Reach, now: float) -> list[Command]:
-        """Handles the program's knowledge of the message."""
+        """Handles the program's answer to `LookUp`: `found`, or None if it does not have the message."""
         self._waiting = self._away_since = None
         if self.over:
             return []
@@ -192,22 +193,22 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
 
     def _became(self, found: FoundTurn, now: float) -> list[Command]:
         if self.over:
-            return []  # a fact that had come before said so
+            return []  # an earlier fact, held back in `_early`, has ended it
         if found.over is not None:
             return self._reported(found.over, now)
         return [StopTurn(found.turn)] if self.state.interrupting else []
 
     def unshown(self, why: str, now: float) -> list[Command]:
-        """Handles a program that does not say whether it has the message."""
+        """Handles a program that could not be asked if it has the message, for the reason `why`."""
         self._waiting = None
         if self.over or self._looks_later(now, self._settles_s):
             return []
         return self.refused(why)
 
     def _looks_later(self, now: float, within: float) -> bool:
-        """Returns whether the program is asked again: it shows a message that it has taken, and begun with, only when
-        its turn is under way. `within`: seconds after it was not shown for the first time; an earlier daemon may have
-        given it just before that, whenever its key was made."""
+        """Returns True if the program is asked again later, for `within` seconds after it did not show the message for
+        the first time: a program shows a message only when its turn is under way. The time does not count from the key:
+        an earlier daemon may have given the message long after it made the key."""
         self._lost_since = since = now if self._lost_since is None else self._lost_since
         if now >= since + within:
             return False
@@ -223,20 +224,20 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         if self.state.interrupting:
             return self._interrupted("interrupted", "not yet sent")
         if reach != "idle":
-            return []  # `reached` comes again
+            return []  # `reached` is called again when the program rests
         if now - self.state.minted_at > KEY_KEEPS_S:
             return [RenewKey(self.state.leg)]
         return self._submit()
 
     def keyed(self, key: str, now: float) -> list[Command]:
-        """Handles a new key."""
+        """Handles a new key: gives the message under it."""
         self.state.key, self.state.minted_at = key, now
         return [Save(), *self._submit()]
 
-    # --- what is reported ---
+    # --- facts ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Handles a report of the channel."""
+        """Handles a fact that the channel reports."""
         if fact.channel != self.state.channel or self.over:
             return []
         if isinstance(fact, PromptAccepted):
@@ -256,15 +257,15 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return [RenewKey(self.state.leg)]
 
     def gone(self, why: str) -> list[Command]:
-        """Handles the end of the program's server, and with it of its work."""
+        """Handles the end of the program's server, which ends its work too."""
         if self.over:
             return []
         return self._over(LinkTurnFailed(self.task_id, "AGENT_EXITED", why, self.evidence + "gone"))
 
-    # --- what is asked ---
+    # --- stopping ---
 
     def interrupt(self) -> list[Command]:
-        """Stops the turn, or waits for its stop; the outcome comes as facts."""
+        """Stops the turn, or notes that it is to be stopped when it begins. The outcome comes as facts."""
         if self.over:
             return []
         first, self.state.interrupting = not self.state.interrupting, True

@@ -1,9 +1,9 @@
-"""The activity and the questions of an agent whose program takes messages over a channel: the observations of the
-terminal and the reports of the channel, put together. Pure; times are monotonic seconds.
+"""Combines observations of the terminal and reports of the channel to the activity and the questions of one agent,
+whose program takes messages over a channel. Pure; times are monotonic seconds.
 
-The channel decides whether a message can be given: a half-written draft is no obstacle, as nothing is typed. A question
-over the channel is the prompt, with the options that it gives; the dialog that the terminal shows for it is the same
-prompt. Dialogs that the channel does not know (about trust, menus of the terminal's own) stay unchanged.
+The channel decides if a message can be given: a person's half-written draft is no obstacle, because no text is typed.
+If the channel reports a question, this question with its options is the agent's prompt, and the dialog for it on the
+terminal is left out. Dialogs that the channel does not know (about trust, menus of the program's own) stay.
 """
 
 import hashlib
@@ -20,21 +20,21 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles.profile import Profile
 
 PAUSE_S = 10.0
-"""Seconds without a key after which a person has paused: a message does not come between two of their words."""
+"""Seconds without a key after which a person counts as pausing, so that a message does not interrupt their writing."""
 
 SAME_S = 1.0
-"""Seconds by which a dialog on the terminal may come before the channel reports it, and stay after its question is
+"""Seconds for which a dialog may be on the terminal before the channel reports its question, and after the question is
 answered."""
 
 COMING_S = 1.0
-"""Seconds after which a program whose terminal is ready may be reached over its channel. Until then it takes no
-messages: for a typed one, less is reported, and it waits for a draft."""
+"""Seconds, after the terminal is ready, to wait for the channel. Until then the agent takes no messages: a message
+typed at the terminal would have to wait for a person's draft, and less would be reported about it."""
 
 COMES_S = 10.0
-"""The same while the connection is being made."""
+"""The same while the connection to the channel is being made."""
 
 ASKING_MAX = 50
-"""Largest number of open questions; the oldest are forgotten."""
+"""Largest number of open questions kept; the oldest are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,38 +47,38 @@ class Beside:
     """The same as in `Delivering`."""
     channel: str
     in_turn: bool
-    """True if a message was given that is not over."""
+    """True if a message's turn runs."""
     draft: bool
-    """True if a person's words stand in the composer."""
+    """True if the composer (the program's input line) has text of a person."""
     hands_at: float
     """Time at which a person last pressed a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelQuestion:
-    """A question that was not answered."""
+    """An open question: the fact that reported it, and the prompt made from it."""
 
     asked: PermissionAsked
     prompt: Prompt
 
 
 class ChannelView:
-    """The view of one program; `coming`: it has just been started."""
+    """The view of one program. `coming`: the program has just been started, and its channel may come soon."""
 
     def __init__(self, profile: Profile, *, coming: bool) -> None:
         self._policy = profile.delivery.while_typing
         self._coming = coming
-        """True if it was not reached over its channel yet, and is about to be."""
+        """True if the channel was not reached yet, but may be soon."""
         self._ready_since: float | None = None
         self._open: dict[str, ChannelQuestion] = {}
         self._closed_at = float("-inf")
         self._dialog: tuple[str, float] | None = None
-        """The permission dialog on the terminal that the channel has not reported, and the time since which it
-        stands."""
+        """The id of the permission dialog on the terminal that the channel has not reported, and the time since which
+        it is shown."""
         self.due: float | None = None
-        """Time at which the view may change though nothing else does."""
+        """Time at which the view may change without a new observation or report."""
 
-    # --- what the program asks ---
+    # --- questions ---
 
     @property
     def open(self) -> ChannelQuestion | None:
@@ -93,7 +93,7 @@ class ChannelView:
             del self._open[next(iter(self._open))]
 
     def over(self, request: str, now: float) -> None:
-        """Closes a question that was answered, or is no longer asked."""
+        """Closes a question that was answered or withdrawn."""
         if self._open.pop(request, None) is not None:
             self._closed_at = now
 
@@ -103,15 +103,15 @@ class ChannelView:
             self.over(request, now)
 
     def find(self, prompt_id: str | None) -> ChannelQuestion | None:
-        """Returns the open question of that prompt, or the first if no prompt is named."""
+        """Returns the open question with that prompt id; with None, the oldest open question."""
         if prompt_id is None:
             return self.open
         return next((each for each in self._open.values() if each.prompt.prompt_id == prompt_id), None)
 
-    # --- what it does ---
+    # --- activity ---
 
     def seen(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
-        """Returns an observation of the terminal as it is reported."""
+        """Returns the observation to report, from an observation of the terminal and the facts beside it."""
         self.due = None
         if beside.reach == "away" and not beside.in_turn:
             return self._not_reached(seen, beside)
@@ -147,13 +147,13 @@ class ChannelView:
         if beside.now >= until:
             self._coming = False
             return seen
-        self.due = min(until, beside.now + COMING_S)  # nobody tells that it is not coming any more
+        self.due = min(until, beside.now + COMING_S)  # no event says that the channel does not come any more
         evidence = f"{beside.channel}: not reached yet"
         return replace(seen, activity=Activity.STARTING, evidence=evidence, can_receive=False)
 
     def _without_the_same(self, seen: LinkObserved, beside: Beside) -> LinkObserved:
-        """Returns the observation without the dialog of a question that the channel is about to report, or has seen
-        answered."""
+        """Returns the observation without a permission dialog that has just appeared (the channel may be about to
+        report its question), or whose question has just been closed."""
         if seen.prompt is None or seen.prompt.type != "permission":
             self._dialog = None
             return seen
@@ -180,7 +180,7 @@ class ChannelView:
 
 
 def chosen(asks: ChannelQuestion, text: str) -> str:
-    """Returns the key of the option that `text` names: by its key, its label or an alias. Raises InvalidChoice."""
+    """Returns the key of the option that `text` names, by its key, an alias or its label. Raises InvalidChoice."""
     wanted = " ".join(text.split()).casefold()
     ways: tuple[Callable[[PermissionAsked], dict[str, str]], ...] = (
         lambda asked: {option.key.casefold(): option.key for option in asked.options},

@@ -1,7 +1,8 @@
-"""The I/O of one program's terminal: does the work that its session wants, and reports the results to it.
+"""Does the I/O of one program's terminal: performs the commands of its session (`Session`, which decides), and reports
+the results to it.
 
-`Looks` looks at the screen, the `TurnWorker` does the work that a turn's machine wants. The steps that the generators
-of `keyboard` yield are done here.
+`Looks` looks at the screen, `TurnWorker` does the work that a turn's machine wants. This module performs the steps that
+the generators of `keyboard` yield.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ from synapsed.terminal.screen_messages import KeysTyped, StopAsked
 
 
 class Driver:
-    """`looked` is called with every look, `resized` when the window has another size."""
+    """The driver. `looked` is called with every look (reading of the screen), `resized` with the window's new size."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class Driver:
         self.kernel = KernelChecks(terminal, self.looks)
         self.turn = TurnWorker(terminal, self.looks, self.kernel, performer=self)
 
-    # --- what the session wants ---
+    # --- the session's commands ---
 
     def do(self, commands: Sequence[SessionCommand]) -> None:
         for command in commands:
@@ -117,13 +118,14 @@ class Driver:
             await channel.rests()
 
     def _read(self) -> None:
-        """Reads the output that the program wrote last, before it is shown."""
+        """Tells the session to handle the output that has come but is not drawn yet."""
         self.do(self._session.read(self._clock.monotonic()))
 
     # --- procedures ---
 
     async def perform[T](self, steps: Steps[T]) -> T:
-        """Performs the procedure and returns its result. Raises its errors, and KeeperLost, KeeperRefused."""
+        """Performs the procedure, step by step, and returns its result. Raises its errors, and KeeperLost,
+        KeeperRefused."""
         go_on: Callable[[], Step] = partial(steps.send, None)
         try:
             while True:
@@ -135,12 +137,12 @@ class Driver:
                 try:
                     go_on = partial(steps.send, await self._step(step))
                 except KeeperLost as error:
-                    go_on = partial(steps.throw, error)  # the step may have ended the program
+                    go_on = partial(steps.throw, error)  # the procedure decides: its step may have ended the program
         finally:
-            steps.close()  # one that is not at its end puts in order what it has begun
+            steps.close()  # runs the `finally` blocks of a procedure that has not ended
 
     def undertake(self, steps: Steps[object]) -> None:
-        """Performs a procedure without a caller that waits for it."""
+        """Performs a procedure in the background; no caller waits for its result."""
         self._program.tasks.spawn(self._undertake(steps))
 
     async def _undertake(self, steps: Steps[object]) -> None:
@@ -160,7 +162,7 @@ class Driver:
                 self._stage.note(StopAsked(self._clock.monotonic()))
             case Resize(cols, rows):
                 keeper = self._program.keeper()
-                # First: what the program draws for the new size may be here before the keeper's answer is.
+                # First: the program's output for the new size may arrive before the keeper's answer.
                 self._resized(cols, rows)
                 await keeper.resize(cols, rows)
             case Rests():

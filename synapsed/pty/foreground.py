@@ -1,10 +1,10 @@
 """Asks the operating system if the processes in the foreground of a terminal read it, rest, or work.
 
-A terminal in line mode is read by a process that is blocked in `read` on it; a process that waits for one of several
-things, or has a thread that reads, may read it too (`polls`); all others in its foreground work, even if they sleep or
-wait for a child. For a terminal in another mode (a line editor, a full-screen program) the only known fact is if a
-process of its foreground computes: such a program waits for many things at once. Only Linux has this information
-(proc(5)); elsewhere, and for processes of others, nothing is known.
+If a terminal is in line mode, a process that is blocked in `read` on it reads it ("reads"). A process that waits for
+one of several events, or has a thread that reads, may read it too ("polls"). All others in the foreground work, even if
+they sleep or wait for a child ("works"). If the terminal is in another mode (a line editor, a full-screen program),
+programs always wait for many events at once, so only their use of the processor is known ("rests", "works"). Only Linux
+has this information (proc(5)); on other systems, and for processes of other users, the result is None.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ from synapsed.terminal.line_prompts.evidence import Reads, Word
 
 PROC = Path("/proc")
 MEMBERS_MAX = 64
-"""Processes of a foreground group that are looked at."""
+"""Largest number of processes of a foreground group that are examined."""
 
 RESTING_SHARE = 0.05
-"""Share of a processor that a program uses at most while it waits for keys."""
+"""Largest share of a processor that a program uses while it waits for keys."""
 
 _WAITS: Final = frozenset({"wait_woken", "n_tty_read", "tty_read"})
-"""Kernel functions in which processes are blocked that read a terminal; some sockets too."""
+"""Kernel functions in which a process is blocked while it reads a terminal, or some kinds of sockets."""
 _POLLS: Final = ("do_poll", "do_select", "do_sys_poll", "do_epoll_wait", "ep_poll", "poll_schedule_timeout")
-"""Kernel functions in which processes are that wait for one of several things."""
+"""Kernel functions in which a process waits for one of several events."""
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -40,16 +40,15 @@ class _Process:
 
 
 class Foreground:
-    """Foreground of one terminal. `look` is called again and again, with a monotonic time, in a thread: it reads
-    files."""
+    """The foreground of one terminal. Call `look` repeatedly, in a thread: it reads files."""
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
         self._before: tuple[int, float, int] | None = None
 
     def look(self, group: int | None, *, line_mode: bool | None, now: float) -> Word | None:
-        """Returns the activity of process group `group`, which has the terminal in the foreground; None if it is not
-        known."""
+        """Returns the activity of process group `group`, which is in the terminal's foreground; None if it is unknown.
+        `now` is a monotonic time. Outside line mode the result is about the time since the last call."""
         members = self._members(group) if group is not None and line_mode is not None else []
         if not members or group is None:
             self._before = None
@@ -67,14 +66,14 @@ class Foreground:
         return "rests" if share < RESTING_SHARE else "works"
 
     def computes(self, group: int) -> bool:
-        """Returns True if a process of the group is on a processor, waits for one, or for a disk: it may still have to
-        handle its input. False if that is not known. It reads files."""
+        """Returns True if a process of the group runs, waits for a processor, or for a disk: it may not have handled
+        its input yet. False if this is unknown. Reads files."""
         return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
 
     def acts(self, group: int, since: float) -> bool:
         """Returns True if the group may still act on a key that it got at `since` (seconds, CLOCK_BOOTTIME): it
-        computes, or a process that its leader has begun since then lives, in whatever group, such as a hook for which
-        it waits. False if that is not known. It reads files."""
+        computes, or a descendant of its leader lives, in any group, that was started since then, such as a hook for
+        which it waits. False if this is unknown. Reads files."""
         tick = int(since * _TICK)
         new = ((begun := self._begun(pid)) is not None and begun >= tick for pid in self._tree(group)[1:])
         return self.computes(group) or any(new)
@@ -82,15 +81,15 @@ class Foreground:
     def describe(
         self, group: int | None, *, line_mode: bool | None
     ) -> tuple[tuple[str, ...], str | None, Reads | None]:
-        """Returns the names of the leader of `group`, its working directory, and whether a process of the group reads
-        the terminal, in line mode; None for unknown values. It reads files."""
+        """Returns the names of the leader of `group`, its working directory, and, in line mode, if a process of the
+        group reads the terminal; None for unknown values. Reads files."""
         if group is None:
             return (), None, None
         names, cwd = self._names(group)
         return names, cwd, self._reads(group) if line_mode else None
 
     def _names(self, pid: int) -> tuple[tuple[str, ...], str | None]:
-        """Returns names and working directory of a process; psutil knows them on systems other than Linux."""
+        """Returns the names and the working directory of a process, by psutil on systems other than Linux."""
         home = self._proc / str(pid)
         names: list[str] = []
         cwd = None
@@ -115,7 +114,8 @@ class Foreground:
         return next(word for word in ("yes", None, "maybe", "no") if word in found)
 
     def _thread_reads(self, pid: int) -> set[Reads | None]:
-        """Returns the activity of each thread of `pid`; None for one that sleeps if the kernel does not say where."""
+        """Returns if the threads of `pid` read the terminal: each value that occurs. None is for a thread that sleeps
+        in a kernel function that the system does not show."""
         found: set[Reads | None] = set()
         for task in (self._proc / str(pid) / "task").glob("*"):
             with contextlib.suppress(OSError, IndexError):
@@ -138,7 +138,7 @@ class Foreground:
         return states
 
     def _members(self, group: int) -> list[_Process]:
-        """Returns the group's leader and its descendants in the group."""
+        """Returns those of the group's leader and its descendants that are in the group."""
         found = (self._process(pid, group) for pid in self._tree(group))
         return [process for process in found if process is not None]
 
@@ -153,7 +153,7 @@ class Foreground:
         return found
 
     def _begun(self, pid: int) -> int | None:
-        """Returns the time at which a process was begun, in ticks of CLOCK_BOOTTIME; None if it is gone."""
+        """Returns the time at which a process was started, in ticks of CLOCK_BOOTTIME; None if it is gone."""
         try:
             return int((self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[19])
         except (OSError, ValueError, IndexError):
@@ -175,12 +175,12 @@ class Foreground:
             return []
 
     def _has_terminal(self, pid: int, task: Path | None = None) -> bool:
-        """Returns True if the process (or its thread `task`) waits to read a terminal: it may be blocked on a
-        socket."""
+        """Returns True if the file that the blocked process (or its thread `task`) reads is below /dev, such as a
+        terminal, and no socket."""
         try:
             at = ((task or self._proc / str(pid)) / "syscall").read_text().split()
             number = int(at[1], 16) if len(at) > 1 else 0
-        except (OSError, ValueError):  # only processes that may trace it can read that
+        except (OSError, ValueError):  # only a process that may trace it can read this file: assume standard input
             number = 0
         try:
             return (self._proc / str(pid) / "fd" / str(number)).readlink().parts[:2] == ("/", "dev")

@@ -1,8 +1,9 @@
-"""Keys pressed on a program's behalf: they stop a turn, leave, and empty a composer of synapsed's own text.
+"""Procedures that press keys at a program: to stop a turn, to answer, to leave, and to empty the composer (the
+program's input line) of synapsed's own text.
 
-Each procedure is a generator. It yields a step (press, wait until the screen shows something) and is sent the result,
-so that it knows no I/O, no clock and no event loop: the `Driver` performs it on a terminal, a playbook of a test plays
-it with any screens. One procedure uses another with `yield from`.
+Each procedure is a generator. It yields a step (press, wait until the screen shows something) and is sent the result.
+So it has no I/O, no clock and no event loop: `Driver` performs it on a terminal, and tests perform it with any screens.
+One procedure uses another with `yield from`.
 """
 
 import re
@@ -24,82 +25,87 @@ from synapsed.terminal.screen_messages import Note
 from synapsed.terminal.verdict import screen_sign
 
 CLEAR_TRIES = 100
-"""A composer may need its key once per line, and Backspace before the next one."""
+"""Largest number of presses to empty a composer: it may need its key once per line, and Backspace before the next."""
 
 BACKSPACE = "\x7f"
 
 UNSETTLED_TRIES = 40
-"""Number of short waits, for all of a composer's lines, for a program that does not come to rest."""
+"""Largest number of short waits, for all lines of a composer together, for a program that does not come to rest."""
 
 VAIN_TRIES = 3
-"""Number of presses in a row without a change after which the key does something else there (of vim's keys, Esc); the
-text in the composer is then left to a person."""
+"""Number of presses in a row without a change, after which the key must do something else in this program (such as Esc
+with vim's keys); then the text stays in the composer, for a person."""
 
 CLEAR_WAIT_S = 3.0
-"""Seconds within which a program shows the effect of the key; it is not pressed again before, since some programs exit
-at it if the composer is empty already."""
+"""Seconds within which a program shows the effect of the key. The key is not pressed again before, because some
+programs exit at this key if the composer is empty already."""
 
 ANSWER_S = 24 * 3600.0
-"""Seconds for a person to answer the dialog, or to remove anything else that hides the composer."""
+"""Seconds for a person to answer a dialog, or to remove anything else that hides the composer."""
 
 OPENED_S = 1.0
-"""Seconds within which a dialog that the keys open is drawn, if they were pressed more than once: the change after the
-first time may have been the end of a paste, and nothing left for the second."""
+"""Seconds to wait for a dialog that the keys may have opened, if they were pressed more than once: the change after the
+first press may have been the end of a paste, and the second press may have found an empty composer."""
 
 TAKE_BACK_S = 10.0
-"""Seconds within which a program on a busy machine shows pasted text. Without this time the text would stay in the
+"""Seconds within which a program on a busy machine shows pasted text. Before that the text cannot be removed from the
 composer."""
 
 STOPS_S = 15.0
 """Seconds within which a program on a busy machine opens its list, and reports that an item has ended."""
 
 CLOSED_S = 60.0
-"""Seconds for a turn that the program begins because something was stopped."""
+"""Seconds to wait for the end of a turn that the program begins because a background task was stopped."""
 
 CLOSE_TRIES = 3
-"""Number of closing keys: an opened item of a list is closed before the list."""
+"""Largest number of presses to close a list: an opened item of the list is closed first."""
 
 INTERRUPT_TRIES = 2
 
+INTERRUPT_WAITS = 3
+"""Number of further waits of SHOWN_S for a program that computes, or has not read the keys: gemini 0.61.0, starved,
+said ten seconds after Esc that it had stopped. Keys that are pressed again before that are for something else."""
+
 AGAIN_S = 1.0
-"""Seconds within which a program on a busy machine shows that it works, and that it wants the keys again. If they are
-pressed again before it has read the first, the two may be another key."""
+"""Seconds within which a program on a busy machine shows that it works, or that it wants the keys again. If the keys
+are pressed again before the program has read the first ones, it may read both as another key."""
 
 LOST_PRESSES = 1
-"""Number of repeated presses if the keys had no effect."""
+"""Number of further presses if the keys had no effect."""
 
 SHOWN_S = 3.0
-"""Seconds within which a program on a busy machine shows a step of an answer; the next one follows then all the
-same."""
+"""Seconds within which a program on a busy machine shows a step of an answer; after them the next step follows
+anyway."""
 
 NAMED_ROUNDS = 6
-"""Number of waits for an option's name while the program has not read it, or computes."""
+"""Largest number of waits for the typed name of an option while the program has not read it, or computes."""
 
 CTRL_Z = b"\x1a"
 
 CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
-"""Seconds between the signals: the time that a program takes to suspend itself is not known."""
+"""Seconds before each SIGCONT. There are several, because the time that a program takes to suspend itself is
+unknown."""
 
 RETURNED_WAIT_S = 0.4
 """Seconds within which a program puts an interrupted message back into its composer."""
 
 RETURNED_TRIES = 8
-"""Number of waits at most while a busy machine keeps the program from its work."""
+"""Largest number of such waits, while a busy machine delays the program."""
 
 
-# --- what a procedure asks for ---------------------------------------------------------------------------------------
+# --- the steps of a procedure ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Writes the keys; the answer is True if the terminal hid them."""
+    """Writes the keys. The result is True if the terminal hid them."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class WaitFor:
-    """Looks until a look satisfies `wanted`; the answer is True if one did within so many seconds."""
+    """Looks until a look satisfies `wanted`. The result is True if one did so within `within` seconds."""
 
     wanted: Callable[[Look], bool]
     within: float
@@ -107,7 +113,7 @@ class WaitFor:
 
 @dataclass(frozen=True, slots=True)
 class LookNow:
-    """Looks at this moment; the answer is the look."""
+    """Looks at the screen now. The result is the look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +125,19 @@ class SendSignal:
 
 @dataclass(frozen=True, slots=True)
 class StopPressed:
-    """Notes that the keys that stop a turn were pressed: from now on a screen that stands still is proof."""
+    """Notes that the keys that stop a turn were pressed: from now on a screen that does not change proves the stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForExit:
-    """Waits for the program's end; the answer is True if it came within so many seconds."""
+    """Waits for the program's end. The result is True if it came within `within` seconds."""
 
     within: float
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Waits for so many seconds."""
+    """Waits for `seconds`."""
 
     seconds: float
 
@@ -146,7 +152,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class UntilRead:
-    """Waits until the program has read its input; the answer is True if it did so within so many seconds, if there is a
+    """Waits until the program has read its input. The result is True if it did so within `within` seconds; None: no
     limit."""
 
     within: float | None
@@ -154,12 +160,12 @@ class UntilRead:
 
 @dataclass(frozen=True, slots=True)
 class Rests:
-    """Asks if the program has nothing to do, as far as that is known."""
+    """Asks if the program rests. The result is True if it has nothing to do, as far as this is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntilRecorded:
-    """Waits until the work that the turn wanted is done and durable, for so many seconds at most."""
+    """Waits until the work that the turn wanted is done and durable, at most for `within` seconds."""
 
     within: float
 
@@ -180,7 +186,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Does the work that the machine of the present turn wants, after the work that it wanted before."""
+    """Does the work that the machine of the present turn wants, after the work it wanted earlier."""
 
     commands: Sequence[turns.Command]
 
@@ -222,7 +228,7 @@ def look_now() -> Steps[Look]:
 
 
 def leaving(look: Look) -> str | None:
-    """Returns the keys that close the dialog on the screen, if keys of ours may have opened it."""
+    """Returns the keys that close the dialog on the screen, if synapsed's own keys may have opened it; else None."""
     asked = look.verdict.asked
     return asked.dialog.leave if asked is not None and asked.dialog is not None else None
 
@@ -233,16 +239,16 @@ class Keyboard:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self.answering = False
-        """True while an answer is typed in several steps: the screen then shows half of it."""
+        """True while an answer is typed in several steps: the screen may then show half of the answer."""
         self.interrupting = False
-        """True while a turn is being stopped: a dialog that is still shown goes with it, and an answer typed for it
-        would be text in the composer."""
+        """True while a turn is being stopped. A dialog that is still shown ends with the turn: an answer typed for it
+        would land in the composer."""
         self.suspended = False
-        """True if a person has pressed Ctrl-Z, and the program has not read it."""
+        """True if a person has pressed Ctrl-Z, and the program has not read the key yet."""
 
     def interrupt(self, stopped: Callable[[Look], bool], message: str | None = None) -> Steps[bool]:
-        """Stops the running turn; returns True if `stopped` then holds. `message` is the turn's typed message, which
-        the program may have put off: it is then taken back."""
+        """Stops the running turn. Returns True if a look satisfies `stopped` then. `message` is the turn's typed
+        message; if the program has put it off until later, it is taken back."""
         self.interrupting = True
         try:
             return (yield from self._interrupt(stopped, message))
@@ -250,7 +256,7 @@ class Keyboard:
             self.interrupting = False
 
     def _interrupt(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
-        confirmed, drawn, spec = False, 0, self._profile.interrupt
+        confirmed, drawn, waits, spec = False, 0, INTERRUPT_WAITS, self._profile.interrupt
 
         def settled(look: Look) -> bool:
             nonlocal confirmed, drawn
@@ -264,8 +270,11 @@ class Keyboard:
             else:
                 yield from self._stop(stopped)
             if not (yield from wait_for(settled, spec.confirm_ms / 1000)) and (yield from look_now()).offset > drawn:
-                # It had written more than was drawn in that time: what it did is seen now.
+                # More output has been drawn since the last look of the wait: it may show that the turn has stopped.
                 yield from wait_for(settled, spec.still_ms / 1000 + SHOWN_S)
+            while waits and not (settled((yield from look_now())) or (yield Rests())):
+                waits -= 1
+                yield from wait_for(settled, SHOWN_S)
             if confirmed:
                 yield from self.leave_opened()
                 return True
@@ -285,8 +294,8 @@ class Keyboard:
         yield StopPressed()
 
     def _press_while_wanted(self, stopped: Callable[[Look], bool], again: re.Pattern[str]) -> Steps[None]:
-        """Presses the keys when the program shows that it works, and once more whenever it says that it wants them
-        `again`, or they have no effect: before there is anything to stop they do nothing."""
+        """Presses the keys when the program shows that it works: before that they have no effect. Presses them once
+        more each time the screen shows that they are wanted `again`, or if they had no effect."""
         spec, over = self._profile.interrupt, False
 
         def has_stopped(look: Look) -> bool:
@@ -320,17 +329,17 @@ class Keyboard:
         )
 
     def _take_back_put_off(self) -> Steps[None]:
-        """Makes the program put the message back, and removes it. If the program begins with it at this very moment,
-        that is a turn to be stopped."""
+        """Makes the program put the message back into the composer, and removes it there. If the program begins with it
+        at the same moment, `_interrupt` stops that turn in its next try."""
         assert self._profile.interrupt.put_off is not None
         yield from press(self._profile.interrupt.put_off.keys)
         if (yield from wait_for(lambda look: look.composer.state == "draft", CLEAR_WAIT_S)):
             yield from self.clear()
 
     def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> Steps[bool | None]:
-        """Answers a dialog, each step after the effect of the last is shown; returns True if the terminal hid any of
-        it. None if the dialog was not `still` there for one of them (it may be drawn again meanwhile), or its turn is
-        being stopped."""
+        """Answers a dialog: types each step after the effect of the last one is shown. Returns True if the terminal hid
+        a part of it; None if the dialog was gone (not `still` there) before one of the steps, or if its turn is being
+        stopped. The dialog may be drawn again between two steps."""
         self.answering, hidden = True, False
         try:
             for number, keys in enumerate(steps):
@@ -347,8 +356,8 @@ class Keyboard:
         return hidden
 
     def named(self, steps: Sequence[bytes], holds: Callable[[Look], bool]) -> Steps[bool]:
-        """Types the name of an option, then submits it if the name waits for that: if the line `holds` it, or the
-        terminal hid it. Returns True if the terminal hid it."""
+        """Types the name of an option, and submits it only if the program waits for that: if a line of the screen
+        `holds` the name, or the terminal hid it. Returns True if the terminal hid it."""
         self.answering = True
         try:
             name, submit = steps
@@ -366,9 +375,9 @@ class Keyboard:
         return hidden
 
     def choose(self, moves: Sequence[Move], marks: Callable[[Look], frozenset[str] | None]) -> Steps[bool | None]:
-        """Answers a menu, each move after the last is shown; returns True if all were made. The last keys, which
-        submit, are pressed only while the wanted option is among the `marks` of the menu; otherwise it returns False,
-        or None if the menu has left the screen, or its turn is being stopped."""
+        """Answers a menu: makes each move after the last one is shown. Returns True if all were made. The last keys,
+        which submit, are pressed only if the wanted option is among the `marks` of the menu; otherwise the result is
+        False, or None if the menu has left the screen or its turn is being stopped."""
         self.answering = True
         try:
             for keys, wanted in moves:
@@ -385,11 +394,12 @@ class Keyboard:
         return True
 
     def _pause(self) -> Steps[None]:
-        """Pauses between keys: a program takes input in one piece for a paste."""
+        """Pauses between keys: a program would take input that arrives in one piece as a paste."""
         yield from wait_for(lambda _: False, self._profile.delivery.settle_ms / 1000)
 
     def take_back(self) -> Steps[bool]:
-        """Empties the composer of text that was just pasted and may not be shown yet; returns True if it is empty."""
+        """Removes text from the composer that was just pasted and may not be shown yet. Returns True if the composer is
+        empty."""
         if self._profile.composer.line is None:
             return False
         yield from wait_for(self._has_composer, ANSWER_S)
@@ -397,8 +407,8 @@ class Keyboard:
         return (yield from self.clear())
 
     def take_out(self, *, unless: Callable[[], bool], comes: bool) -> Steps[bool]:
-        """Empties the composer of a message that was not taken, if `unless` does not hold; returns True if it is empty.
-        `comes`: it was pasted, and is not shown yet."""
+        """Removes a message from the composer that the program did not take, unless `unless` returns True. Returns True
+        if the composer is empty. `comes`: the message was pasted, and is not shown yet."""
         if comes:
             yield from wait_for(lambda look: unless() or look.composer.state == "draft", TAKE_BACK_S)
         return (yield from self.clear(unless))
@@ -409,8 +419,8 @@ class Keyboard:
         return look.verdict.asked is None and there
 
     def clear(self, unless: Callable[[], bool] = lambda: False) -> Steps[bool]:
-        """Empties the composer, if `unless` does not hold; returns True if it is empty. If the profile's keys change
-        nothing, they may take no more than a line, and Backspace joins that to the one before."""
+        """Empties the composer, unless `unless` returns True. Returns True if it is empty. If the profile's keys have
+        no effect, they may clear only one line, which is empty now: Backspace joins that line to the one before."""
         vain, joins, keys, waits = 0, False, self._profile.delivery.clear, UNSETTLED_TRIES
         for tries in range(CLEAR_TRIES):
             waits = yield from self._settle(waits)
@@ -430,8 +440,9 @@ class Keyboard:
         return (yield from look_now()).composer.state != "draft"
 
     def _settle(self, waits: int) -> Steps[int]:
-        """Waits, at most so many times, until the program rests with its composer drawn: many programs erase it before
-        they draw it again, and what is seen between says nothing. Returns the number of waits that are left."""
+        """Waits, at most `waits` times, until the program rests and its composer is drawn: many programs erase it
+        before they draw it again, and a look between the two proves nothing. Returns the number of waits that are
+        left."""
         while waits and not (yield Rests()):
             waits -= 1
             yield from self._pause()
@@ -444,7 +455,7 @@ class Keyboard:
         return look.verdict.asked is not None or self._has_composer(look)
 
     def erase(self) -> Steps[bool]:
-        """Takes back a person's text, a row at a time; returns True if the composer is empty."""
+        """Removes a person's text, a row at a time. Returns True if the composer is empty."""
         waits = UNSETTLED_TRIES
         for _ in range(CLEAR_TRIES):
             waits = yield from self._settle(waits)
@@ -455,19 +466,18 @@ class Keyboard:
         return (yield from look_now()).composer.state != "draft"
 
     def _wipe(self, keys: str, shown: tuple[str, ...]) -> Steps[bool]:
-        """Presses `keys` while the composer holds `shown`, and waits for their effect; returns True if there is one."""
+        """Presses `keys`, and waits until the composer, which showed `shown`, changes. Returns True if it does."""
         yield from press(keys)
         return (yield from wait_for(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S))
 
     def stop_background(self) -> Steps[bool]:
-        """Stops the work in the background of a program at rest, at its empty composer; returns True if there is no
-        more of it."""
+        """Stops the background work of a program that rests with an empty composer. Returns True if none is left."""
         self.answering = True
         try:
             for _ in range(BACKGROUND_MAX if self._profile.background.command else 0):
                 left = len((yield from look_now()).background)
                 if not left or not (yield from wait_for(_takes_command, CLOSED_S)):
-                    break  # the end of a task may have made the program begin with something else
+                    break  # the program does not rest any more: the end of a task may have made it begin a turn
                 yield from self._stop_some(left)
                 if len((yield from look_now()).background) >= left:
                     break
@@ -498,8 +508,8 @@ class Keyboard:
             yield from wait_for(lambda look: look.composer.state != "absent", CLEAR_WAIT_S)
 
     def leave_opened(self, within: float = 0.0) -> Steps[None]:
-        """Closes a dialog that these keys opened, or open `within` so many seconds, because there was nothing to stop
-        or to clear."""
+        """Closes a dialog that our keys have opened, or will open `within` so many seconds, because there was nothing
+        left to stop or to clear."""
         if within and any(dialog.leave is not None for dialog in self._profile.prompts.dialogs):
             yield from wait_for(lambda look: leaving(look) is not None, within)
         if (keys := leaving((yield from look_now()))) is not None:
@@ -507,8 +517,8 @@ class Keyboard:
             yield from wait_for(lambda look: leaving(look) is None, CLEAR_WAIT_S)
 
     def clear_if(self, holds: Callable[[str], bool]) -> Steps[None]:
-        """Empties the composer if it `holds` a message, which a program may put back after an interruption: soon, if it
-        does, or when it gets the processor. Otherwise it would be submitted together with the next message."""
+        """Empties the composer if it `holds` a message: a program may put a message back after an interruption, soon or
+        when it gets processor time. Otherwise the text would be submitted together with the next message."""
 
         def given_back(look: Look) -> bool:
             return look.composer.state == "draft" and holds(look.composer.text)
@@ -521,9 +531,9 @@ class Keyboard:
                 return
 
     def resume(self) -> Steps[None]:
-        """Continues a suspended program: Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There
-        is no shell here, so it is sent here once they have read the key. Other programs ignore it. Jobs of a shell are
-        not meant: they have groups of their own."""
+        """Continues a suspended program: Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. Our
+        programs have no shell, so SIGCONT is sent after the program has read the key; other programs ignore it. The
+        jobs of a shell that runs as the program are not affected: they have process groups of their own."""
         self.suspended = True
         try:
             yield UntilRead(None)
@@ -534,7 +544,7 @@ class Keyboard:
             yield SendSignal(signal.SIGCONT)
 
     def leave(self) -> Steps[None]:
-        """Presses the program's own exit keys, each if it still runs, and gives it its time."""
+        """Presses the program's own exit keys one after the other, while it runs, and waits for its end."""
         spec = self._profile.exit
         for keys in spec.keys:
             yield from press(keys)
@@ -549,8 +559,8 @@ def _takes_command(look: Look) -> bool:
 
 
 def _holds_command(command: str, look: Look) -> bool:
-    """Returns True if the typed command is in the composer of a program at rest: a turn that it has begun would be
-    stopped."""
+    """Returns True if the typed command is in the composer and the program rests: if it has begun a turn, our next keys
+    could stop that turn."""
     stands = look.composer.state == "draft" and look.composer.text.strip() == command
     return stands and look.verdict.activity is Activity.READY
 
@@ -560,7 +570,7 @@ def _is_list(shown: re.Pattern[str], look: Look) -> bool:
 
 
 def _asks_nothing(look: Look) -> bool:
-    """Returns True if the text in the composer's place is no question that is understood."""
+    """Returns True if no understood question is on the screen."""
     asked = look.verdict.asked
     return asked is None or asked.prompt.type == "screen"
 
@@ -570,5 +580,5 @@ def _runs_less(than: int, look: Look) -> bool:
 
 
 def _from_composer(look: Look) -> tuple[str, ...]:
-    """Returns the screen from the composer's first row down."""
+    """Returns the rows of the screen from the composer's first row down."""
     return look.screen.lines[look.composer.row or 0 :]

@@ -1,4 +1,5 @@
-"""Makes the links of programs in terminals: launched again under a keeper, or found again after a restart."""
+"""Makes the links of programs in terminals: launches a program under a new keeper, or adopts (takes over) a running one
+after a restart of the daemon."""
 
 import asyncio
 import contextlib
@@ -65,15 +66,15 @@ from synapsed.shared.files import write_whole
 log = structlog.get_logger(__name__)
 
 LAUNCH_FILE = "launch.json"
-"""File in the agent's directory, from before the launch on: the data for a daemon that was killed before it recorded
-the launch, or whose database does not have this agent."""
+"""File in the agent's directory, written before the launch: from it a later daemon finds a program whose launch is not
+in its database, because the last daemon was killed first, or because the database was replaced."""
 
 
 CALLS = 100
-"""Number of requests to listen, and of waits, for a keeper whose launch is not on record."""
+"""Number of attempts to reach a keeper whose launch is not on record."""
 
 EXIT_FILE = "exit.json"
-"""File in the agent's directory, from the keeper."""
+"""File in the agent's directory, written by the keeper."""
 
 
 class PipesLinks(Protocol):
@@ -82,13 +83,13 @@ class PipesLinks(Protocol):
     async def link(
         self, record: AgentRecord, profile: Profile, launched: LaunchRecord, *, conversation: str | None
     ) -> AgentLink:
-        """Returns a link; `conversation` is the one that the launch is to continue."""
+        """Returns a link; `conversation` is the id of the conversation that the launch continues."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PtyLinkFactory:
-    """`links.LinkFactory` for programs in terminals; those of programs without one are made by `pipes`."""
+    """Implements `launch_plan.LinkFactory` for programs in terminals; `pipes` makes the links of the others."""
 
     paths: Paths
     launcher: Launcher
@@ -190,7 +191,7 @@ class PtyLinkFactory:
         address = KeeperAddress(launched.launch_id, Path(launched.socket), launched.keeper_pid, launched.keeper_start)
         alive = await asyncio.to_thread(find_keepers, [address])
         if not alive[launched.launch_id]:
-            # In an older copy of the database that is the launch before.
+            # The database may be an older copy, with an earlier launch on record.
             launched = await self._unrecorded(agent_dir, but=launched.launch_id)
         if launched is None:
             return None
@@ -229,7 +230,8 @@ class PtyLinkFactory:
         return ProgramEnd(LinkExited(None, "it was gone when the daemon came back"), taken_down=False)
 
     def _dated(self, launched: LaunchRecord) -> LaunchRecord:
-        """Returns it with a start that counts back from now: the wall clock may have been set since it was recorded."""
+        """Returns `launched` with a start time that is computed from the keeper's age: the wall clock may have been set
+        since the start was recorded."""
         age = age_of(launched.keeper_pid, launched.keeper_start)
         return launched if age is None else launched.model_copy(update={"started_at": self.clock.wall() - age})
 
@@ -288,10 +290,12 @@ class PtyLinkFactory:
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:
-        """Returns the launch, if it is not `but`, that was under way when the last daemon was killed, if its program
-        runs. Processes without a keeper are ended, and so is a keeper that would start no program: it would keep the
-        place of the next for ever. A keeper whose program has ended is ended too: it may be the launch before, whose
-        end is on record, if the last daemon did not come to note its own."""
+        """Returns the launch noted in LAUNCH_FILE, if its program runs and it is not the launch `but`.
+
+        Ends processes of the launch that have no keeper; and a keeper that has no program, because it would keep the
+        lock that the next keeper needs. A keeper whose program has ended is ended too: its end may be on record
+        already, if the last daemon was killed before it noted its next launch.
+        """
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
             launch_id, socket = noted["launch_id"], noted["socket"]
@@ -303,12 +307,12 @@ class PtyLinkFactory:
             client = await _connected(launch_id, socket)
         except (OSError, KeeperLost):
             if (launched := _launched(noted)) is not None and await asyncio.to_thread(lives, launched):
-                return launched  # its link waits for it
+                return launched  # its link waits until the keeper answers
             keeper, others = await asyncio.to_thread(keeper_of, launch_id)
             if keeper is None or not others:
                 await sweep_launch(launch_id)
             else:
-                log.error(  # noqa: TRY400 - told in words
+                log.error(  # noqa: TRY400 - the text says enough
                     "a program lives whose keeper cannot be reached",
                     launch=launch_id,
                     keeper=keeper,
@@ -334,14 +338,14 @@ class PtyLinkFactory:
 
 
 def _given(attributes: ProcessAttributes) -> dict[str, Any]:
-    """Returns the fields of a launch specification for them."""
+    """Returns the fields of a launch specification for these attributes."""
     limits = {name: (limit.soft, limit.hard) for name, limit in attributes.limits.items()}
     given = attributes.model_dump(exclude={"limits"}, exclude_none=True)
     return {**given, "rlimits": limits}
 
 
 async def _connected(launch_id: str, socket: str) -> KeeperClient:
-    """Returns the keeper of that launch, which may be about to listen, or is asked to do so again. Raises
+    """Connects to the keeper of that launch, which may not listen yet, or is asked to bind its socket again. Raises
     KeeperLost."""
     for _ in range(CALLS):
         with contextlib.suppress(OSError, KeeperLost):
@@ -355,7 +359,7 @@ async def _connected(launch_id: str, socket: str) -> KeeperClient:
 
 
 def _launched(noted: Mapping[str, Any]) -> LaunchRecord | None:
-    """Returns the launch as it is noted after it is done."""
+    """Returns the launch from the content of LAUNCH_FILE; None if it was noted only before the launch."""
     try:
         return LaunchRecord.model_validate(noted["launch"])
     except (KeyError, ValueError):
@@ -385,7 +389,8 @@ def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
 def _note(
     agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord, launched: LaunchRecord | None = None
 ) -> None:
-    """Writes the launch, without the agent's environment, which holds secrets: the running program has it."""
+    """Writes LAUNCH_FILE, without the agent's environment, which has secrets; it can be read from the running
+    program."""
     agent = record.model_dump(mode="json", exclude={"launch", "env", "connection", "extra_env"})
     content: dict[str, Any] = {"launch_id": launch_id, "socket": str(socket), "agent": agent}
     if launched is not None:

@@ -1,5 +1,5 @@
-"""A program that its keeper holds, as every link has it: its life and its viewers, with any channel for messages; and a
-program in its terminal, as all parts of its link know it: its session, stage, keeper and channels."""
+"""`ProgramLink`, the base of all links to a program in a keeper: its life and its viewers (attached terminals); and
+`LinkedTerminal`, the objects that the parts of a terminal's link share: session, stage, keeper and channels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from synapsed.terminal.screen_messages import Stage
 
 
 class ProgramLink(Owner, Visited):
-    """Link of a program; `stage` draws its display."""
+    """Link of a program; its `stage` draws the screen."""
 
     _viewers: Viewers
 
@@ -57,7 +57,7 @@ class ProgramLink(Owner, Visited):
         self._program.give_up()
 
     async def stop_background(self) -> bool:
-        """Returns False: the way to do it is not known."""
+        """Returns False: this link knows no way to stop background work."""
         return False
 
     def leave_unreached(self) -> None:
@@ -76,7 +76,7 @@ class ProgramLink(Owner, Visited):
         return self._viewers.watch()
 
     async def close(self) -> None:
-        """Lets go of the program, which lives on."""
+        """Closes the link; the program and its keeper live on."""
         self._program.closing = True
         self._rounds.leave(self)
         self._viewers.end()
@@ -86,12 +86,12 @@ class ProgramLink(Owner, Visited):
         await self._stage.close()
 
     async def leave_off(self) -> None:
-        """Puts in order the data for the next daemon, while the keeper can be asked."""
+        """Saves the data for the next daemon, while the keeper can still be asked. A subclass implements it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedTerminal:
-    """A terminal with its parts. Made once for each link; its parts share it."""
+    """A terminal's objects. Made once for each link, and shared by the link's parts."""
 
     agent_id: str
     profile: Profile
@@ -100,9 +100,9 @@ class LinkedTerminal:
     stage: Stage
     """Draws the program's output."""
     program: KeptProgram
-    """The program, as its keeper has it."""
+    """The program in its keeper."""
     channels: Sequence[SideChannel]
-    """Channels by which the program reports beside its terminal."""
+    """Channels by which the program reports besides its terminal."""
     store: Store
     clock: Clock
     kept_prompts: KeptPrompts | None = None

@@ -1,8 +1,8 @@
-"""Reports changes of a program to its agent, look by look, and follows the answers to its questions: if one is still
-being typed, and if the same is asked again. Pure.
+"""Reports changes of a program to its agent, look by look (a look is one reading of the screen), and keeps track of the
+answers to the program's questions: if an answer is being typed, and if the same question is asked again. Pure.
 
-A question is known by its words. If the same is asked once more after an answer, that is another prompt, with an id of
-its own: an answer to the one before does not answer it.
+A question is identified by its words. If the same words are asked again after an answer, that is another prompt, with
+an id of its own: an answer to the earlier prompt does not answer it.
 """
 
 from collections import Counter
@@ -20,56 +20,56 @@ from synapsed.pty.turn_types import MISREAD
 from synapsed.terminal.look import Look
 
 WORDS_MAX = 64
-"""Number of prompts whose counts are kept; the latest ones."""
+"""Number of questions, the latest ones, whose counts are kept."""
 
 
 class Asking:
-    """The questions of one program. `number` changes if a prompt is asked again after an answer (a password was wrong).
+    """The questions of one program. `number` grows if a question is asked again after an answer (a password was wrong).
 
-    `kept` is the value that the last daemon has `kept`.
+    The argument `kept` is the property `kept` as the last daemon has saved it.
     """
 
     def __init__(self, kept: Any = None) -> None:
         self.number = 0
         self.answering: set[str] = set()
-        """Prompts that are being answered: a second answer to one might find another question."""
+        """Ids of prompts that are being answered: a second answer to one might reach another question."""
         self._given: dict[str, int] = {}
-        """Prompts that were given an answer, with the offset at which the output ended before that."""
+        """Ids of prompts that got an answer, with the end of the output before the answer."""
         self._at_once: set[str] = set()
-        """Prompts of line-oriented programs among them: all output after the answer is newer than the answer."""
+        """Those of them that are of line-oriented programs: all output after the answer is newer than the answer."""
         self._times: Counter[str] = Counter(
             {str(words): times for words, times in kept.items() if isinstance(times, int)}
             if isinstance(kept, Mapping)
             else ()
         )
-        """Number of times that the same words were asked again, by their id."""
+        """Number of times that a question was asked again, by the id of its words."""
         self._here: str | None = None
-        """The question when the screen counted last."""
+        """Id of the question at the last call of `shown`."""
 
     @property
     def kept(self) -> dict[str, int]:
-        """Returns the state for the next daemon: by its words, how often a question was asked again."""
+        """Returns the state for the next daemon: how often each question was asked again, by the id of its words."""
         return dict(list(self._times.items())[-WORDS_MAX:])
 
     def begin(self, prompt_id: str, offset: int | None) -> None:
-        """Notes that the prompt is being answered. `offset` is the present end of the output; None for a dialog, which
-        may also be drawn again while it waits."""
+        """Notes that the prompt is being answered. `offset` is the present end of the output; None for a dialog,
+        because a dialog may be drawn again while it waits."""
         self.answering.add(prompt_id)
         if offset is not None:
             self._at_once.add(prompt_id)
             self.given(prompt_id, offset)
 
     def given(self, prompt_id: str, offset: int) -> None:
-        """Notes that an answer was submitted to it, after the output up to `offset`; or may have been, by a person's
-        keys."""
+        """Notes that an answer to the prompt was submitted after the output up to `offset`, or may have been submitted
+        by a person's keys."""
         self._given[prompt_id] = offset
 
     def end(self, *prompt_ids: str) -> None:
         self.answering.difference_update(prompt_ids)
 
     def shown(self, offset: int, prompt_id: str | None) -> bool:
-        """Takes the prompt on the screen, drawn up to `offset`. Returns True if it is asked again: `named` gives it
-        another id from now on."""
+        """Handles the prompt on the screen, which is drawn up to `offset`. Returns True if the question is asked again:
+        from now on `named` gives it another id."""
         before, self._here = self._here, prompt_id
         if prompt_id is None or (given := self._given.get(prompt_id)) is None:
             return False
@@ -85,7 +85,7 @@ class Asking:
         return True
 
     def named(self, look: Look) -> Look:
-        """Returns the look, with its question under the id of this time."""
+        """Returns the look, with the id of its question that counts how often it was asked."""
         asked = look.verdict.asked
         if asked is None or (now := self._id(asked.prompt.prompt_id.partition("-")[0])) == asked.prompt.prompt_id:
             return look
@@ -103,27 +103,27 @@ LEARNED = "; where that is its prompt, a line that you type there teaches it, or
 
 
 class Observations:
-    """Observations of one program. `asked` is the state of `asking` that the last daemon has kept."""
+    """Observations of one program. `asked` is `Asking.kept` as the last daemon has saved it."""
 
     def __init__(self, profile: Profile, asked: Any) -> None:
         self._ways = LEARNED if profile.composer.usual else ""
         self._misread = MISREAD.format(profile.name)
         self.asking = Asking(asked)
         self.last: LinkObserved | None = None
-        """The last observation, which was sent if it had any news."""
+        """The last observation; it was sent if it had any news."""
         self._alerted: Obstacle | None = None
-        """The present obstacle, if a person was alerted to it."""
+        """The present obstacle, if an alert about it was sent."""
         self.touched: str | None = None
-        """The prompt on the screen, if a person has pressed keys there: its selection is theirs."""
+        """Id of the prompt on the screen at which a person has pressed keys, and may have moved the selection."""
 
     def touch(self) -> None:
-        """Notes that a person has pressed keys at the question."""
+        """Notes that a person has pressed keys while the question is on the screen."""
         if self.last is not None and self.last.prompt is not None:
             self.touched = self.last.prompt.prompt_id
 
     def tell(self, look: Look, found: Obstacle | None, *, in_turn: bool) -> list[SessionCommand]:
-        """Returns the reports about `look`; `found` keeps a message from being typed, `in_turn` says that one was
-        given."""
+        """Returns the reports about `look`. `found` is the obstacle that keeps a message from being typed; `in_turn` is
+        True while a turn runs."""
         asked = look.verdict.asked
         prompt_id = asked.prompt.prompt_id if asked is not None else None
         observed = LinkObserved(
@@ -143,10 +143,10 @@ class Observations:
             return []
         before, self.last = self.last, observed
         if before is not None and replace(before, can_receive=False) == observed:
-            return []  # that its message came, or that it moves: the agent asks again before it gives another one
+            return []  # only `can_receive` has become False: the agent asks again before it gives a message
         commands: list[SessionCommand] = []
         if in_turn and before is not None and observed.activity is not before.activity:
-            commands.append(Poll())  # a transcript does not announce its news about it
+            commands.append(Poll())  # a transcript may have news, and does not announce them
         commands.append(Emit(observed))
         alerted, self._alerted = self._alerted, found if found in (UNKNOWN_SCREEN, MISREAD_COMPOSER) else None
         if alerted is not self._alerted:
@@ -155,14 +155,14 @@ class Observations:
         return commands
 
     def unseen(self) -> LinkObserved:
-        """Returns the known state while no process draws the screen: the last observation, and that nothing can be
-        typed. The next look reports the screen itself."""
+        """Returns the known state while no process draws the screen: the last observation, but with `can_receive`
+        False. The next look reports the screen again."""
         known = self.last or LinkObserved(Activity.UNKNOWN, UNDRAWN, None, can_receive=False)
         self.last = replace(known, can_receive=False)
         return self.last
 
     def _alert(self, found: Obstacle | None, seen: LinkObserved, *, begins: bool) -> list[SessionCommand]:
-        """Alerts a person to a screen that is not understood: at the beginning, and at the end."""
+        """Returns the alert about a screen that is not understood, for its beginning or its end."""
         if found is None:
             return []
         misread = found is MISREAD_COMPOSER

@@ -1,7 +1,7 @@
-"""Times of the output: a file of marks beside the spool, which itself is nothing but output.
+"""Stores the times of the output, in a file of marks beside the spool, because the spool has nothing but output.
 
-A mark is written for output that comes `MARK_EVERY_S` or more after the one before, so that a busy program costs ten
-small writes a second and a quiet one none. Output from a time without a daemon has the time at which the next one read
+A mark is written for output that comes at least `MARK_EVERY_S` after the last mark: so a busy program costs ten small
+writes a second, and a quiet one none. Output from a time without a daemon gets the time at which the next daemon read
 it.
 """
 
@@ -17,13 +17,13 @@ TIMES_FILE = "times"
 MARK_EVERY_S = 0.1
 
 MARKS_MAX = 65_536
-"""Number of marks that are kept at most, 1 MiB; when there are more the older half is dropped."""
+"""Largest number of marks that are kept, 1 MiB; when it is reached, the older half is dropped."""
 
 _MARK = struct.Struct("<Qd")
 
 
 class OutputTimes:
-    """Times of one agent's output. Losing marks loses nothing but their times: every error of the file is ignored."""
+    """Times of one agent's output. Errors of the file are ignored: only times are lost."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,8 +31,8 @@ class OutputTimes:
         self._last_offset, self._last_at = -1, float("-inf")
 
     def note(self, offset: int, at: float) -> None:
-        """Notes that output from `offset` on came at `at`, Unix seconds. Output that is read again after a restart is
-        known already."""
+        """Notes that output from `offset` on came at `at`, in Unix seconds. Output that is read again after a restart
+        is ignored: it has its mark already."""
         if self._count is None:
             self._count, self._last_offset, self._last_at = self._known()
         if offset <= self._last_offset or 0 <= at - self._last_at < MARK_EVERY_S:
@@ -47,7 +47,7 @@ class OutputTimes:
             return
 
     def read(self) -> list[tuple[int, float]]:
-        """Returns every mark: offset and time."""
+        """Returns all marks, each as (offset, time)."""
         try:
             raw = self._path.read_bytes()
         except OSError:
@@ -56,7 +56,7 @@ class OutputTimes:
         return list(_MARK.iter_unpack(raw[:whole]))
 
     def _known(self) -> tuple[int, int, float]:
-        """Returns the number of marks, and the last one: reading all would take too long while output waits."""
+        """Returns the number of marks, and the last mark. It does not read the whole file, because output waits."""
         try:
             with self._path.open("rb") as file:
                 count = file.seek(0, os.SEEK_END) // _MARK.size

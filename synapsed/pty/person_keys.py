@@ -1,6 +1,6 @@
-"""A person's keys on their way to the program: typed at a viewer, or pressed by name.
+"""Passes a person's keys to the program: typed at an attached terminal (a viewer), or pressed by name.
 
-They wait for the moment in which a message or an answer is being typed: nothing is ever mixed.
+While a message or an answer is being typed, the person's keys wait, so that the two are never mixed.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import KeysTyped, StopAsked
 
 ECHO_S = 5.0
-"""Seconds within which a program shows a person's text: only a line addressed to another agent waits for it."""
+"""Seconds within which a program shows a person's text. Only a line addressed to another agent waits for this."""
 
 DECCKM = 1
-"""The private mode in which the keys of the cursor are sent in another form."""
+"""The private mode in which a terminal sends other codes for the arrow keys."""
 
 PRESS_GAP_S = 0.05
-"""Seconds between two keys: a program takes input in one piece for a paste, and Esc for the beginning of another
-key."""
+"""Seconds between two keys: a program would take input that arrives in one piece as a paste, and Esc as the beginning
+of another key."""
 
 PRESS_WAIT_S = 3.0
 """Seconds that keys wait for a message that is being typed."""
@@ -53,15 +53,15 @@ class PersonKeys:
         )
 
     async def take_line(self, line: str) -> bool:
-        """Takes a line out of the program's input again; returns True if it was there alone. Typed text may not be on
-        the screen yet; a line that never appears there is another one."""
+        """Removes a line from the program's input. Returns True if it was the only text there and was removed. The line
+        may not be on the screen yet; if it does not appear in ECHO_S, the input has other text, which stays."""
         if not await self._driver.looks.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
             return False
         self._session.pressed(self._clock.monotonic())
         return await self._driver.perform(self._keyboard.erase())
 
     async def type(self, data: bytes) -> None:
-        # Else there is nothing to look for: a look for each key would be most of its way.
+        # Only then is a look needed: it would take most of the time between a key and the program.
         if self.busy():
             await self._driver.looks.until(self._free, self._patience)
         self._touched(data)
@@ -69,20 +69,21 @@ class PersonKeys:
         self._typed(data)
 
     def type_now(self, data: bytes) -> bool:
-        """Types a few keys that need no wait; returns True if they were typed."""
+        """Types a few keys if they can be typed without waiting. Returns True if they were typed."""
         try:
             keeper = self._keeper()
         except KeeperLost:
             return False
         if self.busy() or not keeper.can_write_now(data):
             return False
-        keeper.write_now(data)  # first: a person waits for it, and nothing comes of it before the loop's next turn
+        keeper.write_now(data)  # first: a person waits for the echo, which cannot come before the loop's next turn
         self._touched(data)
         self._typed(data)
         return True
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Presses the keys by name. Raises NotReady if something else is being typed for `PRESS_WAIT_S`."""
+        """Presses the keys by name. Raises NotReady if a message or an answer is being typed for longer than
+        `PRESS_WAIT_S`."""
         modes = (await self._driver.looks.look()).screen.modes
         for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
             if number:
@@ -93,15 +94,15 @@ class PersonKeys:
             await self.type(data)
 
     def busy(self) -> bool:
-        """Returns True if other keys may be on their way; only a look can tell."""
+        """Returns True if a message or an answer may be half typed; a look is needed to know."""
         return self._session.half_typed or self._keyboard.answering
 
     def _free(self, look: Look) -> bool:
-        """Returns True if nothing is being typed just now."""
+        """Returns True if no message and no answer is being typed now."""
         return not (self._session.typing(look) or self._keyboard.answering)
 
     def _touched(self, data: bytes) -> None:
-        """Notes that a person is about to type that."""
+        """Notes that a person types `data`."""
         now = self._clock.monotonic()
         if not are_reports(data):
             self._session.pressed(now)

@@ -1,9 +1,9 @@
-"""Reads the version of a program that is about to run, from its package, or else from the program itself, once for each
-file.
+"""Reads the version of a program that is about to run, from its package, or else by running the program once for each
+version of its file.
 
-The answer is kept by the program's resolved path, with the file's time and size, so that a later start waits for
-nothing. A program is run only if its profile says how, with the very environment that it will be started with. A
-program without an answer is no failure: the version is then not known, and asked for again by the next start.
+The answer is kept by the program's resolved path, with the file's time and size, so that later starts need not wait. A
+program is run for this only if its profile says how, with the same environment with which it will be started. If it
+does not answer in time, the version is unknown, and the next start asks again.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from synapsed.profiles.variants import VersionCheck
 from synapsed.shared.files import write_whole
 
 ANSWER_S = 10.0
-"""Seconds for the program's answer: some start a runtime of their own, on a busy machine."""
+"""Seconds for the program's answer: some programs start a runtime of their own, perhaps on a busy machine."""
 
 ENDED_S = 1.0
-"""Seconds for killed processes to be gone."""
+"""Seconds to wait until killed processes are gone."""
 
 PRINTED_MAX = 4096
-"""Bytes of the answer that are read."""
+"""Largest number of bytes of the answer that are read."""
 
 KNOWN_MAX = 256
 """Number of programs whose versions are kept."""
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """One program file as it was at one time."""
+    """One state of a program's file."""
 
     path: str
     mtime_ns: int
@@ -58,7 +58,7 @@ class _Identity:
 
 
 class VersionReader:
-    """Reads versions. `file` keeps the answers, for the next daemon; an error in it only costs asking again."""
+    """Reads versions. `file` keeps the answers for the next daemon; if it cannot be read, programs are asked again."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -71,7 +71,7 @@ class VersionReader:
         identity = await asyncio.to_thread(_Identity.of, program)
         if identity is None:
             return None
-        # It is read each time: the files of npm's packages have one time, whatever their version.
+        # The package is read each time: the files of npm's packages have the same time in every version.
         if (packaged := await asyncio.to_thread(package_version, program)) is not None:
             return packaged[:VERSION_MAX]
         if self._loading is None:
@@ -116,8 +116,8 @@ def _load(file: Path) -> dict[_Identity, str | None]:
 
 
 async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str | None:
-    """Returns the program's output, of both streams, within `ANSWER_S`, or None if it takes longer; it and its
-    descendants are then ended."""
+    """Returns the program's output, of both streams; empty if it cannot be started, None if it takes longer than
+    `ANSWER_S`. Finally kills the program and the processes of its group."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,

@@ -1,8 +1,9 @@
-"""Learns the prompt of a program that no profile describes, from a message of ours or a person's line, and keeps it for
-the agent's restarts and the next daemon.
+"""Learns the prompt of a program that no profile describes, from a message of ours or from a person's line, and keeps
+it for the agent's restarts and the next daemon.
 
-A message teaches the prompt that it was typed at, once it is shown behind it. A person's line teaches the text before
-it, once that is there again: a question does not come back. All of that is pure; `KeptPrompts` has the file.
+A message teaches the prompt at which it was typed, when the screen shows the message after that prompt. A person's line
+teaches the text before the line, when this text comes again: a question would not come again. All of this is pure;
+`KeptPrompts` has the file.
 """
 
 import hashlib
@@ -25,8 +26,8 @@ PROMPTS_FILE = "prompts.json"
 
 
 class KeptPrompts:
-    """Kept prompts of one agent. Prompts of another command do not count; every error of the file is ignored: they are
-    learned again. `told` comes from a person, and is not in the file."""
+    """Kept prompts of one agent. Prompts of another command do not count. Errors of the file are ignored: prompts are
+    learned again. `told` is a prompt that a person has given; it is not in the file."""
 
     def __init__(self, path: Path, command: Sequence[str], *, told: str | None = None, cwd: str | None = None) -> None:
         self._path = path
@@ -56,25 +57,26 @@ class KeptPrompts:
 
 
 GROUPS_MAX = 64
-"""Number of process groups of which the first sight is kept."""
+"""Number of process groups for which it is kept when they were first seen."""
 
 
 class PromptLearning:
-    """Learns the prompts of one program. `known` are the prompts that are kept."""
+    """Learns the prompts of one program. `known` are the prompts known so far."""
 
     def __init__(self, spec: Composer, known: tuple[LearnedPrompt, ...] = ()) -> None:
         self._spec = spec
         self.known = known
         self._since: dict[int, int] = {}
-        """The groups that were seen in the foreground, each with the offset up to which it was not there."""
+        """The process groups that were seen in the foreground, each with the end of the output when it was not there
+        yet."""
         self.facts: TerminalFacts | None = None
-        """Readers of the terminal, at the last check."""
+        """Facts about the readers of the terminal, at the last check."""
         self._offered: LearnedPrompt | None = None
-        """Text at the cursor that may be a prompt, while nothing was sent to it."""
+        """Text at the cursor that may be a prompt, at which no message was typed yet."""
         self._stood: str | None = None
-        """Text before the cursor while no person had typed anything behind it."""
+        """Text before the cursor, from when no person had typed after it."""
         self._begun = False
-        """True if a person has typed since."""
+        """True if a person has typed since then."""
         self._entered: tuple[LearnedPrompt, int] | None = None
         """Text before a person's line, and the end of the output when the line was submitted."""
 
@@ -84,8 +86,8 @@ class PromptLearning:
         return self.facts is not None and self.facts.line_mode is False and not self.facts.foreign
 
     def inform(self, facts: TerminalFacts, *, own: bool) -> None:
-        """Takes the present state of the terminal; `own`: the group in its foreground is that of the launched program,
-        and has been there from the beginning."""
+        """Takes the present facts about the terminal. `own`: the group in its foreground is the launched program's,
+        which has been there from the beginning."""
         last = self.facts.offset if self.facts is not None else 0
         if facts.group is not None and facts.group not in self._since:
             while len(self._since) >= GROUPS_MAX:
@@ -98,14 +100,15 @@ class PromptLearning:
         return self._spec.usual and (self.facts is None or self.facts.offset < look.offset)
 
     def with_offered(self, prompt: str | None) -> tuple[LearnedPrompt, ...]:
-        """Returns all prompts for a look: also the `prompt` at which a message is being typed."""
+        """Returns all prompts for a look: the known ones, and the one that may be a prompt: the `prompt` at which a
+        message is being typed, or else the text at the cursor."""
         if not self._spec.usual or self.facts is None:
             return self.known
         offered = self._offered if prompt is None else learn(prompt, self.facts, confirmed=False)
         return (*self.known, *([offered] if offered is not None else []))
 
     def looked(self, look: Look) -> bool:
-        """Takes a look; returns True if it taught a prompt."""
+        """Takes a look. Returns True if a prompt was learned from it."""
         if not self._spec.usual or self.facts is None or look.verdict.evidence == SILENT:
             return False
         composer = look.composer
@@ -116,14 +119,14 @@ class PromptLearning:
         return self._came_back(look)
 
     def confirm(self, prompt: str, message: str, look: Look) -> bool:
-        """Returns True if `message` is shown behind `prompt`, which is then known."""
+        """Returns True if `message` is shown after `prompt`; then `prompt` is known from now on."""
         if self.facts is None or not echoes(look.screen, prompt, message):
             return False
         self.known = add(self.known, learn(prompt, self.facts))
         return True
 
     def typed(self, data: bytes, look: Look | None) -> None:
-        """Notes that a person typed that into the screen of `look`."""
+        """Notes that a person typed `data` when the screen was that of `look`."""
         facts, stood = self.facts, self._stood
         head, ends, _ = data.partition(b"\r")
         begun, self._begun = self._begun, not ends
@@ -138,7 +141,8 @@ class PromptLearning:
             self._entered = learn(stood, facts), look.offset
 
     def _came_back(self, look: Look) -> bool:
-        """Returns True if the text before a person's line is there again, and the program waits at it."""
+        """Returns True, and learns it as a prompt, if the text before a person's line is at the cursor again and the
+        program waits there."""
         if self._entered is None or self.facts is None or self._begun:
             return False
         prompt, offset = self._entered

@@ -1,7 +1,7 @@
-"""The link to a program in a terminal: the shell around its session, which decides.
+"""The link (the daemon's object for one running program) to a program in a terminal.
 
-Output, facts and keys come in through callbacks and go to the `Session`; the `Driver` does the work that it then wants.
-Output also goes to the stage, which draws the screen.
+Output, facts and keys come in through callbacks and go to the `Session`, which decides; the `Driver` does the work that
+the session wants. Output also goes to the stage, which draws the screen.
 """
 
 import asyncio
@@ -43,48 +43,50 @@ from synapsed.terminal.look import Harm, Look
 from synapsed.terminal.screen_messages import Drawn, Harmed, Incomplete, StageEvent
 
 LAST_WORDS_S = 5.0
-"""Seconds for work that is unfinished at a program's end."""
+"""Seconds for the turn's unfinished work at a program's end."""
 
 LAST_WORDS_TAKEN_S = 1.0
-"""The same if a request stops or kills it, and waits for that."""
+"""The same if a request stops or kills the program, and waits for its end."""
 
 SETTLE_AFTER_S = 30.0
-"""Seconds for which reports are kept that no turn wanted: the turn of an adopted program may be about to be taken
-up."""
+"""Seconds for which a channel's reports are kept that no turn used: the turn of an adopted program may still be
+continued."""
 
 SHOWN_S = 2.0
 """Seconds that a request for the screen waits for output that is not drawn yet."""
 
+# A look, and saving a screen, wait for the process that draws the screen; it may be gone, or be slow: hence the limits.
+
 LEAVE_S = 30.0
-"""Seconds for the keys by which a program ends itself, before it is ended."""
+"""Seconds for the program's own exit keys to end it, before it is ended by a signal."""
 
 LEAVE_LOOK_S = 1.5
 """Seconds for the look that decides if those keys may be pressed."""
 
 OBSERVE_S = 2.0
-"""Seconds for a look that an agent waits for: its screen may have no process that draws it."""
+"""Seconds for a look that an agent waits for."""
 
-INTERRUPT_LOOK_S = 2.0
-"""The same before a turn is stopped: keys are not pressed at a screen that is not seen, nor would anything prove that
-they stopped it."""
+INTERRUPT_LOOK_S = 10.0
+"""Seconds for a look before a turn is stopped. Without it no keys are pressed: they might not be for a turn, and no
+look would prove that they stopped it."""
 
 RETURN_S = 10.0
-"""Seconds for terminals that were attached to the last daemon to come back."""
+"""Seconds to wait for terminals that were attached to the last daemon."""
 
 SAVE_S = 10.0
-"""Seconds for saving a screen when its link lets go: it may have no process that draws it."""
+"""Seconds for saving a screen."""
 
 FRESH_LOOK_S = 10.0
-"""Seconds for the first look at a program that was just launched: its screen may have no process that draws it."""
+"""Seconds for the first look at a program that was just launched."""
 
 FIRST_LOOK_S = 30.0
-"""Seconds that the first look may still take after the link is given up: it may have no process that draws it."""
+"""Seconds that the first look may still take after the link was given up."""
 
 log = structlog.get_logger(__name__)
 
 
 class PtyLink(ProgramLink):
-    """`interfaces.AgentLink` over a keeper."""
+    """Implements `interfaces.AgentLink` for a terminal in a keeper."""
 
     _is_taken_down = False
     """True while a request stops or kills the program."""
@@ -100,8 +102,8 @@ class PtyLink(ProgramLink):
         prompts: tuple[LearnedPrompt, ...] = (),
         **program: Any,
     ) -> None:
-        """Makes a link. `own_size` is the window's size while no viewer that types is attached; `prompts` are the kept
-        ones; `program`: as of `ProgramLink`."""
+        """Makes a link. `own_size` is the window's size while no viewer that may type is attached; `prompts` are the
+        kept prompts; `program`: the arguments of `ProgramLink`."""
         super().__init__(**program)
         agent_id, profile, stage, clock = self._agent_id, self._profile, self._stage, self._clock
         self._channels = channels
@@ -110,7 +112,7 @@ class PtyLink(ProgramLink):
         self._keyboard = self._session.keyboard
         self._sweeping: asyncio.Task[None] | None = None
         self._first_look: asyncio.Timeout | None = None
-        """Limit of the first look, while it is awaited."""
+        """Time limit of the first look, while the look is awaited."""
         terminal = LinkedTerminal(
             agent_id, profile, self._session, stage, self._program, channels, self._store, clock, kept_prompts
         )
@@ -132,7 +134,7 @@ class PtyLink(ProgramLink):
             profile, clock, self._session, driver.unread, driver.looks.facts, driver.looks.soon
         )
         self._unsettled: int | None = None
-        """`at_ns` of the last fact that was taken, and is not settled."""
+        """`at_ns` of the last fact that was taken and is not settled yet."""
         self._undrawn = UndrawnOutput(terminal, drawn=stage.start.offset, passed=self._passed_over)
 
     # --- life ---
@@ -161,8 +163,8 @@ class PtyLink(ProgramLink):
         start, driver = self._stage.start, self._driver
         if start.harm is not None:
             self._lost_screen(start.harm)
-        # The keeper's size is the truth: resizes may have come between the checkpoint and the daemon's end, and what
-        # was drawn before one was drawn in the size before it.
+        # The sizes come from the keeper: the window may have been resized after the last checkpoint, and older output
+        # has to be drawn in the size of its time.
         self._window.size = (client.hello.cols, client.hello.rows)
         for at, cols, rows in client.hello.sizes:
             self._stage.resize(cols, rows, at)
@@ -174,7 +176,7 @@ class PtyLink(ProgramLink):
             await channel.open(self._on_fact)
         await self._program.subscribe(start.offset)
         self._program.has(start.offset)
-        if start.size is None and start.offset == self.launch.spool_start:  # there is no turn to be read off the screen
+        if start.size is None and start.offset == self.launch.spool_start:  # just launched: no turn is on the screen
             await self._begin_fresh()
         else:
             await self._program.catch_up()
@@ -183,10 +185,11 @@ class PtyLink(ProgramLink):
             driver.undertake(self._window.resize(*start.size))
         self._program.tasks.spawn(self._give_back_window())
         if start.harm is not None and start.offset <= start.harm.until:
-            self._redraw()  # while a turn runs too: it may wait for that
+            self._redraw()  # also while a turn runs: the turn may wait for a screen
 
     async def _begin_fresh(self) -> None:
-        """Looks for the first time at a program that was just launched: it may write faster than it is drawn."""
+        """Makes the first look at a program that was just launched. Skips output if the program writes faster than its
+        output is drawn."""
         async with self._undrawn.passed_over():
             beginning = self._program.tasks.spawn(self._first_looks())
             await asyncio.wait({beginning}, timeout=FRESH_LOOK_S)
@@ -197,8 +200,8 @@ class PtyLink(ProgramLink):
             await self._driver.looks.begin()
 
     async def _begin(self) -> None:
-        """Looks for the first time. Raises KeeperLost if the look does not come, and no caller waits for it any
-        more."""
+        """Makes the first look. Raises KeeperLost if it does not come within FIRST_LOOK_S after the link is given
+        up."""
         try:
             async with asyncio.timeout(FIRST_LOOK_S if self._program.given_up.is_set() else None) as self._first_look:
                 await self._driver.looks.begin()
@@ -217,10 +220,10 @@ class PtyLink(ProgramLink):
         for channel in self._channels:
             await channel.close()
         if self._program.client is not None and not (self._program.exited.done() or self._session.is_saved):
-            with contextlib.suppress(StoreError, TimeoutError):  # then more of the output is read again
+            with contextlib.suppress(StoreError, TimeoutError):  # then the next daemon reads more of the output again
                 await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
 
-    # --- what comes in ---
+    # --- events ---
 
     def _on_event(self, event: KeeperEvent) -> None:
         match event:
@@ -234,7 +237,7 @@ class PtyLink(ProgramLink):
                 self._program.told(event)
 
     def _lost_screen(self, harm: Harm) -> None:
-        """Notes the harm, which lasts as long as the launch does."""
+        """Sends the alert that the screen was lost; it lasts as long as the launch."""
         told = {"to": harm.skip_to, "blind": harm.blind}
         self._program.alert(LinkAlert("SCREEN_LOST", harm.message, "begins", told))
 
@@ -244,14 +247,14 @@ class PtyLink(ProgramLink):
         self._driver.looks.soon()
 
     def _on_output(self, output: Output) -> None:
-        self._viewers.push(output.offset, output.data)  # first: a person waits for it
+        self._viewers.push(output.offset, output.data)  # first: a person waits for the echo
         self._times.note(output.offset, self._clock.wall())
         self._driver.do(self._session.output(output.offset, output.data))
         self._stage.feed(output.offset, output.data, self._clock.monotonic(), continues=output.continues)
         self._undrawn.came(output.end)
 
     def _passed_over(self, offset: int) -> None:
-        """Notes that output up to there will not come."""
+        """Notes that the output up to `offset` was skipped."""
         self._driver.do(self._session.missed(offset))
         self._viewers.missed()
         self._program.has(offset)
@@ -272,13 +275,13 @@ class PtyLink(ProgramLink):
         self._driver.do(self._session.told(fact, self._clock.monotonic()))
 
     def visit(self) -> None:
-        """Begins due work, if earlier work is over (`Rounds`)."""
+        """Starts due work, if earlier work is done. Called by `Rounds`."""
         self._undrawn.visit()
         if (self._sweeping is None or self._sweeping.done()) and self._has_due():
             self._sweeping = self._program.tasks.spawn(self._sweep())
 
     def _has_due(self) -> bool:
-        """Returns True if `_sweep` would do anything."""
+        """Returns True if `_sweep` would do some work."""
         return (
             self._session.turn is not None
             or self._unsettled is not None
@@ -299,7 +302,7 @@ class PtyLink(ProgramLink):
             self.settled()
 
     def _may_redraw(self, now: float) -> bool:
-        """Returns True if a look is worthwhile that may find the screen defaced."""
+        """Returns True if a look might find that the screen is defaced and the program should redraw it."""
         session = self._session
         return (
             (session.turn is None or session.half_typed or session.turn.state.interrupting)
@@ -313,13 +316,14 @@ class PtyLink(ProgramLink):
         if (
             self._may_redraw(now)
             and self._window.wants_redraw(await self._driver.looks.look(), now, hurry=hurry)
-            and await self._driver.kernel.rests_with_keys_read()  # else it may be about to draw for the present size
+            and await self._driver.kernel.rests_with_keys_read()  # else the program may be about to redraw by itself
         ):
             await self._keep_size()
             self._redraw()
 
     async def _keep_size(self) -> None:
-        """Saves the window's own size, so that the next daemon finds it, even if this one is killed."""
+        """Saves the window's size (with the screen) before it is changed for a moment: if this daemon is killed then,
+        the next one restores it."""
         with contextlib.suppress(StoreError, TimeoutError):
             await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
 
@@ -340,7 +344,7 @@ class PtyLink(ProgramLink):
         self._session.finishing = True
 
     async def last_words(self) -> None:
-        """Asks the channel once more: a turn that ended just before the program did has ended."""
+        """Asks the channels once more: the turn may have ended just before the program did."""
         if self._session.turn is not None:
             await self._driver.rests()
             await self.poke()
@@ -350,7 +354,7 @@ class PtyLink(ProgramLink):
                     await self._driver.turn.idle.wait()
         self._viewers.end()
 
-    # --- judging ---
+    # --- looks ---
 
     def _looked(self, look: Look) -> None:
         self._stopping.looked(look)
@@ -377,21 +381,21 @@ class PtyLink(ProgramLink):
             await self._driver.looks.look()
         commands = self._session.begin(delivery, self._clock.monotonic())
         if delivery.fresh and self._profile.composer.at_cursor:
-            self._driver.unread.ahead()  # no sooner: a line editor may have come up while the record was written
+            self._driver.unread.ahead()  # not in `prepare`: a line editor may have come up while the record was stored
         self._driver.do(commands)
         if self._session.turn is not None and self._session.turn.state.submitted:
             self._program.tasks.spawn(self._driver.turn.catch_up())
-        if not delivery.fresh:  # one that is about to be typed is looked at right before that
+        if not delivery.fresh:  # for a fresh message, the worker looks just before it types
             await self._driver.looks.judge()
 
     def recorded(self, record: TurnRecord) -> None:
         self._driver.turn.recorded()
 
-    # --- what is asked ---
+    # --- requests ---
 
     async def observe(self) -> LinkObserved:
-        """Returns an observation. The caller does nothing else meanwhile: if no look comes in time, the last
-        observation holds, and nothing can be typed."""
+        """Returns an observation. If no look comes in time, returns the last observation, with `can_receive` False: the
+        calling agent does no other work meanwhile."""
         if self._undrawn.far_behind:
             return self._session.observations.unseen()
         try:
@@ -418,7 +422,8 @@ class PtyLink(ProgramLink):
         return await self._driver.perform(self._answering.answer(text, prompt_id, self._on_refusal))
 
     def _on_refusal(self, refuses: bool) -> None:
-        """Stops the turn at a person's answer, or overrules one that would."""
+        """Called with True if a person's answer is a refusal that stops the work, with False if it is not. Does nothing
+        here: `Session` knows the turn."""
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
@@ -430,7 +435,7 @@ class PtyLink(ProgramLink):
             return await self._program.stop(grace, leave=self._leave)
 
     async def _leave(self) -> None:
-        """Presses the keys by which the program ends itself, if it is at an empty composer."""
+        """Presses the program's own exit keys, if its composer is empty."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_LOOK_S):
                 look = await self._driver.looks.look()
@@ -462,7 +467,7 @@ class PtyLink(ProgramLink):
         return text if limit is None else text[-limit:]
 
     async def screen_as(self, fmt: ScreenForm) -> Shown:
-        if fmt == "rows":  # a viewer that follows a screen is notified of changes, and asks for all of it then
+        if fmt == "rows":  # a web viewer asks again after each change: it need not have a partly drawn screen now
             return await self._stage.shown(fmt)
         return await _within_reason(partial(self._stage.shown, fmt))
 
@@ -483,8 +488,7 @@ class PtyLink(ProgramLink):
         self._driver.looks.soon()
 
     async def _give_back_window(self) -> None:
-        """Waits for those who were attached to an earlier daemon; the window stays as they left it if they do not
-        come."""
+        """Gives the window back its own size, after viewers of the last daemon had RETURN_S to attach again."""
         await asyncio.sleep(RETURN_S)
         self._driver.undertake(self._window.give_back())
 
@@ -502,7 +506,8 @@ class _Asked[T](Protocol):
 
 
 async def _within_reason[T](ask: _Asked[T]) -> T:
-    """Returns the answer, with all output that has come; if drawing takes long, as far as it is drawn."""
+    """Returns the answer for all output that has come; if drawing it takes longer than SHOWN_S, for the output drawn so
+    far."""
     try:
         async with asyncio.timeout(SHOWN_S):
             return await ask(as_drawn=False)

@@ -1,13 +1,13 @@
-"""Decides if a message may be typed now, and the reason if not, by one table; and if the program rests after its model
-has answered, or a hook of the person's may still send it back to work. Pure.
+"""Decides, by one table, if a message may be typed now, and for which reason not. Also decides if a program rests after
+its model has answered, or if a hook of the person's may still send it back to work. Pure.
 
-The caller gives its knowledge (`Moment`): the link of its terminal, at every look; the agent of its queue, and of the
-reports of its link. The rows are in order, and the first that applies is the reason. If the agent's activity says
-enough (it works, it starts), the reason has no word for people (`held`).
+The caller passes the facts that it knows (`Moment`): a link those of its terminal, at every look; an agent those of its
+queue, and the last observation of its link. The first row of the table that applies is the reason. A reason has no word
+for people (`held`) if the agent's activity says enough (it works, it starts).
 
-A program shows that it works as long as its hooks run. So it rests when its screen has come to rest, and sooner if it
-says so itself: by its status record, or by a title for which the profile has a pattern. That counts if it was seen at
-work since it took the prompt; otherwise the signs may be from before.
+A program shows that it works as long as its hooks run. So it rests when its screen has come to rest, or sooner if the
+program says so itself: by its status record, or by a title for which the profile has a pattern. These signs count only
+if the program was seen at work since it took the prompt; otherwise they may be older.
 """
 
 from collections.abc import Callable
@@ -25,40 +25,40 @@ from synapsed.terminal.verdict import title_sign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Facts for which a message may have to wait."""
+    """Facts because of which a message may have to wait."""
 
     # Facts that an agent knows.
     runs: bool = True
-    """True if its program runs, and its link is open."""
+    """True if the agent's program runs, and its link is open."""
     hold: Hold | None = None
-    """The reason why its messages are held back, if they are."""
+    """The reason why the agent's messages are held back, if they are."""
     restarting: bool = False
-    """True if it is to be restarted before its next message."""
+    """True if the program must be restarted before the next message."""
     interrupting: bool = False
-    """True while its work is being stopped."""
+    """True while the program's work is being stopped."""
     link: LinkObserved | None = None
-    """Observation of its link."""
+    """The last observation of the link."""
 
     # Facts that a link knows.
     look: Look | None = None
     silent: bool = False
-    """True if the keeper does not answer: the screen may be an old one, and typed text would wait there."""
+    """True if the keeper does not answer: the screen may be old, and typed text would wait at the keeper."""
     unread: bool = False
     """True if the program has not read all its input."""
     hands: bool = False
-    """True if a person pressed a key just now: its effect may not be on the screen yet."""
+    """True if a person pressed a key just now: the key's effect may not be on the screen yet."""
     pasted: bool = False
     """True if the text in the composer may be the message that is being typed."""
     misread: bool = False
-    """True if the pasted text is elsewhere than in the composer, as its profile finds that."""
+    """True if pasted text is on the screen, but not where the profile finds the composer."""
 
     in_turn: bool = False
-    """True if it has a message whose turn is not over."""
+    """True if a message was given whose turn is not over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Reason why no message can be typed; `held` is the word for it that people see, if there is one."""
+    """Reason why no message can be typed. `held` is the word that people see for it, if it has one."""
 
     what: str
     held: str | None = None
@@ -66,7 +66,7 @@ class Obstacle:
 
 BY_HOLD = Obstacle("its messages are held back")
 BY_LINK = Obstacle("its link says so")
-"""These with the words of who says so."""
+"""`obstacle` gives these two the word of the hold, or of the link's observation."""
 
 SILENT_KEEPER = Obstacle("the process that holds its terminal does not answer", "keeper")
 UNKNOWN_SCREEN = Obstacle("its screen is not understood, which a person was told", "unknown screen")
@@ -84,7 +84,8 @@ def _is_ready(look: Look) -> bool:
 
 
 def _is_written(look: Look) -> bool:
-    """Returns True if the composer has text that is not wiped before a message is typed."""
+    """Returns True if the composer has text. A terminal's answers to queries do not count: they are removed before a
+    message is typed."""
     return look.composer.state == "draft" and not are_answers(look.composer.text)
 
 
@@ -119,7 +120,7 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
 
 
 def obstacle(now: Moment) -> Obstacle | None:
-    """Returns the reason why no message can be typed; None if one can."""
+    """Returns the reason why no message can be typed; None if one can be typed."""
     found = next((found for found, applies in TABLE if applies(now)), None)
     if found is BY_HOLD and now.hold is not None:
         return replace(found, held=now.hold.word)
@@ -127,22 +128,22 @@ def obstacle(now: Moment) -> Obstacle | None:
 
 
 class RestAfterHooks:
-    """Follows one program, with prompts from any source."""
+    """Finds when one program rests after an answer. Its prompts may come from any source."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._since = 0
-        """End of the output when it took the last prompt."""
+        """End of the output when the program took the last prompt."""
         self._worked = False
-        """True if it was seen at work since."""
+        """True if the program was seen at work since then."""
         self._answered = False
 
     def worked_on(self, offset: int) -> None:
-        """Notes that it took a prompt, of the person's or of a hook's."""
+        """Notes that the program took a prompt, from a person, an agent or a hook."""
         self._since, self._worked, self._answered = offset, False, False
 
     def answered(self) -> None:
-        """Notes that its model has sent an answer that may be the turn's last word."""
+        """Notes that the program's model has sent an answer that may be the last of the turn."""
         self._answered = True
 
     def over(self) -> None:
@@ -150,7 +151,7 @@ class RestAfterHooks:
         self._answered = False
 
     def seen(self, look: Look) -> bool:
-        """Returns True if it rests, once for each answer."""
+        """Returns True if the program rests by this look; only once for each answer."""
         verdict = look.verdict
         if look.offset > self._since and verdict.activity is Activity.BUSY and verdict.source in SIGNS:
             self._worked = True

@@ -1,15 +1,15 @@
-"""Looks at a program: plans when to look at its screen, for all that wait for a look; and asks the keeper and the
-kernel who reads its terminal, if its input is read, and if it is at work.
+"""Looks at a program: plans when to look at its screen (a look is one reading of it), for all callers that wait for a
+look; and asks the keeper and the kernel who reads the terminal, if the input is read, and if the program works.
 
-Every change is only announced, and a look follows, at most once per `EVALUATE_EVERY_S`; one follows too when time alone
-changes a verdict. A look is asked for and comes when all output before it is drawn.
+A change of the screen is only announced; a look follows, at most once per `EVALUATE_EVERY_S`, and also when time alone
+changes a verdict (the judgement of what the program does). The stage returns a look when all earlier output is drawn.
 
-Where a prompt is learned, the keeper and the kernel are asked for each screen that comes to rest; for a line-oriented
-program that shows no prompt, and is quiet, again and again.
+If the program's prompt has to be learned, the keeper and the kernel are asked each time the screen comes to rest; for a
+line-oriented program that shows no prompt and is quiet, repeatedly.
 
-The terminal keeps typed text until the program reads it. A program that is stopped, hangs or is swapped out shows
-nothing of it then, and all of it whenever it goes on. So nothing is typed for a message while anything is unread, nor
-in the moment in which the text is read but not shown yet.
+The terminal keeps typed text until the program reads it. A program that is stopped, hangs or is swapped out shows none
+of this text, and all of it when it goes on. So no message is typed while input is unread, nor in the moment when the
+input is read but not shown yet.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from synapsed.terminal.look import Look
 ASK_AGAIN_S = 0.25
 
 AHEAD_S = 0.2
-"""Seconds after which an answer that was asked for ahead is too old: as long as a commit takes. Keys of the daemon
-itself or of a person meanwhile are known without asking."""
+"""Seconds after which the answer to a question asked ahead is too old; a commit to the database takes as long. Keys of
+the daemon or of a person in that time are known without asking."""
 
 
 class Unread:
-    """Input that the program has not read. `read` is called when it has read that."""
+    """The input that the program has not read. `read` is called when all of it is read."""
 
     def __init__(self, keeper: Callable[[], KeeperClient], read: Callable[[], None]) -> None:
         self._keeper = keeper
@@ -47,21 +47,21 @@ class Unread:
         self.now = False
         """True if there was unread input when the keeper was last asked."""
         self.line_mode: bool | None = None
-        """True if the terminal gave the program whole lines then: it has no line editor up. None: unknown."""
+        """True if the terminal gave the program whole lines at that time: no line editor is running. None: unknown."""
         self.echo: bool | None = None
-        """True if it showed the typed text."""
+        """True if the terminal showed typed text at that time."""
         self.foreground: int | None = None
-        """The process group that read the terminal then."""
+        """The process group that read the terminal at that time."""
         self._ahead: tuple[float, asyncio.Task[int]] | None = None
 
     def ahead(self) -> None:
-        """Asks now for a later caller: the answer comes during another wait."""
+        """Asks now, for a later call of `asked_ahead`: the answer comes while the caller waits for something else."""
         asked = aio.at_once(self.amount(), name="asked ahead")
-        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may have no waiter
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps no caller waits for it
         self._ahead = asyncio.get_running_loop().time(), asked
 
     async def asked_ahead(self) -> bool:
-        """Returns the same as `ask`, from the question that was asked `ahead` if that is not too old. Raises
+        """Returns the same as `ask`; from the question that was asked `ahead`, if its answer is not too old. Raises
         KeeperLost."""
         ahead, self._ahead = self._ahead, None
         if ahead is None or asyncio.get_running_loop().time() - ahead[0] > AHEAD_S:
@@ -69,11 +69,11 @@ class Unread:
         return await ahead[1] > 0
 
     async def ask(self) -> bool:
-        """Returns True if anything is unread. Raises KeeperLost."""
+        """Returns True if there is unread input. Raises KeeperLost."""
         return await self.amount() > 0
 
     async def amount(self) -> int:
-        """Returns the number of unread bytes, also those that the keeper could not write yet. Raises KeeperLost."""
+        """Returns the number of unread bytes, with those that the keeper could not write yet. Raises KeeperLost."""
         keeper = await self._keeper().ping()
         before, self.now = self.now, keeper.unread > 0
         self.line_mode, self.echo, self.foreground = keeper.line_mode, keeper.echo, keeper.foreground
@@ -82,12 +82,12 @@ class Unread:
         return keeper.unread
 
     async def until_read(self) -> None:
-        """Waits until all is read. Raises KeeperLost."""
-        while await self.ask():  # noqa: ASYNC110 - the kernel tells nobody: it is asked
+        """Waits until all input is read. Raises KeeperLost."""
+        while await self.ask():  # noqa: ASYNC110 - the kernel reports no event for this
             await asyncio.sleep(ASK_AGAIN_S)
 
     async def read_within(self, seconds: float) -> None:
-        """Waits until all is read. Raises NotReady if it is not, KeeperLost."""
+        """Waits until all input is read. Raises NotReady if it takes longer, KeeperLost."""
         try:
             await asyncio.wait_for(self.until_read(), seconds)
         except TimeoutError:
@@ -95,26 +95,26 @@ class Unread:
 
 
 ASK_AFTER_S = 2.0
-"""Seconds of a still screen before the kernel is asked: motion on the screen needs no other witness."""
+"""Seconds of a still screen before the kernel is asked: a changing screen needs no other evidence of work."""
 
 ASK_LEARNING_S = 0.5
-"""The same if a prompt counts only with a reader: it may be printed a moment before that."""
+"""The same if a prompt counts only while a process reads the terminal: it may be printed a moment before that."""
 
 ASK_EVERY_S = 1.0
 
 
 class FactsOfTerminal:
-    """Facts about the terminal. `ask` passes them to the session."""
+    """Asks for facts about the terminal's readers, and passes them to the session."""
 
     def __init__(self, session: Session, unread: Unread, *, leader: int) -> None:
-        """`leader` is the process that was launched."""
+        """`leader` is the pid of the launched program."""
         self._session = session
         self._unread = unread
         self._leader = leader
         self._foreground = Foreground()
 
     async def ask(self) -> bool:
-        """Returns True if anything is unread, as `Unread.ask`. Raises KeeperLost."""
+        """Passes the present facts to the session. Returns True if there is unread input. Raises KeeperLost."""
         offset = self._session.offset
         unread = await self._unread.ask()
         group, line_mode = self._unread.foreground, self._unread.line_mode
@@ -165,7 +165,7 @@ class KernelWitness:
         return told.activity is Activity.READY or now - self._changed_at < self._after
 
     def is_due(self, told: LinkObserved | None) -> bool:
-        """Returns True if `ask` would do anything. Called twice a second."""
+        """Returns True if `ask` would do some work. Called twice a second."""
         if not self._wanted or told is None:
             return False
         now = self._clock.monotonic()
@@ -174,7 +174,7 @@ class KernelWitness:
         return now - self._asked_at >= ASK_EVERY_S
 
     async def ask(self, told: LinkObserved | None) -> None:
-        """Asks the kernel, if it is time to. Raises KeeperLost."""
+        """Asks the kernel, if it is time to do so. Raises KeeperLost."""
         if told is None or not self.is_due(told):
             return
         now = self._clock.monotonic()
@@ -193,7 +193,7 @@ class KernelWitness:
 
 
 EVALUATE_EVERY_S = 0.015
-"""Seconds between two judgements of the screen at least: a look costs about a millisecond, a program draws in
+"""Least number of seconds between two looks after changes: a look costs about a millisecond, and programs draw in
 bursts."""
 
 
@@ -224,12 +224,12 @@ class Looks:
         self._looked_at = 0.0
 
     async def begin(self) -> None:
-        """Begins: from now on changes are followed by looks; the first is now."""
+        """Begins: makes the first look now; from now on looks follow changes."""
         self._open = True
         await self.judge()
 
     def end(self) -> None:
-        """Ends looks, except those that are asked for."""
+        """Ends the planned looks; `look` and `until` still work."""
         self._closed = True
         self._cancel()
 
@@ -242,7 +242,7 @@ class Looks:
             self._wake_at(now if at_once else max(self._looked_at + EVALUATE_EVERY_S, now))
 
     async def judge(self) -> None:
-        """Looks now, unless the program is drawing: then as soon as it has drawn."""
+        """Looks now and judges the turn; while the program is drawing a frame, as soon as the frame is complete."""
         self._cancel()
         if self._judging or self._closed:
             self._again = True
@@ -258,13 +258,14 @@ class Looks:
             self._wake_at(when)
 
     async def _judge(self, now: float) -> float | None:
-        """Looks and judges; returns the time of the next judgement at the latest."""
+        """Looks and judges. Returns the time at which this must be done again at the latest; None: only after a
+        change."""
         turn, phase = self._session.turn, self._session.phase
         look = await self._look(whole=True)
         if look is None:
             return now + EVALUATE_EVERY_S
         if self._session.turn is not turn or self._session.phase is not phase:
-            self._again = True  # it does not show yet what came of the turn's last step
+            self._again = True  # the turn went on meanwhile: this look may be from before its last step
             return None
         if not self._program.exited.done():
             if self._session.wants_facts(look, now):
@@ -273,13 +274,13 @@ class Looks:
         return self._session.wake_at(look, now)
 
     async def _inform(self) -> None:
-        """Asks for the readers of the terminal, so that the next look knows them."""
+        """Asks for the readers of the terminal, for the next look."""
         with contextlib.suppress(KeeperLost):
             await self.facts.ask()
             self._again = True
 
     async def look(self) -> Look:
-        """Returns the terminal as it is at this moment."""
+        """Returns a look at the terminal at this moment."""
         look = await self._look()
         assert look is not None, "one in the middle of a frame is wanted too"
         return look
@@ -300,8 +301,7 @@ class Looks:
         return look
 
     async def until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
-        """Returns True if a look that satisfies `wanted` comes within `timeout` seconds, and before the program
-        ends."""
+        """Returns True if a look satisfies `wanted` within `timeout` seconds, and before the program ends."""
         if wanted(await self.look()):
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -320,7 +320,7 @@ class Looks:
             self._timer = None
 
     def _wake_at(self, when: float) -> None:
-        """Looks at `when`, or earlier if that is planned."""
+        """Plans a look at `when`; an earlier planned look stays."""
         loop = asyncio.get_running_loop()
         at = loop.time() + max(0.0, when - self._clock.monotonic())
         if self._timer is not None and self._timer.when() <= at:
@@ -340,7 +340,7 @@ REST_AGAIN_S = 0.2
 
 
 class KernelChecks:
-    """Checks with the kernel. All methods that ask may raise KeeperLost."""
+    """Checks with the kernel if the program works. The async methods raise KeeperLost."""
 
     def __init__(self, terminal: LinkedTerminal, looks: Looks) -> None:
         self._clock = terminal.clock
@@ -355,7 +355,7 @@ class KernelChecks:
         return self._unread.now or self._session.half_typed or self._session.given_back is not None
 
     async def ask_again(self) -> None:
-        """Asks the kernel if that is so. Raises KeeperLost."""
+        """Asks the kernel again, if `asks_again`. Raises KeeperLost."""
         if self._unread.now or self._session.half_typed:
             await self._unread.ask()
             if self._session.half_typed:
@@ -364,8 +364,8 @@ class KernelChecks:
             await self.works()
 
     async def works(self) -> bool:
-        """Returns True if the terminal is another's, or its line editor gone, since the message was typed: then the
-        program works, and the text that looks like its prompt was printed. It also works while lines of the message are
+        """Returns True if the program works: since the message was typed, another process group reads the terminal or
+        the line editor is gone (then text that looks like a prompt is only printed), or lines of the message are
         unread. Raises KeeperLost."""
         unread = await (self._looks.facts.ask() if self._looks.learns else self._unread.ask())
         self._session.asked_kernel(line_mode=self._unread.line_mode, reader=self._unread.foreground)
@@ -373,16 +373,16 @@ class KernelChecks:
         return unread or (await self._looks.look()).verdict.activity is not Activity.READY
 
     async def rests_with_keys_read(self) -> bool:
-        """Returns True if the program has nothing to do, with all its input read: on a busy machine it reads a key long
-        before it acts on it, and would act on two at once. Raises KeeperLost."""
+        """Returns True if the program has read all its input and does not compute. On a busy machine a program reads a
+        key long before it acts on it, and would act on two keys at once. Raises KeeperLost."""
         if await self._unread.ask():
             return False
         return not await self._computes()
 
     async def has_acted(self, submit_ns: int) -> bool:
-        """Returns True if the program has nothing more to do about the submit key, which was pressed then
-        (CLOCK_MONOTONIC): it rests, with all its input read, and no process that it has begun since then lives, such
-        as a person's hook. Raises KeeperLost."""
+        """Returns True if the program has nothing more to do about the submit key, which was pressed at `submit_ns`
+        (CLOCK_MONOTONIC): it has read all its input, does not compute, and no process that it has started since then
+        lives, such as a person's hook. Raises KeeperLost."""
         if await self._unread.ask():
             return False
         group = self._unread.foreground
@@ -390,9 +390,9 @@ class KernelChecks:
         return group is None or not await asyncio.to_thread(self._foreground.acts, group, since)
 
     async def comes_to_rest(self, within: float, *, unless: Callable[[], bool]) -> bool:
-        """Returns True if the program comes to rest within so many seconds, and stays so for RESTS_LOOKS checks (a
-        single look may find it between two parts of its work); False also if `unless` holds meanwhile. Raises
-        KeeperLost."""
+        """Returns True if the program comes to rest within `within` seconds, and is at rest in RESTS_LOOKS checks in a
+        row (a single check may fall between two parts of its work). Returns False also if `unless` returns True
+        meanwhile. Raises KeeperLost."""
         until, rests = self._clock.monotonic() + within, 0
         while not unless():
             rests = rests + 1 if await self.rests_with_keys_read() else 0
@@ -402,6 +402,6 @@ class KernelChecks:
         return False
 
     async def _computes(self) -> bool:
-        """Returns True if the process group in the foreground computes, as of `unread`, which was asked just now."""
+        """Returns True if the process group in the foreground computes. `unread` must have been asked just before."""
         group = self._unread.foreground
         return group is not None and await asyncio.to_thread(self._foreground.computes, group)

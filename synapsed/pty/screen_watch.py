@@ -1,11 +1,11 @@
-"""Viewers without a terminal: they are notified that the screen may have changed, not of the change itself."""
+"""Notifies viewers without a terminal (web pages) that a screen may have changed; they then ask for the screen."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class Watch:
-    """`interfaces.ScreenWatch`. Changes between two waits are one change."""
+    """Implements `interfaces.ScreenWatch`. Several changes between two waits count as one."""
 
     def __init__(self, leave: Callable[["Watch"], None]) -> None:
         self._leave = leave
@@ -24,13 +24,13 @@ class Watch:
         self._news.set()
 
     def end(self) -> None:
-        """Ends the watch: the program is gone, or let go of."""
+        """Ends the watch, because the program is gone or its link is closed."""
         self._over = True
         self._news.set()
 
 
 class Watches:
-    """All viewers of one agent."""
+    """All watches of one agent."""
 
     def __init__(self) -> None:
         self._watches: set[Watch] = set()

@@ -1,12 +1,12 @@
-"""One program in a terminal, decided purely: reports about it come in, commands for it go out.
+"""Decides for one program in a terminal: takes reports about the program and returns commands. Pure.
 
 The session takes events (output came, a channel reported, a person typed, the screen was looked at, …) and returns
-commands; the `Driver` performs them. It knows no I/O and no clock: times are passed in, monotonic seconds. Looks come
-to it from the stage that draws the screen; within it `PtyTurn` knows the message of the present turn, `readiness` if
-one may be typed.
+commands, which the `Driver` performs. It has no I/O and no clock: callers pass times, in monotonic seconds. Looks come
+from the stage that draws the screen. `PtyTurn` decides about the present turn, `readiness` if a message may be typed.
 """
 
 import functools
+import zlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,45 +75,44 @@ CHECKPOINT_EVERY = 256 * 1024
 """Bytes of output between checkpoints."""
 
 RECENT_FACTS = 256
-"""Number of channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""
+"""Number of channel facts that are kept for a turn that is continued after a restart; older ones are dropped."""
 
 HANDS_OFF_S = 1.0
-"""Seconds after a person's key in which nothing is typed for a message: the person's text may not be on the screen
-yet."""
+"""Seconds after a person's key in which no message is typed: the person's text may not be on the screen yet."""
 
 HALF_TYPED = frozenset(
     {turns.Phase.PASTING, turns.Phase.SETTLING, turns.Phase.SUBMITTING, turns.Phase.SUBMITTED, turns.Phase.OVER}
 )
-"""Phases until the program took the message: a second submit key must not find a person's words. A turn that is over
-and still here is being cleared away: the keys that empty the composer must not find them either."""
+"""Phases in which a person's keys wait, so that the submit key does not submit the person's words. Also OVER: such a
+turn is being cleared away, by keys that empty the composer."""
 
 RUNS = frozenset({turns.Phase.SUBMITTED, turns.Phase.WORKING, turns.Phase.READING})
 """Phases in which the program's output may be a question of this turn."""
 
 BEFORE_PASTE = frozenset({turns.Phase.PREPARED, turns.Phase.PASTING, turns.Phase.OVER})
-"""Phases in which nothing of the message is anywhere."""
+"""Phases in which the message is neither in the composer nor with the program."""
 
 COMPUTES_S = 2.0
-"""Seconds for which a finding that the program computes counts: the question is asked twice a second, on a busy machine
+"""Seconds for which it counts that the program was found computing: it is checked twice a second, on a busy machine
 less often."""
 
 MOMENT_S = 0.001
-"""Seconds by which a look for a past time is delayed: time goes on between two looks."""
+"""Seconds that are added to a due time, so that the time has passed when the look comes."""
 
 
 class Session:
-    """Session of one program. `channels_tell`: a side channel of the program's is open."""
+    """Session of one program. `channels_tell`: the program has a side channel that reports."""
 
     finishing = False
-    """True if its program has ended, or its keeper is gone."""
+    """True if the program has ended, or its keeper is gone."""
     silent = False
-    """True if its keeper does not answer."""
+    """True if the keeper does not answer."""
     unread = False
-    """True if the program had not read all its input at the last question."""
+    """True if the program had not read all its input at the last check."""
     writing = False
-    """True while keys of the turn are on their way."""
+    """True while the turn's keys are being written."""
     _saving = False
-    """True while its screen is being made durable."""
+    """True while the screen is being saved."""
 
     def __init__(
         self, profile: Profile, start: Start, *, channels_tell: bool, prompts: tuple[LearnedPrompt, ...] = ()
@@ -122,22 +121,21 @@ class Session:
         self.prompts = PromptLearning(profile.composer, prompts)
         self._channels_tell = channels_tell
         self.offset = start.offset
-        """End of the output that has come; less of it may be drawn."""
+        """End of the output that has come; not all of it may be drawn."""
         self.now = 0.0
         """Time of the last look at the terminal."""
         self.last: Look | None = None
         """The last look."""
         self.keyboard = Keyboard(profile)
         self.given_back: Literal["program", "command"] | None = None
-        """See `Ask`, also for the next one."""
+        """For the next `Ask`: `program` or `command` if the terminal is in line mode since the message was typed."""
         self.kernel: Word | None = None
+        """For the next `Ask`: the kernel's report on a quiet program without a prompt."""
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
-        """The one turn of the program; None between turns."""
+        """The present turn; None between turns."""
         self.speech = Speech(profile, self._said)
         self._tools = ToolScreen(profile, lambda fact: self._out.append(Emit(LinkTold(fact))))
-        self._stood: list[str] = []
-        """Text above the composer when the submit key was pressed."""
         self.observations = Observations(profile, start.asked)
         self.misreading = Misreading(profile.composer, start.misread)
         self._rest = RestAfterHooks(profile)
@@ -146,23 +144,24 @@ class Session:
         self.person_at: float | None = None
         """Time when a person last pressed a key, as far as this daemon knows."""
         self._computed_at = -COMPUTES_S
-        """Time when the program was last seen at work on its input, or waiting for a processor for it."""
+        """Time when the program was last found computing, or waiting for a processor."""
         self._computes = False
-        """True if it was so at the last question: on a machine that also slows the daemon, that is long ago."""
+        """True if the last check found this. It counts however old the check is, since a busy machine delays checks."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._conversation_at = 0
-        """`at_ns` of the fact that named it."""
+        """`at_ns` of the fact that named the conversation."""
         self._started = start.started
-        """True if a checkpoint says that the program has started: it is not taken for starting after a restart."""
+        """True if a saved checkpoint says that the program has started: the next daemon must not take it for
+        starting."""
         self._saved_at = start.offset
-        """End of the output whose screen is durable."""
+        """End of the output at the last saved screen."""
 
     def _drain(self) -> list[SessionCommand]:
         commands, self._out = self._out, []
         return commands
 
-    # --- what comes in ---
+    # --- events ---
 
     def output(self, offset: int, data: bytes) -> list[SessionCommand]:
         """Takes the program's output `data` at `offset`."""
@@ -182,7 +181,7 @@ class Session:
         return [Tell(Skipped(offset))]
 
     def told(self, fact: ChannelFact, now: float) -> list[SessionCommand]:
-        """Takes a report of a side channel."""
+        """Takes a fact that a side channel reports."""
         if isinstance(fact, AssistantSaying):
             self.speech.told(fact)
         elif isinstance(fact, BackgroundTold):
@@ -208,8 +207,8 @@ class Session:
         return self._drain()
 
     def _follow_conversation(self, fact: ChannelFact) -> None:
-        """Follows the program to another conversation, which begins, or is gone back to, by a start or a prompt in it;
-        other facts that name one may be late news of the last."""
+        """Notes that the program is in another conversation. Only a start or a prompt in a conversation shows this;
+        other facts that name a conversation may be late news of the last one."""
         if fact.session is None or fact.session == self._conversation:
             return
         moves = isinstance(fact, SessionStarted | PromptAccepted) and fact.at_ns >= self._conversation_at
@@ -222,7 +221,7 @@ class Session:
         self.hands_at = self.person_at = now
 
     def read(self, now: float) -> list[SessionCommand]:
-        """Notes that the program has read its waiting input, which is about to be shown."""
+        """Notes that the program has read its waiting input, and is about to show it."""
         self.hands_at = now
         return [Tell(KeysTyped(now)), LookSoon()]
 
@@ -231,22 +230,22 @@ class Session:
         self._out.append(SaveScreen())
 
     def saving(self, offset: int) -> None:
-        """Notes that the screen is being made durable as of `offset`."""
+        """Notes that the screen, drawn up to `offset`, is being saved."""
         self._saving, self._saved_at = True, offset
 
     def saved(self) -> None:
-        """Notes that the saving is over, with or without success."""
+        """Notes that the saving is done, with or without success."""
         self._saving = False
 
     @property
     def is_saved(self) -> bool:
-        """Returns True if all that was drawn is durable, or about to be."""
+        """Returns True if the screen is saved with all output, or being saved so."""
         return self.offset <= self._saved_at
 
     # --- looks ---
 
     def ask(self, now: float, *, whole: bool = False) -> Ask:
-        """Returns the data for a look at this moment."""
+        """Returns the request for a look at this moment."""
         turn = self.turn if self._runs else None
         return Ask(
             now=now,
@@ -268,13 +267,13 @@ class Session:
 
     @property
     def _typed_at(self) -> str | None:
-        """Returns the prompt at which the turn's message was typed, or is about to be."""
+        """Returns the learned prompt at which the turn's message was or is being typed, or None."""
         if self.turn is None or not self.turn.state.at_prompt or self.turn.state.phase is turns.Phase.PREPARED:
             return None
         return self.turn.state.prompt
 
     def wants_facts(self, look: Look, now: float) -> bool:
-        """Returns True if the terminal's readers are to be asked for: its screen has come to rest."""
+        """Returns True if the readers of the terminal should be asked for, since the screen has come to rest."""
         return self.prompts.is_due(look) and now - look.changed_at >= self._profile.ready.quiet_ms / 1000
 
     @property
@@ -283,8 +282,9 @@ class Session:
         return self.turn is not None and self.turn.state.phase in RUNS and not self.turn.state.interrupting
 
     def believed(self, look: Look) -> Look:
-        """Returns the look without the parts that are not to be believed."""
-        if self.silent:  # the screen may be an old one
+        """Returns the look, corrected: the activity is unknown if the keeper is silent, and a question has the id that
+        counts how often it was asked."""
+        if self.silent:  # the screen may be old
             look = replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
         return self.observations.asking.named(look)
 
@@ -305,7 +305,7 @@ class Session:
         return self._drain()
 
     def judge(self, look: Look, now: float) -> list[SessionCommand]:
-        """Judges the turn by a look that followed a change, or the passing of time."""
+        """Judges the turn by a look that was made after a change, or because of the time."""
         turn = self.turn
         if turn is not None and not self.finishing:
             if turn.state.phase is turns.Phase.SETTLING and turn.state.at_prompt and not turn.state.shown_there:
@@ -316,7 +316,8 @@ class Session:
         return self._drain()
 
     def wake_at(self, look: Look, now: float) -> float | None:
-        """Returns the time at which the terminal is to be judged again at the latest, even without a change."""
+        """Returns the time at which the terminal must be judged again at the latest, even without a change; None if
+        time alone changes nothing."""
         times = [look.steady_at, look.unreadable_at, self.hands_at + HANDS_OFF_S]
         times += [self.speech.due or 0.0, self._tools.due or 0.0]
         if self.turn is not None and self.turn.deadline is not None:
@@ -334,8 +335,8 @@ class Session:
         return now - self.hands_at < HANDS_OFF_S
 
     def obstacle(self, look: Look, now: float, *, for_another: bool = False) -> Obstacle | None:
-        """Returns the reason why nothing can be typed for a message at the moment of `look`; `for_another`: for another
-        message than that of the turn."""
+        """Returns the reason why no message can be typed at the moment of `look`; None if one can be. `for_another`:
+        the message is another one than the turn's."""
         return obstacle(
             Moment(
                 look=look,
@@ -351,9 +352,9 @@ class Session:
     def _tell(self, look: Look, now: float) -> None:
         asked, told = look.verdict.asked, self.observations
         if told.asking.shown(look.offset, asked.prompt.prompt_id if asked is not None else None):
-            self._out.append(LookSoon())  # a caller may have begun to wait for that before it was known
+            self._out.append(LookSoon())  # a caller may wait for a look with the question's new id
             if not self._saving:
-                self._save_screen()  # the next daemon must know it by the same id
+                self._save_screen()  # the next daemon must know the question by the same id
             self.last = look = told.asking.named(look)
         found = self.obstacle(look, now, for_another=True)
         self._out += told.tell(look, found, in_turn=self.turn is not None)
@@ -361,7 +362,7 @@ class Session:
     # --- the turn ---
 
     def input_id(self, part: str) -> str:
-        """Returns the id by which the keeper knows that part of the turn's keys."""
+        """Returns the input id for `part` of the turn's keys; the keeper writes each id once."""
         assert self.turn is not None
         state = self.turn.state
         leg = f".{state.leg}" if state.leg else ""
@@ -369,13 +370,13 @@ class Session:
         return f"{self.turn.task_id}.{self.turn.attempt}.{part}{leg}{again}"
 
     def _takes_pastes(self, look: Look) -> bool:
-        """Returns True if bracketed paste is on, and not left on by a program that was killed: a terminal that gives
-        whole lines has no line editor that knows it."""
+        """Returns True if the program has bracketed paste on. In line mode it does not count: no line editor runs, and
+        a program that was killed may have left it on."""
         lines = self.prompts.facts is not None and self.prompts.facts.line_mode is True
         return look.screen.modes.bracketed_paste and not lines
 
     def begin(self, delivery: Delivery, now: float) -> list[SessionCommand]:
-        """Begins the turn, or goes on with it, at the screen of the last look. Raises NotReady while one runs."""
+        """Begins the turn, or continues it, at the screen of the last look. Raises NotReady while another turn runs."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.turn.task_id)
         look = self.last
@@ -394,7 +395,7 @@ class Session:
         self.speech.begin(turn)
         if self._tools.reads:
             self._tools.begin(turn)
-        # By the last daemon, which pressed the keys or was about to.
+        # If the turn is being stopped, the last daemon has pressed the keys or was about to press them.
         self._out.append(Tell(StopAsked(now) if state.interrupting else StopOver()))
         self._work(turn.begin(now, fresh=delivery.fresh))
         for fact in self._facts:
@@ -407,13 +408,13 @@ class Session:
         return self.turn.state.phase if self.turn is not None else None
 
     def typing(self, look: Look) -> bool:
-        """Returns True if a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a
-        person's to answer."""
+        """Returns True if a message is half typed (pasted, or about to be, and not taken yet), and no dialog is on the
+        screen, which a person may answer."""
         return self.half_typed and look.verdict.asked is None
 
     @property
     def half_typed(self) -> bool:
-        """Returns the same without regard to a dialog, for which a look at the screen is necessary."""
+        """Returns the same as `typing` without regard to a dialog, so without a look at the screen."""
         return self.turn is not None and (self.turn.state.phase in HALF_TYPED or self.turn.withdrawing)
 
     @property
@@ -423,8 +424,8 @@ class Session:
         return there and self.half_typed
 
     def misreads(self) -> bool:
-        """Returns True if the turn's message, which was pasted, may be elsewhere than in the composer, at the last
-        look. Then the next daemon must know it, too."""
+        """Returns True if, at the last look, the turn's pasted message may be elsewhere than in the composer; then
+        saves this for the next daemon."""
         assert self.turn is not None
         assert self.last is not None
         found = self.misreading.found(self.last, self.turn.message, self.turn.state.before)
@@ -432,9 +433,11 @@ class Session:
             self._save_screen()
         return found
 
-    def submitting(self, look: Look) -> None:
-        """Notes that the submit key is about to be pressed into the screen of `look`."""
-        self._stood = _above(look)
+    def has_drawn(self, turn: PtyTurn, look: Look) -> bool:
+        """Returns True if anything stands above the composer that was not there when the message was submitted; also if
+        that is not known."""
+        stood = set(turn.state.stood)
+        return not stood or any(row not in stood for row in _above(look))
 
     def prepared(self) -> turns.TurnState:
         """Returns the state of a turn whose message is about to be pasted into the last screen."""
@@ -446,7 +449,7 @@ class Session:
             self._out.append(Work(tuple(commands)))
 
     def _seen(self, turn: PtyTurn, look: Look, now: float) -> turns.Seen:
-        # Before, what the chrome says of the turn is not asked.
+        # While the program works, its chrome (status lines) is not searched for errors or interruptions.
         ends = look.verdict.activity is Activity.READY or turn.state.interrupting
         error, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks) if ends else (None, False)
         may_type = turn.state.phase is turns.Phase.PREPARED and self.obstacle(look, now) is None
@@ -454,6 +457,7 @@ class Session:
             verdict=look.verdict,
             may_type=may_type,
             rows=self.misreading.before(look) if may_type else None,
+            above=_above(look) if turn.state.phase is turns.Phase.SETTLING else [],
             composer=look.composer.state,
             offset=look.offset,
             now=now,
@@ -461,7 +465,7 @@ class Session:
             error=error,
             interrupted=interrupted,
             echoed=self._echoed(turn, look),
-            replaced=turn.state.phase is turns.Phase.SUBMITTED and self._replaced(look),
+            replaced=turn.state.phase is turns.Phase.SUBMITTED and self._replaced(turn, look),
             text=look.composer.text,
             prompt=look.composer.prompt,
             stopped=look.record is not None and look.record == self._profile.interrupt.status,
@@ -476,25 +480,26 @@ class Session:
         )
 
     def asked_processor(self, computes: bool, now: float) -> None:
-        """Takes the answer to the question if the program is on a processor, or waits for one, while a message is half
-        typed."""
+        """Takes the kernel's answer, while a message is half typed: does the program compute, or wait for a
+        processor?"""
         self._computes = computes
         self._computed_at = now if computes else self._computed_at
 
     def asked_kernel(self, *, line_mode: bool | None, reader: int | None) -> None:
-        """Takes the facts if the terminal gives whole lines, and which process group reads it, while a turn runs."""
+        """Takes facts about the terminal while a turn runs: `line_mode`, and the process group that reads it
+        (`reader`)."""
         if self.turn is None:
             return
         state = self.turn.state
         if self._profile.composer.usual:
-            return  # its prompt is known, and says more
+            return  # such a program's prompt is learned, and says more
         if line_mode and reader != state.reader:
             self.given_back = "command"
         else:
             self.given_back = "program" if line_mode and state.edited else None
 
     def _shows(self, turn: PtyTurn, look: Look) -> bool:
-        """Returns True if the message is shown at the place where it was typed: then that is a prompt."""
+        """Returns True if the message is shown where it was typed: this proves that the text before it is a prompt."""
         composer = look.composer
         if composer.state == "draft" and composer.learned and turn.holds(composer.text):
             return True
@@ -503,7 +508,8 @@ class Session:
         return shown
 
     def takes_enter(self, look: Look) -> bool:
-        """Returns True if the text at the cursor is our own, if only that may be submitted."""
+        """Returns True if the submit key may be pressed. At a learned prompt, the text at the cursor must be our
+        own."""
         turn = self.turn
         if turn is None or not turn.state.at_prompt:
             return True
@@ -524,19 +530,19 @@ class Session:
     def _ends_at_cursor(self, turn: PtyTurn, look: Look) -> bool:
         return ends_at_cursor(look.screen, turn.message, edited=self.prompts.edited)
 
-    def _replaced(self, look: Look) -> bool:
-        now = _above(look)
-        left = sum(row in now for row in self._stood)
-        return bool(self._stood) and 3 * left <= len(self._stood) and 2 * len(now) >= look.screen.rows
+    def _replaced(self, turn: PtyTurn, look: Look) -> bool:
+        now, stood = _above(look), turn.state.stood
+        left = sum(row in now for row in stood)
+        return bool(stood) and 3 * left <= len(stood) and 2 * len(now) >= look.screen.rows
 
     def tells_screen(self, event: LinkTurnNews) -> bool:
-        """Returns True if the event is published with the text of the screen."""
+        """Returns True if `say` needs the text of the screen for this event."""
         ends = not isinstance(event, LinkTurnAccepted | LinkTurnProgress)
         return ends and (self._tools.reads or isinstance(event, LinkUndelivered))
 
     def say(self, event: LinkTurnNews, screen: str, now: float, *, stays: bool) -> list[SessionCommand]:
-        """Reports the progress of the turn, while the `screen` shows that; one that is over is gone, unless it `stays`
-        until its remains are cleared away."""
+        """Reports the progress of the turn; `screen` is the screen's text. A turn that is over is dropped, unless it
+        `stays` until its remains are removed from the composer."""
         if isinstance(event, LinkTurnInterrupted) and event.reason == "person" and not self._person_was_there():
             asked = self.turn is not None and self.turn.asked_to_stop
             event = replace(event, reason="interrupted" if asked else "program")
@@ -546,7 +552,7 @@ class Session:
         return [*self._drain(), Emit(replace(event, screen=screen) if isinstance(event, LinkUndelivered) else event)]
 
     def _person_was_there(self) -> bool:
-        """Returns True if a person pressed a key since the turn's message was about to be submitted."""
+        """Returns True if a person has pressed a key since just before the turn's message was submitted."""
         begun = self.turn.state.submit_ns / 1e9 if self.turn is not None else 0.0
         return self.person_at is not None and self.person_at >= begun - HANDS_OFF_S
 
@@ -558,10 +564,9 @@ class Session:
     def _drop(self) -> None:
         self.turn = None
         self.given_back, self._computes = None, False
-        self._stood = []
         self.speech.end()
         self._tools.end()
-        self._out.append(LookSoon(at_once=True))  # the next message may be there: it finds one without this turn
+        self._out.append(LookSoon(at_once=True))  # the next message may wait for a look without this turn
 
     def _said(self, piece: Piece) -> None:
         assert self.turn is not None
@@ -569,11 +574,13 @@ class Session:
 
 
 def _echoes(look: Look, message: str) -> bool:
-    """Returns True if the beginning of `message` is on the screen elsewhere than in the composer."""
+    """Returns True if the beginning of `message` is on the screen, in a row other than the composer's."""
     anchor = anchor_of(message)
     return any(shows(line, anchor) for row, line in enumerate(look.screen.lines) if row != look.composer.row)
 
 
-def _above(look: Look) -> list[str]:
-    """Returns the rows above the composer that have words; rules and frames stay where they are."""
-    return [line for line in look.screen.lines[: look.composer.row or 0] if any(map(str.isalnum, line))]
+def _above(look: Look) -> list[int]:
+    """Returns the rows above the composer that have words, each as a number; rows of rules and frames are left out, as
+    they do not move."""
+    rows = look.screen.lines[: look.composer.row or 0]
+    return [zlib.crc32(row.encode(errors="replace")) for row in rows if any(map(str.isalnum, row))]

@@ -1,4 +1,4 @@
-"""Commands of a session, which the `Driver` performs."""
+"""Commands that a session returns and the `Driver` performs."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from synapsed.pty.keyboard import Emit, Tell, Work
 
 @dataclass(frozen=True, slots=True)
 class AnswerQuery:
-    """Answers a query of the program's to its terminal, which ended at the spool `offset`; once, also if its output is
-    read again after a restart."""
+    """Answers a query of the program to its terminal. The query's output ended at the spool `offset`; so it is answered
+    once, even if the output is read again after a restart."""
 
     offset: int
     data: bytes
@@ -16,7 +16,7 @@ class AnswerQuery:
 
 @dataclass(frozen=True, slots=True)
 class SaveScreen:
-    """Makes the screen durable; `Session.saving` is called before, and `Session.saved` after."""
+    """Saves the screen durably; calls `Session.saving` before, and `Session.saved` after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class LookSoon:
     """Plans a look at the terminal as soon as possible, after a change."""
 
     at_once: bool = False
-    """True: regardless of the time of the last look."""
+    """True if the time of the last look does not matter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""One timer for all links of a daemon: each beat visits every link, which says at once if it has work to do.
+"""One timer for all links of a daemon: each beat visits every link, which starts work if it has some to do.
 
-A timer and a task for each of fifty links woke the daemon two hundred times a second for nothing. Pulses are slower: in
-each beat a tenth of the links have theirs, so that they do not all ask their keepers at once.
+With a timer and a task for each of fifty links, the daemon woke up two hundred times a second without need. Pulses (the
+pings of keepers) come less often: each beat is the pulse of a tenth of the links, so that they do not all ping at once.
 """
 
 from typing import Final, Protocol
@@ -11,7 +11,7 @@ import structlog
 from synapsed.aio import Timer, Timers
 
 BEAT_S = 0.5
-"""Seconds between the looks of a link for work: a poke may be lost, and a transcript sends none."""
+"""Seconds between two visits of a link: a channel's notification may be lost, and a transcript sends none."""
 
 PULSE_BEATS: Final = 10
 """Number of beats between two pulses of a link."""
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class Visited(Protocol):
-    """A visited link. Neither method may block; longer work is only begun there."""
+    """A visited link. Neither method may block: each only starts longer work."""
 
     def visit(self) -> None: ...
 
@@ -28,23 +28,23 @@ class Visited(Protocol):
 
 
 class Rounds:
-    """Visits those who have joined, until they leave. It has a timer only while there is at least one."""
+    """Visits its members, from `join` to `leave`. It has a timer only while it has members."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._groups: list[dict[Visited, None]] = [{} for _ in range(PULSE_BEATS)]
-        """Groups by the beat of their pulse; in each the members are in order of joining."""
+        """The members, in one group for each beat that is their pulse, in the order of joining."""
         self._beats = 0
         self._timer: Timer | None = None
 
     def join(self, one: Visited) -> None:
-        """Adds a member: the first visit comes within a beat, the first pulse within PULSE_BEATS of them."""
+        """Adds a member: its first visit comes within one beat, its first pulse within PULSE_BEATS beats."""
         min(self._groups, key=len)[one] = None
         if self._timer is None:
             self._timer = self._timers.call_later(BEAT_S, self._beat)
 
     def leave(self, one: Visited) -> None:
-        """Removes a member; does nothing for one that has not joined, or has left."""
+        """Removes a member; does nothing if it is no member."""
         for group in self._groups:
             group.pop(one, None)
         if self._timer is not None and not any(self._groups):
@@ -52,7 +52,7 @@ class Rounds:
             self._timer = None
 
     def _beat(self) -> None:
-        self._timer = self._timers.call_later(BEAT_S, self._beat)  # first: one that fails is not the last
+        self._timer = self._timers.call_later(BEAT_S, self._beat)  # first: a failing beat must not be the last one
         turn = self._groups[self._beats % PULSE_BEATS]
         self._beats += 1
         for group in self._groups:
@@ -60,5 +60,5 @@ class Rounds:
                 for call in (one.visit, one.pulse) if group is turn else (one.visit,):
                     try:
                         call()
-                    except Exception:  # a defect must not keep others from their visits, nor this one from its pulse
+                    except Exception:  # one link's error must not prevent the visits of others, nor its own pulse
                         log.exception("a link could not be visited")

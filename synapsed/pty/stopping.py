@@ -1,8 +1,8 @@
-"""Stopping what a program does, by keys or on a way of its own, and what remains of it: the keys, the proof that it has
-stopped, the message that it may give back into its composer.
+"""Stops turns, by keys or by a way of the program's own (a channel, pipes): the stop itself, the proof that the program
+has stopped, and the removal of a message that the program puts back into its composer.
 
-Before the program has taken the message, and when it is done with it, the keys that stop a turn would be for something
-else; so they are pressed while it works. From then on a screen that stands still counts as proof (`verdict.stopped`).
+The keys that stop a turn are pressed only while the program works on it: before it has taken the message, and after its
+end, the same keys have another effect. After the keys, a screen that does not change is the proof (`verdict.stopped`).
 """
 
 import asyncio
@@ -23,31 +23,34 @@ from synapsed.terminal.screen_messages import StopOver
 from synapsed.terminal.verdict import has_signs
 
 TYPING_S = 20.0
-"""Seconds for a message that is being typed until it can be taken back, or the program has taken it."""
+"""Seconds to wait for a message that is being typed, until it can be taken back or the program has taken it."""
 
 RECORDED_S = 2.0
-"""Seconds for the record that a turn is to stop. The record of a message that is being typed waits for its keys."""
+"""Seconds to wait until the record that the turn is to stop is durable. While a message is being typed, its record
+waits for its keys."""
 
 JUDGED_S = 0.5
-"""Seconds at most from a screen that is still for long enough to the end of the turn."""
+"""Longest time, in seconds, from a screen that was still for long enough to the judgement that ends the turn."""
 
 TAKING_S = 20.0
-"""Seconds for a program to take a message that is to be stopped and was given on a way of its own: until then there is
-nothing to stop."""
+"""Seconds for a program to take a message that was given by a way of its own and is to be stopped: before that there is
+no turn to stop."""
 
 STOP_AGAIN_S = 1.0
-"""Seconds after which a program that had not yet begun with the turn is asked again to stop it."""
+"""Seconds after which a program is asked again to stop a turn that is not over."""
 
 CONFIRM_S = 10.0
-"""Seconds for a program to stop when it was asked to on a way of its own; then it has not confirmed it."""
+"""Seconds for a program to stop a turn when it is asked by a way of its own; after them the stop counts as not
+confirmed."""
 
 LATE_S = 10.0
-"""Seconds within which a program on a busy machine may put a message back after it said that it stopped, or take one
-that was given up."""
+"""Seconds within which a program on a busy machine may still put a message back after it has stopped, or still take a
+message that was given up."""
 
 
 class Stopping:
-    """Stops the turns of one program. `exited` says if the program has ended; `perform` begins a procedure."""
+    """Stops the turns of one program by keys. `exited` returns True if the program has ended; `perform` starts a
+    procedure."""
 
     def __init__(
         self,
@@ -63,13 +66,14 @@ class Stopping:
         self._exited = exited
         self._perform = perform
         self._stopped: tuple[PtyTurn, float] | None = None
-        """The turn that was stopped last, and the time: its message may come back."""
+        """The turn that was stopped last, and the time of its stop: the program may still put its message back."""
         self._untaken: tuple[PtyTurn, float] | None = None
-        """The turn whose message was submitted and not taken before it was given up: the program may take it late."""
+        """A turn that was given up when its message was submitted but not taken, and the time: the program may take the
+        message late."""
 
     def stop(self) -> Steps[bool]:
-        """Stops the running turn, a person's own too; returns False if nothing ran or the program did not confirm
-        it."""
+        """Stops the running turn, a person's own too. Returns False if no turn ran, or the program did not confirm the
+        stop."""
         turn = self._session.turn
         if turn is not None:
             return (yield from self._stop_turn(turn))
@@ -80,7 +84,7 @@ class Stopping:
     def _stop_turn(self, turn: PtyTurn) -> Steps[bool]:
         pressed = turn.state.interrupting
         yield Work(turn.interrupt())
-        # Durable before a key is pressed: the next daemon must not take what is given back for a message not taken.
+        # Durable before a key is pressed: else the next daemon would take a message that is put back for one not taken.
         yield UntilRecorded(RECORDED_S)
         working = turns.Phase.WORKING
         yield from wait_for(lambda _: turn.over or turn.state.phase is working or self._exited(), TYPING_S)
@@ -89,31 +93,33 @@ class Stopping:
             if turn.over and turn.state.submitted:
                 self._untaken = (turn, self._session.now)
             return turn.over
-        if pressed:  # by the last daemon: a program that has stopped takes the keys for something else
+        if pressed:  # by the last daemon: if the program has stopped already, the keys would have another effect
             yield from wait_for(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
             yield from self._keyboard.leave_opened()
         if not (turn.over or (yield from self._press(lambda _: turn.over, turn.message))):
             yield Tell(StopOver())
             yield Work(turn.go_on())
             return False
-        # Some programs give an interrupted message back for editing; only that is removed.
+        # Some programs put an interrupted message back for editing; only that text is removed.
         yield from self._keyboard.clear_if(turn.holds)
         self._stopped = (turn, self._session.now)
         return True
 
     def _press(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
-        """Presses the keys until it has `stopped`; returns True if it has, and is still there."""
+        """Presses the keys until a look satisfies `stopped` (or the program has exited). Returns True if a look still
+        satisfies it afterwards."""
         over = yield from self._keyboard.interrupt(lambda look: self._exited() or stopped(look), message)
         return over and stopped((yield from look_now()))
 
     def asks_to_stop(self, data: bytes) -> bool:
-        """Returns True if a person who typed that stops the turn, and the screen proves it: without signs of work it
-        could not."""
+        """Returns True if `data` are the keys that stop a turn, and the screen can prove the stop: it cannot if the
+        profile has no signs of work."""
         return as_bytes(data) == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile)
 
     def looked(self, look: Look) -> None:
-        """Removes a message that is put back late, stops one that was taken late, closes dialogs that our keys have
-        opened late; unless a person has typed since, who may have fetched it, or another turn runs."""
+        """Handles late effects of a stop: removes a message that is put back late, stops a message that is taken late,
+        closes a dialog that our keys open late. Does none of this if a person has typed since (who may have fetched the
+        text), or if another turn runs."""
         self._stopped, self._untaken = self._still(self._stopped), self._still(self._untaken)
         if self._stopped is not None and leaving(look) is not None and not self._keyboard.interrupting:
             self._stopped = None
@@ -131,7 +137,7 @@ class Stopping:
             self._perform(self._stop_late(turn))
 
     def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
-        """Returns `left`, the rest of a turn, while it can be nothing else."""
+        """Returns `left` while such late effects must be of that turn; else None."""
         if left is None or self._session.hands_at > left[1] or self._session.now - left[1] > LATE_S:
             return None
         other = self._session.turn
@@ -139,13 +145,13 @@ class Stopping:
         return left if waits or other is left[0] else None
 
     def _stop_late(self, turn: PtyTurn) -> Steps[None]:
-        """Stops a program that has begun with a message that is published as canceled."""
+        """Stops a program that has begun late with a message whose task is published as canceled."""
         if (yield from self._press(_is_ready, turn.message)):
             yield from self._keyboard.clear_if(turn.holds)
 
 
 class WayStopping:
-    """Stops turns on a way of the program's own, without a key."""
+    """Stops turns by a way of the program's own, without keys."""
 
     def __init__(
         self,
@@ -155,18 +161,18 @@ class WayStopping:
         begun: Callable[[], bool] = lambda: True,
         taking_s: float = TAKING_S,
     ) -> None:
-        """`begun` says of a turn that was given whether the program has begun with it, `taking_s` how long it may take
-        until it has."""
+        """`begun` returns True if the program has begun with the turn that was given; `taking_s` is the time in seconds
+        that the program may need to begin."""
         self._turns = turns
         self._way = way
         self._begun = begun
         self._taking_s = taking_s
         self.moved = asyncio.Event()
-        """Set when `reach` of the way changes."""
+        """Set when the way's `reach` changes."""
 
     async def stop(self, within: float = CONFIRM_S, *, goes_on: bool = True) -> bool:
-        """Stops the given turn; returns True if it is over at most `within` seconds after the program had begun with
-        it. If not, it `goes_on`, or is still to be stopped."""
+        """Stops the present turn. Returns True if it is over at most `within` seconds after the program has begun with
+        it. If it is not, the request to stop is dropped if `goes_on`, else it stays."""
         if (turn := self._turns.turn) is None:
             return False
         stopped = await tell_to_stop(
@@ -182,8 +188,8 @@ class WayStopping:
         return turn.over
 
     async def stop_others(self) -> bool | None:
-        """Stops a turn that was begun elsewhere; returns True if nothing runs then. None if the program takes no such
-        request on this way. Raises ChannelAway."""
+        """Stops a turn that was not begun by us. Returns True if no turn runs afterwards; False if none ran or it still
+        runs; None if the program takes no such request on this way. Raises ChannelAway."""
         if self._way.reach() == "idle":
             return False
         if not await self._way.interrupt(None):
@@ -205,8 +211,9 @@ async def tell_to_stop(
     taking_s: float,
     within: float,
 ) -> bool:
-    """Tells a program again and again to stop what `runs`; returns True if that is over at most `within` seconds after
-    the program had begun with it, which it may take `taking_s` for."""
+    """Calls `tell`, which asks a program to stop a turn, repeatedly while `runs` returns True. Returns True if the turn
+    is over at most `within` seconds after the program has begun with it (`begun`), or after `taking_s` if it has
+    not."""
     now = asyncio.get_running_loop().time
     taken_by, until = now() + taking_s, now() + within
     while runs():
@@ -225,5 +232,5 @@ def _is_ready(look: Look) -> bool:
 
 
 def _works(look: Look) -> bool:
-    """Returns True if there is a sign of work, and not only no sign of rest."""
+    """Returns True if a sign of work is shown; a moving screen, or a hidden composer, is no such sign."""
     return look.verdict.activity is Activity.BUSY and look.verdict.source not in ("quiet", "composer")

@@ -1,9 +1,10 @@
-"""The text of a turn, published in pieces while it runs: from a channel that reports it, the output, or the screen.
+"""Publishes the text of a turn in pieces while the turn runs: from a channel that reports it, the output, or the
+screen.
 
-A courtesy: pieces are events and nothing else, at most five a second, and bounded; the turn's end neither waits for
-them nor looks at them. Text from a screen is published when two looks agree on it, so that half-drawn frames are not.
-Pieces go on from each other; if published text turns out to be wrong, the rest is left to the turn's end, which knows
-the answer. Another message replaces the one before.
+The pieces are only events: at most five a second, and bounded; the end of the turn neither waits for them nor uses
+them. Text from the screen is published when two looks agree on it, so that half-drawn frames are not. Each piece
+continues the one before. If published text turns out to be wrong, no more is published: the turn's end has the answer.
+Another message replaces the one before.
 """
 
 import os.path
@@ -22,36 +23,36 @@ from synapsed.terminal.growing_answer import LineText, ScreenText
 from synapsed.terminal.look import Look
 
 TOLD_EVERY_S = 0.2
-"""Seconds between two pieces of a turn, and between two looks at the screen for them."""
+"""Seconds between two pieces of a turn, and between two readings of the screen for them."""
 
 TOLD_MAX = 256 * 1024
-"""Characters of all the pieces of one turn; no more are published."""
+"""Largest number of characters of all pieces of one turn."""
 
 EARLY_MAX = 512
-"""Number of chunks of output that are kept until the start of the turn's is known, and of pieces that a channel reports
-before their turn is known, in both cases the last ones: text without its beginning is left to the turn's end."""
+"""Number of chunks of output that are kept until it is known where the turn's output begins, and number of a channel's
+pieces that are kept until their turn is known. The last ones are kept; text without its beginning is not published."""
 
 EARLY_SIZE = 64 * 1024
-"""Bytes of that output, which are read all at once then. It has little more of the turn than the echo of a line break,
-and before that the echo of the message."""
+"""Largest number of bytes of that output, which are handled all at once. Of the turn it has hardly more than the echoes
+of the message and of a line break."""
 
 
 _MAY_WORK = frozenset({Phase.SUBMITTED, Phase.WORKING, Phase.READING})
-"""Phases in which the very look that is asked for may show that the program works."""
+"""Phases in which the next look may show that the program works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of text. `append` false: `text` replaces the earlier text, as it is another message, or the earlier text
-    is unknown."""
+    """A piece of text. If `append` is False, `text` replaces the earlier text, because it is of another message, or
+    because the earlier text is unknown."""
 
     text: str
     append: bool
 
 
 class _Source(Protocol):
-    """A source of text. `text` is the known part of the present message, `message` its number; `settled` says that a
-    further look would change nothing."""
+    """A source of text. `text` is the known part of the present message, `message` the message's number; `settled` is
+    True if another reading would change nothing."""
 
     @property
     def text(self) -> str: ...
@@ -64,7 +65,7 @@ class _Source(Protocol):
 
 
 class _Said:
-    """Reports of a channel about the present message."""
+    """The present message from a channel's reports."""
 
     settled = True
 
@@ -81,7 +82,7 @@ class _Said:
 
 
 class _Printed:
-    """Output of a line-oriented program since the message was submitted."""
+    """The output of a line-oriented program since the message was submitted."""
 
     settled = True
     message = 0
@@ -93,7 +94,7 @@ class _Printed:
 
     @property
     def text(self) -> str:
-        """Returns the text without the line break at its end, which belongs to the answer if more follows."""
+        """Returns the text without line breaks at its end, which are part of the answer only if more text follows."""
         return self._lines.text.strip("\n") if self._lines is not None else ""
 
     def submitted(self, offset: int) -> None:
@@ -114,7 +115,7 @@ class _Printed:
 
 
 class _Drawn:
-    """Text on the screen, as far as two looks in a row agree on it."""
+    """The text on the screen, as far as two readings in a row agree on it."""
 
     def __init__(self, text: ScreenText) -> None:
         self.text = ""
@@ -131,13 +132,13 @@ class _Drawn:
         self._read = (self._screen.message, text)
         if number != self._screen.message:
             return
-        both = os.path.commonprefix([before, text])  # noqa: RUF071 - characters are what is meant
+        both = os.path.commonprefix([before, text])  # noqa: RUF071 - compares characters, as wanted
         if number != self.message or not self.text.startswith(both):
             self.message, self.text = number, both
 
 
 class _Both:
-    """Reports of a channel, whole lines of them, and more of that from the screen, as far as it is certain."""
+    """A channel that reports whole lines, and from the screen the text that follows them, as far as it is certain."""
 
     def __init__(self, said: _Said, drawn: _Drawn) -> None:
         self._said = said
@@ -157,9 +158,9 @@ class _Both:
 
 
 class TurnStream:
-    """One turn's text. Pure: `now` is monotonic seconds.
+    """The text of one turn. Pure: `now` is monotonic seconds.
 
-    `begun`: the turn was under way when this was made (the daemon was restarted), and the published text is not known.
+    `begun`: the turn was running already (the daemon was restarted), so the text published so far is unknown.
     """
 
     def __init__(self, profile: Profile, message: str, *, begun: bool) -> None:
@@ -183,18 +184,18 @@ class TurnStream:
         self._replaced = 0
         """Number of messages that have replaced a published one."""
         self._whole = 0
-        """Number of messages of the turn that are known whole."""
+        """Number of messages of the turn that a channel has reported complete."""
         self._begun = begun
         self._due = 0.0
         self._left = TOLD_MAX
 
     @property
     def reads_output(self) -> bool:
-        """Returns True if `printed` wants the output since the submission, all of it."""
+        """Returns True if `printed` needs all output since the submission."""
         return self._printed is not None
 
     def submitted(self, offset: int) -> None:
-        """Notes that the output from `offset` on is of this turn; may be called again."""
+        """Notes that the output from `offset` on is of this turn. May be called again."""
         if self._printed is not None:
             self._printed.submitted(offset)
 
@@ -206,7 +207,7 @@ class TurnStream:
                 self._left = 0
 
     def told(self, fact: ChannelFact) -> None:
-        """Takes a report of a channel about this turn."""
+        """Takes a fact that a channel reports about this turn."""
         if self._said is not None and isinstance(fact, AssistantSaying) and len(self._said.text) < TOLD_MAX:
             self._said.told(fact)
 
@@ -214,19 +215,20 @@ class TurnStream:
         return self._drawn is not None and now >= self._due and self._left > 0
 
     def seen(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> None:
-        """Takes the text of the screen (wrapped rows joined) while the program works, and its kinds of characters."""
+        """Takes the text of the screen (wrapped rows joined) while the program works, and the kinds of its
+        characters."""
         if self._drawn is not None:
             self._drawn.seen(screen, kinds, cols)
 
     @property
     def due(self) -> float | None:
-        """Returns the time when `take`, or a look at the screen, is worthwhile; None while nothing is open."""
+        """Returns the time at which `take`, or a look at the screen, may give new text; None if none is expected."""
         open_ = not self._source.settled or self._new() is not None
         return self._due if open_ and self._left > 0 else None
 
     def _new(self, *, whole: bool = False) -> Piece | None:
         text, told = self._source.text, self._told
-        if not whole:  # so that a secret is whole in one piece, and can be masked there
+        if not whole:  # holds back the beginning of a secret: only a complete one in one piece can be masked
             text = text[: len(text) - unfinished(text)]
         if not text:
             return None
@@ -235,26 +237,26 @@ class TurnStream:
         return Piece(text[len(told) :], append=True) if text.startswith(told) and text != told else None
 
     def take(self, now: float) -> Piece | None:
-        """Returns the new text since the last piece, if it is time for one."""
+        """Returns the new text since the last piece; None without new text, or if it is too early."""
         if now < self._due or self._left <= 0:
             return None
         self._due = now + TOLD_EVERY_S
         if (new := self._new()) is None:
             return None
         if self._printed is not None and not self._begun:
-            self._begun = True  # an answer that is complete at once is published once, whole
+            self._begun = True  # waits once: an answer that comes at once is published in one piece, at the turn's end
             return None
         return self._given(new)
 
     def rest(self) -> Piece | None:
-        """Returns the unpublished text, at any time: the program goes on with something else than text."""
+        """Returns the unpublished text, without waiting, because the program goes on with something other than text."""
         new = self._new(whole=True) if self._left > 0 else None
         return self._given(new) if new is not None else None
 
     def said(self, text: str) -> Piece | None:
-        """Takes a finished message of the turn, with all its `text`; returns the unpublished rest, if it is the
-        published message. The screen never gives the last word, and a program that then waits for a person draws no
-        more."""
+        """Takes a complete message of the turn, with its `text`. Returns the rest that is not published yet, if it is
+        the message published last. The screen alone may never prove the last word: a program that waits for a person
+        then draws no more."""
         self._whole += 1
         told = self._told
         if not told or self._whole <= self._replaced or self._left <= 0 or not text.startswith(told) or text == told:
@@ -275,9 +277,8 @@ class TurnStream:
 
 
 class Speech:
-    """The stream of the turn that runs on a terminal, nothing if the profile switches it off.
-
-    `tell` is given the pieces.
+    """Publishes the text of the turn that runs on a terminal, unless the profile switches this off. `tell` is called
+    with the pieces.
     """
 
     def __init__(self, profile: Profile, tell: Callable[[Piece], None]) -> None:
@@ -286,10 +287,10 @@ class Speech:
         self._turn: PtyTurn | None = None
         self._stream: TurnStream | None = None
         self._early: deque[AssistantSaying] = deque(maxlen=EARLY_MAX)
-        """Reports of channels while no turn was known: again, after a restart in mid-turn."""
+        """Reports of channels that came while no turn was known, after a restart in the middle of a turn."""
 
     def begin(self, turn: PtyTurn) -> None:
-        """Begins a turn that is delivered, or taken up again after a restart: then see `missed_from`."""
+        """Begins with a turn that is delivered, or continued after a restart (then see `missed_from`)."""
         if self._profile.stream.enabled:
             self._turn = turn
             self._stream = TurnStream(self._profile, turn.message, begun=turn.state.submitted)
@@ -299,8 +300,8 @@ class Speech:
 
     @property
     def missed_from(self) -> int | None:
-        """Returns the offset from which output is to be read back for a turn that was under way before, and given to
-        `printed`; None if nothing is."""
+        """Returns the offset from which the caller has to read back the output of a continued turn, and pass it to
+        `printed`; None if that is not needed."""
         reads = self._stream is not None and self._stream.reads_output
         return self._turn.state.submit_offset if reads and self._turn is not None else None
 
@@ -318,19 +319,19 @@ class Speech:
             self._stream.told(fact)
 
     def said(self, fact: AssistantSaid) -> None:
-        """Takes a whole message of a turn that goes on, from a channel."""
+        """Takes a complete message from a channel, of a turn that goes on."""
         if self._stream is None or self._turn is None or not self._turn.is_younger(fact):
             return
         if (piece := self._stream.said(fact.text)) is not None:
             self._tell(piece)
 
     def wants_screen(self, now: float) -> bool:
-        """Returns True if `seen` wants to know how the screen's characters are drawn."""
+        """Returns True if `seen` needs a look with the kinds of the screen's characters."""
         turn, stream = self._turn, self._stream
         return turn is not None and stream is not None and turn.state.phase in _MAY_WORK and stream.wants_screen(now)
 
     def seen(self, look: Look, now: float) -> None:
-        """Takes a judged screen, and publishes its news."""
+        """Takes a look, and publishes new text."""
         turn, stream = self._turn, self._stream
         if turn is None or stream is None or turn.state.phase is not Phase.WORKING:
             return
@@ -343,5 +344,5 @@ class Speech:
 
     @property
     def due(self) -> float | None:
-        """Returns the time when `seen` wants to be called again, None while nothing is open."""
+        """Returns the time at which `seen` must be called again; None if no new text is expected."""
         return self._stream.due if self._stream is not None else None

@@ -1,7 +1,7 @@
-"""Reads the tool calls of a turn off the screen, by a profile's patterns (`ShownTools`) and while it runs, for programs
-whose channels do not report them.
+"""Reads the tool calls of a running turn off the screen, by the profile's patterns (`ShownTools`), for programs whose
+channels do not report them.
 
-Two looks must agree on a call, so that half-drawn frames are not published; at the turn's end one look must do.
+Two readings must agree on the calls, so that half-drawn frames are not published; at the turn's end, one is enough.
 """
 
 import re
@@ -18,7 +18,7 @@ from synapsed.terminal.answer import position_below
 from synapsed.terminal.look import Look
 
 CALLS_MAX = 200
-"""Number of calls of one screen that are read; the last ones, if there are more."""
+"""Largest number of calls that are read off one screen; of more, the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class _Line:
     begin: int
     end: int
     rank: int
-    """Rank of the pattern: of those that begin at the same place the lowest counts."""
+    """Rank of the pattern: of matches that begin at the same place, the one with the lowest rank counts."""
     named: bool
     call: ShownCall
 
 
 def shown_calls(spec: ShownTools, text: str) -> tuple[ShownCall, ...]:
-    """Returns the calls in `text` (wrapped rows joined), from top to bottom. A line that says that a call has ended
-    belongs to the last one above it that runs: of that tool with that input, if it names them."""
+    """Returns the calls in `text` (wrapped rows joined), from top to bottom. A line that shows the end of a call
+    belongs to the last running call above it; if the line names a tool and an input, to the last one with these."""
     calls: list[ShownCall] = []
     for line in _lines(spec, text):
         call = line.call
@@ -47,7 +47,7 @@ def shown_calls(spec: ShownTools, text: str) -> tuple[ShownCall, ...]:
 
 
 def _above(calls: list[ShownCall], line: _Line) -> int | None:
-    """Returns the index of the one of `calls` that ended with `line`; None for a call that only that line shows."""
+    """Returns the index of the call in `calls` that `line` ends; None if only that line shows the call."""
     for at in range(len(calls) - 1, -1, -1):
         same = (calls[at].tool, calls[at].input) == (line.call.tool, line.call.input)
         if calls[at].status == "started" and (same or not line.named):
@@ -56,7 +56,7 @@ def _above(calls: list[ShownCall], line: _Line) -> int | None:
 
 
 def _lines(spec: ShownTools, text: str) -> Iterator[_Line]:
-    """Yields the matches of the patterns; of two that overlap the upper one."""
+    """Yields the matches of the patterns, from top to bottom; of two that overlap, the upper one."""
     end = 0
     for line in sorted(_found(spec, text), key=lambda line: (line.begin, line.rank)):
         if line.begin >= end:
@@ -93,12 +93,12 @@ READ_EVERY_S = 0.1
 _RUNS = frozenset({Activity.BUSY, Activity.WAITING})
 
 type _Read = tuple[int, bool, tuple[ShownCall, ...]]
-"""The turn's leg, True if all of its calls are on the screen, and those that are."""
+"""The turn's leg; True if the screen shows the message, and so all calls of the turn; and the calls on the screen."""
 
 
 class ToolScreen:
-    """The calls of the running turn, if it `reads` them: not if the profile has no patterns for them, or a channel
-    reports them. `tell` is given the calls on the screen whenever they change."""
+    """Reads the calls of the running turn. `reads` is False, and nothing is read, if the profile has no patterns for
+    them or a channel reports them. `tell` is called with the calls on the screen when they have changed."""
 
     def __init__(self, profile: Profile, tell: Callable[[ToolsShown], None]) -> None:
         self._spec = profile.tools
@@ -110,12 +110,12 @@ class ToolScreen:
         self._read: _Read | None = None
         self._told: _Read | None = None
         self._changed_at: float | None = None
-        """Time of the last change of the screen that was read last."""
+        """`changed_at` of the screen that was read last."""
         self._due = 0.0
         self._open = False
 
     def begin(self, turn: PtyTurn) -> None:
-        """Begins a turn that is delivered, or taken up again after a restart, whose calls it `reads`."""
+        """Begins with a turn that is delivered, or continued after a restart. Must be called only if `reads`."""
         self._turn, self._begun = turn, turn.state.submitted
 
     def end(self) -> None:
@@ -124,11 +124,11 @@ class ToolScreen:
 
     @property
     def due(self) -> float | None:
-        """Returns the time when `seen` wants to be called again; None while nothing is open."""
+        """Returns the time at which `seen` must be called again; None if no news is expected."""
         return self._due if self._open else None
 
     def seen(self, look: Look, now: float) -> None:
-        """Takes a judged screen."""
+        """Takes a look, and reports the calls on its screen if two readings agree on a change."""
         if self._turn is None or self._turn.state.phase is not Phase.WORKING or look.verdict.activity not in _RUNS:
             return
         if now < self._due:
@@ -157,7 +157,7 @@ class ToolScreen:
             self._tell(ToolsShown(channel=SCREEN, at_ns=int(now * 1e9), turn=task, leg=leg, whole=whole, calls=calls))
 
     def _of(self, screen: str) -> _Read | None:
-        """Returns the calls on `screen`; None before it has shown the message."""
+        """Returns the calls on `screen` that are of this turn; None until a screen has shown the message."""
         assert self._turn is not None
         state, lines = self._turn.state, screen.split("\n")
         below = position_below(lines, self._turn.message, self._answer.start, quoted_too=False)

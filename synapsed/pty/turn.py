@@ -1,24 +1,25 @@
-"""One turn on a terminal, decided purely: if its message was typed and taken, and when and how the turn has ended.
+"""Decides one turn on a terminal: if its message was typed and taken, and when and how the turn has ended. Pure.
 
-The machine takes facts (the judged screen, reports of side channels, keys that were typed, records that are durable, a
-deadline) and returns commands; the `TurnWorker` performs them. It knows no I/O and no clock.
+The state machine takes facts (the judged screen, reports of side channels, keys that were typed, records that are
+durable, a deadline) and returns commands, which the `TurnWorker` performs. It has no I/O and no clock.
 
 ::
 
     PREPARED ◂─▸ PASTING ─▸ SETTLING ◂─▸ SUBMITTING ─▸ SUBMITTED ─▸ WORKING ◂─▸ READING ─▸ OVER
 
-Every phase may end in OVER. A refusal after which the program stops is reported to the model in a second leg of the
-same turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the message. A leg whose text
-the program did not take, and which is taken out again, goes back to PREPARED too: it is typed once more, a few times.
+Every phase may end in OVER. If the program stops after a person's refusal, the refusal is explained to the model in a
+second leg (part) of the same turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the
+message. If the program did not take the text of a leg, and the text was removed from the composer, the turn also goes
+back to PREPARED, and the text is typed again, a few times.
 
-Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit key) is written ahead: the
-record says so durably before the keys go out. And each has an id of its own, which the keeper writes once and
-remembers: after a daemon was killed at any point, the next one asks the keeper which keys were written and goes on from
-there.
+Two rules make sure that a message is submitted exactly once. Each irreversible act (the paste, the submit key) is
+recorded durably before its keys are written. And the keys of each have an id of their own, which the keeper writes only
+once and remembers: if a daemon is killed at any point, the next one asks the keeper which keys were written, and
+continues from there.
 
-A third rule makes its end certain: a turn ends by evidence of this turn only. A side channel's report counts when it is
-younger than the submission; a ready screen counts when the program was seen to take the message first. A screen with
-the message still in the composer is of an earlier turn, which a slow program has not finished drawing.
+A third rule makes the end certain: a turn ends only by evidence of this turn. A side channel's report counts if it is
+younger than the submission; a ready screen counts if the program was seen to take the message first. If the message is
+still in the composer, the screen shows an earlier turn, which a slow program has not finished drawing.
 """
 
 from collections.abc import Callable
@@ -51,7 +52,7 @@ from synapsed.terminal.verdict import STALE_S
 
 
 class PtyTurn(TurnMachine[TurnState]):
-    """The machine of one turn."""
+    """The state machine of one turn."""
 
     def __init__(
         self,
@@ -63,7 +64,8 @@ class PtyTurn(TurnMachine[TurnState]):
         channels_tell: bool,
         denial: str | None = None,
     ) -> None:
-        """Makes the machine. `compose` makes keystrokes of a text; its errors are passed on."""
+        """Makes the machine. `compose` makes the keystrokes for a text; its errors are passed on. `channels_tell`: a
+        side channel reports."""
         super().__init__(delivery, state, denial)
         self._profile = profile
         self._compose = compose
@@ -73,9 +75,9 @@ class PtyTurn(TurnMachine[TurnState]):
         self._line_oriented = is_line_oriented(profile)
         self._channels_tell = channels_tell
         self._untold = self._tells
-        """True if a side channel should report that the turn began or ended, and has not."""
+        """True while a side channel has not reported the turn's beginning or end, although it should."""
         self._shows = not (channels_tell or delivery.command or self._line_oriented)
-        """True if only the screen of a full-screen program has evidence of the turn."""
+        """True if the screen of a full-screen program is the only evidence of the turn."""
         self._ready_without_answer = False
         self._read_to = 0
         """End of the output at the last search for an answer."""
@@ -83,35 +85,36 @@ class PtyTurn(TurnMachine[TurnState]):
         """Time when the current phase began."""
         self._ready_since: float | None = None
         self._at_work_since: float | None = None
-        """Time since which the program shows that it works although a refusal should have stopped it."""
+        """Time since which the program shows work although a refusal should have stopped it."""
         self._pasted_at_offset = 0
         self._reports = TurnReports()
         self._early: list[ChannelFact] = []
-        """Facts that came before the keeper's word that the submit key is written."""
+        """Facts that came before the keeper has confirmed that the submit key is written."""
         self.withdrawing = False
-        """True while the message, which was not taken, is being taken out of the composer."""
+        """True while the message, which the program did not take, is being removed from the composer."""
         self._echoed_before = False
-        """True if it was elsewhere on the screen when that began: an earlier message was the same."""
+        """True if the message was elsewhere on the screen when this began: an earlier message had the same text."""
         self._typed_not_before = 0.0
         self.asked_to_stop = False
-        """True if it was stopped through synapsed, even if the program did not confirm that in time."""
+        """True if a stop was requested through synapsed, even if the program did not confirm it in time."""
         self.deadline: float | None = None
-        """Time at which `seen` wants to be called again at the latest, monotonic seconds."""
+        """Time, in monotonic seconds, at which `seen` must be called again at the latest."""
 
     @property
     def message(self) -> str:
-        """Returns the program's version of the present leg's text."""
+        """Returns the text of the present leg as it is typed for this program."""
         return self._typed.text
 
     @property
     def ends_blank(self) -> bool:
-        """Returns True if its last line is a blank one, which ends the block of the lines before it."""
+        """Returns True if the message's last line is blank: at some prompts this ends a block of lines."""
         return not self._typed.text.rpartition("\n")[2].strip()
 
     @property
     def old_marks(self) -> tuple[int, int]:
-        """Returns the marks that are of earlier turns if the message is not to be seen. A message that was seen has
-        scrolled away, and they have before it; one that is stopped may have been taken off the screen instead."""
+        """Returns the marks (of errors and interruptions) that are of earlier turns, for a screen that does not show
+        the message. If the message was seen and has scrolled away, the older marks have too: none is left. But the
+        program may have removed the message from the screen if the turn is being stopped."""
         scrolled = self.state.located and not self.state.interrupting
         return (0, 0) if scrolled else self.state.marks
 
@@ -123,11 +126,11 @@ class PtyTurn(TurnMachine[TurnState]):
     def _taken_back(self) -> list[Command]:
         return self._interrupted("interrupted", "not yet submitted", left=True)
 
-    # --- the way in ---
+    # --- typing the message ---
 
     def begin(self, now: float, *, fresh: bool = False) -> list[Command]:
-        """Starts (`fresh`), or goes on after a restart of the daemon; then `seen` is called. The record of a fresh turn
-        may have the paste written ahead."""
+        """Starts (`fresh`), or continues after a restart of the daemon; then the caller calls `seen`. The record of a
+        fresh turn may say already that the paste is about to be written."""
         self._at = now
         match self.state.phase:
             case Phase.PASTING if fresh:
@@ -142,7 +145,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def recalled(self, part: str, offset: int | None, now: float) -> list[Command]:
-        """Takes the keeper's memory of `part`: the offset of its writing, None if it was never written."""
+        """Takes the keeper's answer to Recall: the end of the output when `part` was written; None if it was not."""
         if self.over:
             return []
         if offset is not None:
@@ -158,8 +161,8 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def held(self, now: float) -> list[Command]:
-        """Waits again after keys that could not be typed (a person typed, a dialog came up, or the program may not have
-        read its earlier input)."""
+        """Waits again, because keys could not be typed: a person typed, a dialog came up, or the program may not have
+        read its earlier input."""
         match self.state.phase:
             case Phase.PASTING if self.state.interrupting:
                 return self._interrupted("interrupted", "not yet typed")
@@ -173,20 +176,19 @@ class PtyTurn(TurnMachine[TurnState]):
                 self.deadline = now
                 return [Save()]
             case Phase.SUBMITTED if now < self.state.submit_ns / 1e9 + turns.UNSEEN_S:
-                self._at, self.state.resubmitted = now, False  # it may not have come to the first key yet
+                self._at, self.state.resubmitted = now, False  # the program may not have handled the first key yet
                 self.deadline = now + self._profile.delivery.accept_ms / 1000
                 return [Save()]
         return []
 
     def unread(self) -> list[Command]:
-        """Takes the fact that the program reads nothing, so that its terminal takes no more of the keys, which are half
-        written."""
+        """Handles a program that reads nothing: its terminal takes no more of the keys, which are half written."""
         if self.state.phase is Phase.PASTING:
             return self._taken_back() if self.state.interrupting else self._undelivered(turns.UNREAD)
         return []
 
     def typed(self, part: str, offset: int, now: float) -> list[Command]:
-        """Goes on after the keys of `part` are written; the output up to `offset` is older."""
+        """Continues after the keys of `part` are written; the output up to `offset` is older."""
         if part == "paste" and self.state.phase is Phase.PASTING:
             self._go(Phase.SETTLING, now)
             self._pasted_at_offset = offset
@@ -203,10 +205,10 @@ class PtyTurn(TurnMachine[TurnState]):
             return [Save(), *(command for fact in early for command in self.told(fact, now))]
         return []
 
-    # --- what is seen ---
+    # --- looks ---
 
     def seen(self, seen: Seen) -> list[Command]:
-        """Takes a judged screen, or the deadline."""
+        """Takes a judged screen, after a change or at the deadline."""
         if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
             self.state.located = self.state.located or seen.echoed
             self._composed.note(seen, self.state)
@@ -233,7 +235,7 @@ class PtyTurn(TurnMachine[TurnState]):
     def _settling(self, seen: Seen) -> list[Command]:
         spec = self._profile.delivery
         if seen.verdict.activity is Activity.WAITING:
-            # A person must answer first; the message stays where it is, and is then to be seen again.
+            # A person must answer a dialog first; then the message, which stays in the composer, is shown again.
             self._at = seen.now
             self.deadline = None
             return []
@@ -267,32 +269,33 @@ class PtyTurn(TurnMachine[TurnState]):
         self._go(Phase.SUBMITTING, seen.now)
         self.state.submitted = True
         self.state.submit_ns = int(seen.now * 1e9)
-        self.state.shown = masked(seen.text)
+        self.state.shown, self.state.stood = masked(seen.text), seen.above
         self.state.marks, self.state.located, self.state.left = seen.marks, False, False
         self.state.taken = self.state.worked_without = False
         self._composed.submitted(seen.now)
         return [Save()]
 
     def _submitted(self, seen: Seen) -> list[Command]:
-        # The key may have done something else, and the message stand there as before: that is no sign of work.
+        # A moving screen with the message still in the composer is no sign of work: the key may have done something
+        # else.
         only_moves = seen.verdict.source == "quiet" and seen.composer == "draft"
         if (
             seen.verdict.activity is Activity.BUSY
             and not self.state.interrupting
             and self._composed.is_untaken(seen, self.state)
         ):
-            self._at = seen.now  # it is at work on what it had before
+            self._at = seen.now  # the program works on something earlier
         elif seen.verdict.activity in (Activity.BUSY, Activity.WAITING) and not only_moves:
             return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
         submitted = self.state.submit_offset
         if submitted is not None and seen.worked_until > submitted and seen.composer != "draft":
-            self.state.busy_seen = True  # between two looks
+            self.state.busy_seen = True  # it worked between two looks
             return [*self._accept("status record: it worked", seen.now), *self._working(seen)]
         answered = submitted is not None and seen.offset > submitted
         if seen.composer == "empty" and answered and self._line_oriented:
             return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
         if seen.unread or seen.starting:
-            self._at = seen.now  # it has its time from when it has the key, and has started
+            self._at = seen.now  # the time counts from when the program has read the key, and has started up
         taken = seen.composer != "draft" and (seen.echoed or seen.replaced or self._profile.composer.line is None)
         due = self._at + turns.to_accept(self._profile, seen, self.state, since=self._at, taken=taken)
         if seen.now < due:
@@ -306,7 +309,7 @@ class PtyTurn(TurnMachine[TurnState]):
             self.state.resubmitted = True
             self._at = seen.now
             self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
-            # Never into an empty composer: what is not there cannot be submitted.
+            # Only if the message is in the composer: in an empty one, the key may do something else.
             own = seen.composer == "draft" and self.holds(seen.text)
             return [Save(), Type("submit2", self._typed.submit)] if own else [Save()]
         return self._unaccepted(seen)
@@ -316,19 +319,19 @@ class PtyTurn(TurnMachine[TurnState]):
             return self._withdraw(seen)
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
-        # It may have it: a repetition would be wrong.
+        # The program may have the message: it must not be sent again.
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNKNOWN, seen.verdict.evidence))
 
     def _withdraw(self, seen: Seen) -> list[Command]:
         """Withdraws the message. A slow program may still read the typed text, and the submit key if it was pressed, at
-        any time: nothing else is done, or published, until the message is out of the composer, and the program at rest
-        without it."""
+        any time. So no other step is taken or published until the composer is without the message and the program
+        rests."""
         self.withdrawing, self.deadline = True, None
         self._echoed_before = seen.echoed
         return [TakeOut()]
 
     def _began_late(self, seen: Seen) -> bool:
-        """Returns True if the program has begun with the message that is being taken back."""
+        """Returns True if the program has begun with the message that is being withdrawn."""
         if self.state.phase is Phase.SETTLING or self._composed.is_untaken(seen, self.state):
             return False
         echoed = seen.echoed and not self._echoed_before
@@ -336,8 +339,8 @@ class PtyTurn(TurnMachine[TurnState]):
         return left or turns.works(seen) or seen.verdict.activity is Activity.WAITING
 
     def withdrawn(self, gone: bool, now: float, *, misread: bool = False) -> list[Command]:
-        """Takes the result: the message is out of the composer and the program at rest (`gone`), or that did not
-        succeed; `misread`: it was never seen in the composer, and may be elsewhere."""
+        """Takes the result of TakeOut. `gone`: the composer is without the message and the program rests; `misread`:
+        the message was never seen in the composer, and may be elsewhere on the screen."""
         if not self.withdrawing:
             return []
         self.withdrawing = False
@@ -363,7 +366,7 @@ class PtyTurn(TurnMachine[TurnState]):
 
     def _working(self, seen: Seen) -> list[Command]:
         if self.state.interrupting and seen.interrupted and self._fresh(seen):
-            return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
+            return self._stopped("screen: interrupted", seen.now)  # without waiting for a slow program to rest
         hidden = seen.composer == "absent" and needs_composer(self._profile.composer)
         if seen.verdict.activity is not Activity.READY or hidden:
             self.state.busy_seen = self.state.busy_seen or turns.works(seen)
@@ -374,7 +377,7 @@ class PtyTurn(TurnMachine[TurnState]):
             self._ready_since = seen.now
         untaken = seen.verdict.settled and self._composed.is_untaken(seen, self.state)
         if untaken and not (self.state.taken or self.state.interrupting or self.state.refused):
-            self._go(Phase.SUBMITTED, seen.now)  # the motion on the screen was something else
+            self._go(Phase.SUBMITTED, seen.now)  # the change on the screen was no work on the message
             return self._submitted(seen)
         if (stopped := self._stopped_by_somebody(seen, since=self._ready_since)) is not None:
             return stopped
@@ -385,7 +388,7 @@ class PtyTurn(TurnMachine[TurnState]):
             channels_tell=self._channels_tell,
             empty_untold=lacks_answer,
         )
-        drawn = lacks_answer and self._shows and seen.offset > self._read_to  # it may be the answer
+        drawn = lacks_answer and self._shows and seen.offset > self._read_to  # new output may be the answer
         if (seen.now < due and not drawn) or not seen.verdict.settled:
             self.deadline = max(due, seen.now + turns.LOOK_AGAIN_S)
             return []
@@ -401,13 +404,13 @@ class PtyTurn(TurnMachine[TurnState]):
 
     @property
     def _unproven(self) -> bool:
-        """Returns True if no channel has reported the turn, and without channels the program was not seen at work: an
-        answer that is empty may be one that has not come yet."""
+        """Returns True if a channel should have reported the turn and has not; without channels, if the program was not
+        seen at work. Then an empty answer may be one that has not come yet."""
         return self._untold or (self._shows and not self.state.busy_seen)
 
     def _goes_on(self, seen: Seen) -> list[Command]:
-        """Takes a program that works on as not stopped by a refusal: a person may have allowed it in the terminal. One
-        that has put the message back does not work on."""
+        """Drops a refusal if the program goes on working: a person may have allowed the call at the terminal. A program
+        that has put the message back into its composer does not go on; it has been stopped."""
         if self._composed.is_returned(seen, self.state):
             still = self._profile.ready.quiet_ms / 1000 if self.state.interrupting and self.state.left else STALE_S
             self.deadline = seen.changed_at + still
@@ -426,7 +429,8 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def _stopped_by_somebody(self, seen: Seen, *, since: float) -> list[Command] | None:
-        """Returns the end by a stop, if a screen that is ready `since` then shows one; None if it does not."""
+        """Returns the commands for a turn that was stopped, if a screen that is ready `since` that time shows a stop,
+        or may soon show one; None if it does not."""
         if (
             seen.interrupted
             and self._fresh(seen)
@@ -436,7 +440,7 @@ class PtyTurn(TurnMachine[TurnState]):
         if self.state.interrupting:
             if seen.verdict.settled and self._fresh(seen) and not seen.unread:
                 return self._stopped(seen.verdict.evidence, seen.now)
-            self.deadline = seen.now + turns.LOOK_AGAIN_S  # it may be about to begin with what it had put off
+            self.deadline = seen.now + turns.LOOK_AGAIN_S  # the program may be about to begin with a message it put off
             return []
         if self._composed.is_given_back(seen, self.state):
             self.deadline = since + turns.given_back(self._profile, channels_tell=self._channels_tell)
@@ -453,7 +457,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return self._composed.stands_behind_other(composer)
 
     def _fresh(self, seen: Seen) -> bool:
-        """Returns True if the chrome is of this turn: the program has drawn since the submission."""
+        """Returns True if the chrome (the status lines) may be of this turn: there is output since the submission."""
         return self.state.submit_offset is None or seen.offset > self.state.submit_offset
 
     def _stopped_by_person(self, evidence: str) -> list[Command]:
@@ -463,7 +467,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return self._type(now, leg=1)
 
     def _type(self, now: float, *, leg: int, typings: int = 0) -> list[Command]:
-        """Begins another leg, or the present one once more, of which nothing is on the screen."""
+        """Begins the leg `leg`, or types the present leg again, after its text was removed from the screen."""
         self._go(Phase.PREPARED, now)
         self._ready_since = None
         self._early.clear()
@@ -473,10 +477,10 @@ class PtyTurn(TurnMachine[TurnState]):
         self._composed = MessageInComposer(self._profile, self._typed.text, told=self._tells)
         return [Save()]
 
-    # --- what is reported ---
+    # --- facts ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Takes a report of a side channel."""
+        """Takes a fact that a side channel reports."""
         if not self.is_younger(fact):
             return []
         if self.state.phase is Phase.SUBMITTING:
@@ -500,7 +504,7 @@ class PtyTurn(TurnMachine[TurnState]):
         known, self.state.taken = self.state.taken, True
         if self.state.phase in (Phase.WORKING, Phase.READING):
             return [] if known else [Save()]
-        again = [] if self.state.phase is Phase.SUBMITTED else [Clear()]  # it was taken when it was typed before
+        again = [] if self.state.phase is Phase.SUBMITTED else [Clear()]  # an earlier typing of the message was taken
         self.state.submitted = True
         return [*again, *self._accept(f"{fact.channel}: prompt accepted", now)]
 
@@ -512,7 +516,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return [FindAnswer(self.state.submit_ns)]
 
     def at_work(self, now: float) -> list[Command]:
-        """Takes the fact that the program is not at its prompt: the text that looks like one was printed."""
+        """Handles a program that is not at its prompt: the text that looks like a prompt was printed."""
         if self.state.phase is Phase.READING:
             self._go(Phase.WORKING, now)
             self.state.busy_seen = True
@@ -536,13 +540,13 @@ class PtyTurn(TurnMachine[TurnState]):
         self._go(Phase.WORKING)
         return []
 
-    # --- what is asked ---
+    # --- stopping ---
 
     def interrupt(self) -> list[Command]:
-        """Stops the turn; `seen` or `told` reports the result."""
+        """Stops the turn; its end follows from `seen` or `told`."""
         if self.state.phase is Phase.PREPARED:
             return self._interrupted("interrupted", "not yet typed")
-        if self.state.phase is Phase.PASTING:  # the keys are on their way, or were: what comes of them ends it
+        if self.state.phase is Phase.PASTING:  # the keys may be on their way: their result ends the turn
             self.state.interrupting = True
             return []
         self.withdrawing = False

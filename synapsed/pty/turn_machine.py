@@ -1,5 +1,6 @@
-"""The part that all turns share, with any way of the message: the end of a turn, its stop, and the second leg, in which
-the model learns of a refusal after which its program stopped. Pure: it knows no I/O and no clock.
+"""Base class of the state machines of turns, for every way to give the message. It decides how a turn ends, and how it
+is stopped. If the program stops because a call was refused, the turn may get a second leg: a note that explains the
+refusal to the model. Pure: it has no I/O and no clock.
 
 A machine takes facts and returns the commands to perform, in order.
 """
@@ -22,15 +23,15 @@ from synapsed.tasks.prompt_text import system_mark
 
 
 def marked(task_id: str, note: str | None) -> str | None:
-    """Returns a profile's note as the model gets it."""
+    """Returns a profile's note with synapsed's mark before it, as the model gets it; None if there is no note."""
     return system_mark(task_id) + note if note else None
 
 
 class TurnMachine[Kept: KeptTurn](ABC):
-    """The machine of one turn."""
+    """The state machine of one turn."""
 
     def __init__(self, delivery: Delivery, state: Kept, denial: str | None) -> None:
-        """Makes the machine. `denial` explains to the model that the program stopped because a rule refused a call."""
+        """Makes the machine. `denial` is the note that explains to the model that a rule has refused a call."""
         self.task_id = delivery.task_id
         self.attempt = delivery.record.attempt
         self.state = state
@@ -39,7 +40,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
 
     @property
     def record(self) -> TurnRecord:
-        """Returns the turn as it is to be durable."""
+        """Returns the turn's record with the present state, to be stored."""
         return self._delivery.record.model_copy(update={"link": self.state.model_dump(mode="json")})
 
     @property
@@ -56,10 +57,10 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return self._delivery.text if self.state.leg == 0 or self.state.note is None else self.state.note
 
     def saved(self) -> list[Command]:
-        """Goes on after the record is durable."""
+        """Continues after the record is durable."""
         return []
 
-    # --- how it goes ---
+    # --- its course ---
 
     def _go(self, phase: Phase) -> None:
         if phase not in NEXT[self.state.phase]:
@@ -79,7 +80,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return self._over(LinkUndelivered(self.task_id, why), left=left)
 
     def _reported(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Takes a channel's report about this turn."""
+        """Takes a fact that a channel reports about this turn."""
         match fact:
             case AssistantSaid():
                 return [Say(LinkTurnProgress(self.task_id, fact.message_id, fact.text))]
@@ -108,7 +109,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, evidence))
 
     def _stopped(self, evidence: str, now: float, *, denied: bool = False) -> list[Command]:
-        """Ends the turn that the program stopped; `denied`: because something was refused, though not by a person."""
+        """Ends a turn that the program has stopped. `denied`: it stopped because a rule refused a call."""
         if self.state.interrupting:
             return self._interrupted("interrupted", evidence)
         if denied and self.state.note is None:
@@ -121,7 +122,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return self._interrupted("person", evidence)
 
     def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
-        """Explains that to the model, in another leg, if the profile has words for it."""
+        """Explains the refusal to the model in a second leg, if there is a note for it; else ends the turn."""
         if self.state.note is None or self.state.leg > 0:
             return self._interrupted("refused", evidence)
         return self._say_note(now)
@@ -134,11 +135,11 @@ class TurnMachine[Kept: KeptTurn](ABC):
     def _say_note(self, now: float) -> list[Command]:
         """Begins the second leg."""
 
-    # --- what is asked ---
+    # --- refusals ---
 
     def refuse(self, note: str | None, now: float) -> list[Command]:
-        """Notes that a person chose a dialog's option after which the program stops the turn by itself; `note` then
-        explains it to the model."""
+        """Notes that a person chose an option of a dialog after which the program stops the turn by itself; `note` will
+        explain this to the model."""
         if not self._runs:
             return []
         self._set_refused(now)
@@ -147,7 +148,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return [Save()]
 
     def overrule(self) -> list[Command]:
-        """Drops the refusal: the program did not take it, a later answer was another one, or the program went on
+        """Drops the refusal, because the program did not take it, a later answer was different, or the program went on
         working."""
         if not self._refused or self.over:
             return []
@@ -157,7 +158,7 @@ class TurnMachine[Kept: KeptTurn](ABC):
         return [Save()]
 
     def go_on(self) -> list[Command]:
-        """Drops the stop: the program was not stopped, and its next answer is the turn's answer."""
+        """Drops the request to stop: the program did not stop, and its next answer is the turn's answer."""
         if self.over or not self.state.interrupting:
             return []
         self.state.interrupting = False
@@ -166,12 +167,12 @@ class TurnMachine[Kept: KeptTurn](ABC):
     @property
     @abstractmethod
     def _runs(self) -> bool:
-        """Returns True if the program works on it, as far as is known: it may be stopped by a refusal."""
+        """Returns True if the program may work on the turn, so that a refusal may stop it."""
 
     @property
     @abstractmethod
     def _refused(self) -> bool:
-        """Returns True if a person has refused something, after which the program stops."""
+        """Returns True if a person has refused a call, after which the program stops the turn."""
 
     @abstractmethod
     def _set_refused(self, at: float | None) -> None: ...

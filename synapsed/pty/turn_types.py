@@ -1,11 +1,11 @@
-"""The words of a turn, with any way of its message: its phases, the state that survives the daemon, the facts that its
-machine takes, the commands that it gives, and the times that it waits.
+"""The types of a turn, by whatever way its message is given: its phases, the state that survives the daemon, the facts
+that its state machine takes, the commands that it returns, and the times that it waits.
 
 `turn_machine` has the common part of all turns, `turn` and `channel_turn` have the rest; a `TurnPerformer` performs the
 commands.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -40,7 +40,7 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     Phase.READING: frozenset({Phase.PREPARED, Phase.WORKING, Phase.OVER}),
     Phase.OVER: frozenset(),
 }
-"""Every legal step; the machine refuses the others."""
+"""The phases that may follow each phase; the machine raises ValueError for others."""
 
 SIGNS = frozenset({"status record", "title", "progress", "screen"})
 """Sources of a verdict by which the program itself shows that it works."""
@@ -49,7 +49,7 @@ OWN_SOURCES = SIGNS | {"dialog", "composer", "kernel", "quiet"}
 """Sources of a verdict other than side channels, which have names of their own."""
 
 BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Phase.OVER})
-"""Phases in which a side channel's report is of another turn, or of an earlier leg."""
+"""Phases in which a side channel's report must be about another turn, or about an earlier leg."""
 
 
 class KeptTurn(BaseModel):
@@ -61,18 +61,19 @@ class KeptTurn(BaseModel):
     submitted: bool
     """True if the program may have the message."""
     taken: bool = False
-    """True if the program has reported, over a channel, that it has it."""
+    """True if the program has reported, over a channel, that it has the message."""
     turn: str | None = None
-    """The program's own id of it."""
+    """The program's own id of the turn."""
     interrupting: bool = False
+    """True if the turn is being stopped, on request."""
     leg: int = 0
-    """Number of notes that were given after the message."""
+    """Number of notes that were given after the message: 0 or 1."""
     note: str | None = None
-    """Text for the model if the program stops after a refusal; in a later leg, the present text."""
+    """Text for the model if the program stops after a refusal; in the second leg, the leg's text."""
 
 
 class TurnState(KeptTurn):
-    """The same for a turn whose message is typed. Offsets are the spool's; `submit_ns` is CLOCK_MONOTONIC."""
+    """The same for a turn whose message is typed. Offsets are in the spool; `submit_ns` is CLOCK_MONOTONIC."""
 
     phase: Phase = Phase.PREPARED
     submitted: bool = False
@@ -84,31 +85,34 @@ class TurnState(KeptTurn):
     shown: str = ""
     """The composer's row when the submit key was pressed, its digits masked."""
     marks: tuple[int, int] = (0, 0)
-    """The marks of errors and interruptions on the screen then: they are of earlier turns."""
+    """The marks of errors and of interruptions on the screen at that time: they are of earlier turns."""
     located: bool = False
-    """True if the message was seen on the screen since: the text above it is older, and scrolls away before it."""
+    """True if the message was seen on the screen since then: text above it is older, and scrolls away first."""
     left: bool = False
-    """True if the composer was seen without the message since: a message in it later was put back, or drawn once
-    more."""
+    """True if the composer was seen without the message since then: if the message is in it later, the program has put
+    it back, or has drawn it late."""
     worked_without: bool = False
-    """True if the program was seen at work since, with nothing in its composer."""
+    """True if the program was seen at work since then, with an empty composer."""
     typings: int = 0
-    """Number of times that the present leg was typed and taken out again."""
+    """Number of times that the present leg was typed and removed again."""
     prompt: str = ""
-    """Prompt behind which the message was typed."""
+    """Prompt at which the message was typed."""
     before: list[int] | None = None
-    """The rows of the screen into which it was pasted, as `Misreading.before` gives them."""
+    """The rows of the screen before the paste, as `Misreading.before` returns them."""
+    stood: list[int] = []
+    """The rows above the composer when the submit key was pressed, each as a number."""
     at_prompt: bool = False
-    """True if that was a prompt of a program that no profile describes: the message is submitted once it is shown
+    """True if `prompt` is of a program that no profile describes: the message is submitted only when it is shown
     there."""
     shown_there: bool = False
-    """True if it was shown there."""
+    """True if the message was shown there."""
     typed_from: int | None = None
-    """Offset from which the output is of this turn, if the program takes each of several lines as it is typed."""
+    """Offset from which on the output is of this turn, if the program takes several lines one by one."""
     reader: int | None = None
-    """The process group at whose prompt that was; None if it is not known, or the program is not line-oriented."""
+    """The process group that read the terminal at that prompt; None if it is unknown, or the program is not
+    line-oriented."""
     edited: bool = False
-    """True if it had a line editor up."""
+    """True if a line editor was running then."""
 
 
 NOT_SUBMITTED: dict[str, Any] = {
@@ -117,11 +121,12 @@ NOT_SUBMITTED: dict[str, Any] = {
     "busy_seen": False,
     "resubmitted": False,
     "shown": "",
+    "stood": [],
 }
-"""Values of a `TurnState` before its text is typed."""
+"""Values of fields of `TurnState` before the text is typed."""
 
 
-# --- why a message was not delivered ---------------------------------------------------------------------------------
+# --- reasons why a message was not delivered -------------------------------------------------------------------------
 
 NOT_TAKEN = "the program did not take the message; it stood in its composer"
 
@@ -153,12 +158,12 @@ UNKNOWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A judged screen. `composer` is its state's word, `text` its content, `prompt` the text before that; `offset` the
-    spool offset it shows; `echoed`: the message is above the composer, or, while it is being typed without one, its end
-    is at the cursor; `error` and `interrupted` are the words of a ready program's chrome below the turn's message,
-    `marks` as of `TurnState`; `stopped`: its status record is that of a turn that was stopped; `unread`: it has not
-    read all its input; `worked_until`: the spool offset at which its status record last went from work to rest; times
-    are monotonic seconds."""
+    """A judged screen. `composer` is the state of the composer, `text` its content, `prompt` the text before it. The
+    screen shows the output up to `offset`. `echoed`: the message is above the composer or, while it is being typed at a
+    program without one, ends at the cursor. `error` and `interrupted` come from the chrome (status lines) of a ready
+    program, below the turn's message; `marks`: see `TurnState`. `stopped`: the status record says that the turn was
+    stopped. `unread`: the program has not read all its input. `worked_until`: the offset at which the status record
+    last changed from work to rest. Times are monotonic seconds."""
 
     verdict: Verdict
     composer: str
@@ -169,45 +174,47 @@ class Seen:
     interrupted: bool = False
     echoed: bool = False
     replaced: bool = False
-    """True if a screen full of other text is above the composer than when the submit key was pressed: the reaction to
-    the message has pushed that away."""
+    """True if the text above the composer is almost all different from when the submit key was pressed, and fills the
+    screen: the program's reaction to the message has replaced it."""
     text: str = ""
     prompt: str = ""
     stopped: bool = False
     unread: bool = False
     computes: bool = False
-    """True if it is on a processor, or waits for one: it may be about to show its input."""
+    """True if the program computes, or waits for a processor: it may be about to show its input."""
     starting: bool = False
-    """True if the message stays in its composer until it has started, and it says so."""
+    """True if the program shows that it is still starting, and keeps the message in its composer until then."""
     worked_until: int = 0
     person: bool = False
     """True if a person has pressed a key since the message was about to be submitted."""
     marks: tuple[int, int] = (0, 0)
     may_type: bool = False
     """True if nothing prevents a message (`readiness`); asked only for one that is not typed yet."""
+    above: list[int] = field(default_factory=list)
+    """Rows above the composer, as of `TurnState.stood`; only for a message that is about to be submitted."""
     rows: list[int] | None = None
-    """Rows into which it would be pasted then, as of `TurnState.before`."""
+    """The rows of the screen if the message may be typed: see `TurnState.before`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
-    """Result of the search for an answer. `exact` is False if it was read off the screen; `truncated`: its beginning
-    had left that by then; `interrupted`: the screen says that the turn was stopped; `refused`: the reason why a hook
-    refused the message, in its words."""
+    """Result of the search for an answer. `exact` is False if the answer was read off the screen; `truncated`: its
+    beginning had scrolled away; `interrupted`: the screen says that the turn was stopped; `refused`: the text of a hook
+    that refused the message."""
 
     text: str
     exact: bool
     evidence: str
     truncated: bool = False
     missing: int | None = None
-    """Number of lines of the beginning that are gone, if they can be counted."""
+    """Number of lines that are missing at the beginning, if they can be counted."""
     interrupted: bool = False
     refused: str | None = None
 
 
 def works(seen: Seen) -> bool:
-    """Returns True if the program is busy by a sign of its own, and not because its composer is out of sight for a
-    moment."""
+    """Returns True if the program is busy by a sign of work, and not only because the screen moves or the composer
+    cannot be seen."""
     return seen.verdict.activity is Activity.BUSY and seen.verdict.source not in ("composer", "quiet")
 
 
@@ -221,8 +228,8 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Reports the progress of the turn to the agent. `left`: it is over, and its text may be in the composer, or appear
-    there: that is removed before anything else is typed."""
+    """Reports the progress of the turn to the agent. `left`: the turn is over, but its text may be in the composer, or
+    appear there; the text is removed before other text is typed."""
 
     event: LinkTurnNews
     left: bool = False
@@ -230,8 +237,8 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Types `data` under the id `part`, once, then calls `PtyTurn.typed`; `PtyTurn.held` if the screen is not for
-    it."""
+    """Types `data` once, under the id `part`, then calls `PtyTurn.typed`. Calls `PtyTurn.held` if the screen does not
+    allow these keys now, `PtyTurn.unread` if the program stops reading half way."""
 
     part: str
     data: bytes
@@ -247,31 +254,31 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Empties the composer if it has the message that this turn typed: it may have been put back."""
+    """Empties the composer if it has this turn's message, which the program may have put back."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOut:
-    """Empties the composer of a message that was not taken, or is about to be shown in it, and waits for the program to
-    rest; then calls `PtyTurn.withdrawn`. It ends early if the program takes the message meanwhile."""
+    """Removes a message from the composer that the program did not take, or has not shown yet, and waits until the
+    program rests; then calls `PtyTurn.withdrawn`. It ends early if the program takes the message meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """Empties the composer of the text that a turn has left there that is over, and reported so; then the turn is
-    gone."""
+    """Removes from the composer the text of a turn that is over and reported; then drops the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindAnswer:
-    """Looks the answer up: in the channels (`since_ns`), else on the screen; then calls `PtyTurn.found`."""
+    """Looks for the answer, in the channels (since `since_ns`) or else on the screen; then calls `PtyTurn.found`, or
+    `PtyTurn.at_work` if the program is not at its prompt."""
 
     since_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class GiveMessage:
-    """Gives the program `text` under `key`, then calls `ChannelTurn.submitted` or `unsent`."""
+    """Gives the program `text` under `key`, then calls `ChannelTurn.submitted`, `unsent` or `refused`."""
 
     key: str
     text: str
@@ -279,8 +286,8 @@ class GiveMessage:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Asks the program for the message, then calls `ChannelTurn.found`, or `unsent` if it does not answer. `turn`: the
-    turn that it has begun with the message, if that is known."""
+    """Asks the program about the message, then calls `ChannelTurn.found`; or `unsent` if the channel does not answer,
+    `unshown` if it refuses. `turn`: the id of the turn that the program has begun with the message, if it is known."""
 
     key: str
     turn: str | None = None
@@ -288,7 +295,7 @@ class LookUp:
 
 @dataclass(frozen=True, slots=True)
 class RenewKey:
-    """Makes another key, then calls `ChannelTurn.keyed`."""
+    """Makes a new key, then calls `ChannelTurn.keyed`."""
 
     leg: int
 
@@ -311,7 +318,7 @@ WORKED_UNSEEN_S = 1.0
 """Seconds for which a program without side channels that was never seen busy must be ready before its turn is over."""
 
 UNTOLD_UNSEEN_S = 30.0
-"""The same if a side channel should have reported the end: a program that is slow to begin looks as one that has
+"""The same if a side channel should have reported the end: a program that is slow to begin looks like one that has
 finished."""
 
 EMPTY_UNTOLD_S = 120.0
@@ -319,37 +326,37 @@ EMPTY_UNTOLD_S = 120.0
 without side channels if the program was not seen at work."""
 
 UNSEEN_S = 20.0
-"""Seconds to wait before an error is reported, if the message left the composer and the program shows nothing, or if it
-may not have come to the submit key."""
+"""Seconds to wait before an error is reported, if the message left the composer and the program shows no reaction, or
+if the program may not have read the submit key yet."""
 
 STARVED_S = 60.0
-"""The same while it is on a processor, or waits for one: on a busy machine that may be most of the time."""
+"""The same while the program computes, or waits for a processor: on a busy machine it may wait most of the time."""
 
 UNSHOWN_S = 10.0
-"""Seconds within which a program shows the text that was typed at a prompt of which nothing else is known."""
+"""Seconds within which a program shows the text that was typed at a prompt that no profile describes."""
 
 REFUSAL_STOPS_S = 3.0
-"""Seconds of shown work after which a refusal did not count: a program that a refusal stops does so at once."""
+"""Seconds of shown work after which a refusal no longer counts: if a refusal stops a program, it stops at once."""
 
 TYPED_AGAIN_AFTER_S = (0.0, 5.0, 20.0)
-"""Seconds for which a message that was not taken, and was taken out of the composer, is kept each time before it is
-typed again: the program was prevented by its start-up, or by something that passes. After these it is reported as
+"""Seconds to wait, each time, before a message is typed again that the program did not take and that was removed from
+the composer: the program may have been starting, or busy for a while. After these the message is reported as
 undelivered."""
 
 PASTED_AGAIN = 1
-"""Number of times that a paste is typed again that was never shown."""
+"""Number of times that a paste is typed again if it was never shown."""
 
 LOOK_AGAIN_S = 0.02
-"""Seconds between two looks while something is due but not settled yet."""
+"""Seconds between two looks while a result is due but the screen has not settled."""
 
 SLOW_AGAIN_S = 0.25
-"""Seconds between two looks while a slow program on a busy machine is awaited."""
+"""Seconds between two looks while the turn waits for a slow program on a busy machine."""
 
 
 def to_accept(profile: Profile, seen: Seen, state: TurnState, *, since: float, taken: bool) -> float:
-    """Returns the seconds from `since` that the program has to show that it took the message. If that has left its
-    composer and is nowhere else, only waiting helps, and a program on a busy machine works before it shows it: the next
-    message must not come upon it."""
+    """Returns the seconds from `since` within which the program must show that it took the message. If the message has
+    left the composer and is not elsewhere, only waiting helps: a program on a busy machine may work on it before it
+    shows this, and the next message must not be typed meanwhile."""
     accept = profile.delivery.accept_ms / 1000
     if seen.computes and not taken and not state.interrupting:
         return max(accept, state.submit_ns / 1e9 + STARVED_S - since)
@@ -358,14 +365,14 @@ def to_accept(profile: Profile, seen: Seen, state: TurnState, *, since: float, t
 
 
 def given_back(profile: Profile, *, channels_tell: bool) -> float:
-    """Returns the seconds that a message must be in the composer again as a sign that a person stopped its turn: a hook
-    of theirs may have refused it, which a side channel reports a little later."""
+    """Returns the seconds for which a message must be in the composer again before this proves that a person stopped
+    its turn. A person's hook may have refused it instead, which a side channel reports a little later."""
     return profile.answer.channel_wait_ms / 1000 if channels_tell else 0.0
 
 
 def at_rest(profile: Profile, *, worked: bool, channels_tell: bool, empty_untold: bool) -> float:
-    """Returns the seconds that a screen must be ready before it ends the turn. `worked`: the program was seen at work,
-    or need not be; `empty_untold`: there is no report of the turn, and no answer either."""
+    """Returns the seconds for which a screen must be ready before the turn ends. `worked`: the program was seen at
+    work, or need not be seen so; `empty_untold`: there is no report about the turn, and no answer either."""
     if empty_untold:
         return EMPTY_UNTOLD_S
     if channels_tell:

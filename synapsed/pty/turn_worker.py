@@ -1,6 +1,6 @@
-"""Performs the commands of a turn's machine, one after the other.
+"""Performs the commands of a turn's state machine, one after the other.
 
-So nothing is given, or typed, before the record that says so is durable, nor typed while something else is being typed;
+So a message is given, or typed, only after the record that says so is durable; no two texts are typed at the same time;
 and facts that come meanwhile are handled in their order.
 """
 
@@ -25,7 +25,7 @@ from synapsed.pty.session_commands import SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_machine import TurnMachine
-from synapsed.terminal.answer import from_screen, is_cut
+from synapsed.terminal.answer import from_screen, is_cut, position_below
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.look import Look
@@ -34,20 +34,20 @@ from synapsed.terminal.screen_messages import KeysTyped, LinesWanted
 from synapsed.terminal.turn_signs import refused_below, said_of_turn
 
 STALLED_S = 3.0
-"""Seconds without reading after which a program is not taking a half-written message."""
+"""Seconds without reading after which a program counts as not taking a half-written message."""
 
 ANSWER_BYTES_MAX = 8 << 20
-"""Bytes of output of one turn that are read back for an answer; the last ones, if there are more."""
+"""Largest number of bytes of a turn's output that are read back for an answer; of more, the last ones."""
 
 COUNTED_AT_ONCE = 1 << 20
-"""Bytes of output that are looked through at once for lines that are not read back."""
+"""Bytes of output that are read at a time to count the lines that are not read back."""
 
 KEPT_ROWS = 1000
-"""Number of rows above an agent's screen that are kept, about: one that shows fewer than half of them has lost none."""
+"""Approximate number of rows that are kept above a screen. A screen with fewer than half of them has lost none."""
 
 
 class TurnPerformer[T: TurnMachine[Any]](ABC):
-    """Performs the commands of the present turn's machine. `run` is one task, for one turn after the other."""
+    """Performs the commands of the present turn's machine. `run` is one task for all turns, one after the other."""
 
     def __init__(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
@@ -65,16 +65,16 @@ class TurnPerformer[T: TurnMachine[Any]](ABC):
 
     @property
     def waits_s(self) -> float | None:
-        """Seconds between the calls of `rested` without commands; None: it is not called."""
+        """Seconds after which `rested` is called again if no commands come; None: it is not called again."""
         return None
 
     @abstractmethod
     async def perform(self, turn: T, command: turns.Command) -> Sequence[turns.Command]:
-        """Performs it; returns the next commands that the turn wants before anything else."""
+        """Performs the command. Returns the turn's next commands, which are performed before all others."""
 
     @abstractmethod
     def rested(self) -> None:
-        """Called when all commands are performed, or time has passed since then."""
+        """Called when all commands are performed, and again every `waits_s` seconds."""
 
     def add(self, commands: Sequence[turns.Command]) -> None:
         """Takes the commands of the present turn's machine."""
@@ -84,19 +84,19 @@ class TurnPerformer[T: TurnMachine[Any]](ABC):
             self._came.set()
 
     def recorded(self) -> None:
-        """Notes that the record is durable, or need not be any more."""
+        """Notes that the record is durable, or need not become so any more."""
         if self._saved is not None and not self._saved.done():
             self._saved.set_result(None)
 
     async def run(self) -> None:
-        """Runs the worker; ends by being cancelled."""
+        """Runs the worker, until it is cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._came.wait(), self.waits_s)
             while self._work:
                 turn, command = self._work.popleft()
                 if turn is not self.turn or (isinstance(command, turns.Save) and turn.over):
-                    continue  # its reported end is not on record: the next daemon goes on from before it
+                    continue  # an OVER turn is not saved: if its report is lost, the next daemon continues before it
                 more = await self._save(turn) if isinstance(command, turns.Save) else await self.perform(turn, command)
                 self._work.extendleft((turn, each) for each in reversed(more))
             self._came.clear()
@@ -111,7 +111,7 @@ class TurnPerformer[T: TurnMachine[Any]](ABC):
 
 
 class Performer(Protocol):
-    """Other work on the way, done by the `Driver`."""
+    """The `Driver`, which does other work that a turn needs."""
 
     def do(self, commands: Sequence[SessionCommand]) -> None: ...
 
@@ -122,7 +122,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
     """Performs the turns of a program whose messages are typed."""
 
     def __init__(self, terminal: LinkedTerminal, looks: Looks, kernel: KernelChecks, *, performer: Performer) -> None:
-        super().__init__(lambda event: terminal.program.emit(event))  # noqa: PLW0108 - it is another when the link is open
+        super().__init__(lambda event: terminal.program.emit(event))  # noqa: PLW0108 - `emit` is replaced later
         self._profile = terminal.profile
         self._clock = terminal.clock
         self._session = terminal.session
@@ -139,10 +139,10 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         return self._session.turn
 
     def rested(self) -> None:
-        self._looks.soon()  # the machine may wait for what stands on the screen already: nothing else would tell it
+        self._looks.soon()  # the machine may wait for text that is on the screen already: no change would cause a look
 
     async def catch_up(self) -> None:
-        """Reads the output of a turn that was under way before."""
+        """Reads back the output of a turn that was running before the daemon's restart."""
         session = self._session
         turn, start, upto = session.turn, session.speech.missed_from, session.offset
         if start is not None:
@@ -157,10 +157,10 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         except KeeperLost:
             if self._program.keeper().lost is not None:
                 return []  # the keeper's end reports the exit
-            return [_again(command)]  # it was only silent for a while
+            return [_again(command)]  # the keeper was only silent for a while
         except KeeperRefused as error:
             if error.reason == "exited":
-                return []  # that is reported too, and an unsubmitted message goes to the next program
+                return []  # the exit is reported by itself, and an unsubmitted message goes to the next program
             return [turns.Say(LinkUndelivered(turn.task_id, f"it could not be typed: {error.message}"))]
 
     async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
@@ -171,7 +171,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
                 return turn.held(self._clock.monotonic())
             case turns.Recall() if await self._program.keeper().recall(session.input_id(command.part)) is None:
                 return turn.recalled(command.part, None, self._clock.monotonic())
-            case turns.Type() | turns.Recall():  # one that was begun is finished: a long paste goes in several parts
+            case turns.Type() | turns.Recall():  # also a recalled one: a long paste has several parts, perhaps not all
                 return await self._type(turn, command.part, command.data)
             case turns.Clear():
                 await self._performer.perform(session.keyboard.clear_if(turn.holds))
@@ -190,8 +190,9 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         return []
 
     async def _withdraw(self, turn: PtyTurn) -> bool:
-        """Returns True if the composer is empty, and the program at rest: it waits for rest before the keys that empty
-        it, so that they do not stop its next work, and after them, as it may have come to the submit key at last."""
+        """Empties the composer. Returns True if it is empty and the program rests. Waits for rest before the keys, so
+        that they do not stop the program's next work; and after them, since the program may only then handle the submit
+        key."""
 
         def taken() -> bool:
             return not turn.withdrawing
@@ -203,7 +204,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         emptied = await self._performer.perform(keyboard.take_out(unless=taken, comes=comes))
         rests = emptied and await self._kernel.comes_to_rest(turns.STARVED_S, unless=taken)
         for channel in self._channels:
-            await channel.poll()  # its reports are handled before more is typed
+            await channel.poll()  # its reports must be handled before the message is typed again
         return rests and (await self._looks.look()).composer.state != "absent"
 
     async def _take_back(self) -> None:
@@ -211,7 +212,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         self._session.misreads()
 
     async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
-        """Reports to the agent; at once, if the text that is `left` may take its time to be seen."""
+        """Reports the event to the agent. Text that is `left` in the composer is removed first; but the report comes
+        first if the text may appear only later."""
         session = self._session
         stays = left and (isinstance(event, LinkUndelivered) or await self._unread.ask())
         if left and not stays:
@@ -221,12 +223,12 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         return [turns.TakeBack()] if stays else []
 
     async def _type(self, turn: PtyTurn, part: str, data: bytes) -> Sequence[turns.Command]:
-        """Writes it; the machine learns that it is written, or that the program stopped reading half way: the rest is
-        written when it goes on."""
+        """Writes the keys, and reports to the machine that they are written; or that the program stopped reading half
+        way (then the keeper writes the rest when the program goes on)."""
         self._stage.note(KeysTyped(self._clock.monotonic()))
         self._session.writing = True
         writing = aio.at_once(self._program.keeper().write(data, self._session.input_id(part)))
-        writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may have no waiter
+        writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps no caller waits for it
         left = -1
         try:
             while not (await asyncio.wait({writing}, timeout=STALLED_S))[0]:
@@ -239,9 +241,9 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             self._session.writing = False
 
     async def _takes(self, turn: PtyTurn, part: str) -> bool:
-        """Returns True if the program, as it is at this very moment, takes these keys for their purpose: while the
-        record was written a dialog may have come up, a person have typed, or a message that was stopped have come back
-        before this one; and it may not have read its earlier input."""
+        """Returns True if the keys of `part` have the wanted effect at this moment. While the record was stored, a
+        dialog may have come up, a person may have typed, or the program may have put back a stopped message before this
+        one; and the program may not have read its earlier input."""
         learns = self._profile.composer.usual
         if learns and await self._looks.facts.ask() and part == "paste":
             return False
@@ -254,7 +256,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         match part:
             case "paste":
                 if look.composer.state == "draft" and are_answers(look.composer.text):
-                    # Not a person's: a program asked its terminal, and was gone.
+                    # The text is no person's, but a terminal's answer to a query of a program that has ended.
                     await self._performer.perform(self._session.keyboard.clear())
                     look = await self._looks.look()
                     if look.composer.state == "draft":
@@ -263,7 +265,6 @@ class TurnWorker(TurnPerformer[PtyTurn]):
                 turn.state.at_prompt = learns and look.composer.state == "empty"
                 return self._session.obstacle(look, self._clock.monotonic()) is None and not turn.state.interrupting
             case "submit":
-                self._session.submitting(look)
                 mixed = look.composer.state == "draft" and turn.stands_behind_other(look.composer.text)
                 gone = look.composer.state == "empty" and needs_composer(self._profile.composer)
                 takes = look.verdict.activity is not Activity.WAITING and self._session.takes_enter(look)
@@ -281,7 +282,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             look = await self._looks.look()
             if needs_composer(self._profile.composer) and not _rests(look):
                 return turn.at_work(self._clock.monotonic())
-            # Hooks tell of an end after a person stopped the turn, too.
+            # Hooks report an end also for a turn that a person stopped: so the screen is searched for it.
             _, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks)
             refused = refused_below(self._profile, look.screen.lines, turn.message)
             answer = replace(answer, interrupted=interrupted, refused=refused)
@@ -293,9 +294,14 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             text = await channel.last_answer(command.since_ns, lambda prompt: sent in squeezed(prompt))
             if text is not None:
                 return turns.AnswerFound(text, True, f"{channel.name}: transcript")
-        spec, screen = self._profile.answer, (self._session.last or await self._looks.look()).screen
+        spec, look = self._profile.answer, self._session.last or await self._looks.look()
+        screen = look.screen
         if spec.mode == "blocks":
             shown = await self._stage.text(scrollback=True)
+            message_row = position_below(shown.split("\n"), turn.message, spec.start)
+            seen = message_row is not None or turn.state.busy_seen  # a long answer given twice looks as before
+            if not (seen or self._session.has_drawn(turn, look)):
+                return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
             full = screen.alternate or spec.start is not None or shown.count("\n") >= KEPT_ROWS // 2
             cut = full and is_cut(spec, shown, turn.message)
             return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
@@ -318,7 +324,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         return turns.AnswerFound(read.text, False, "screen", truncated=cut, missing=missing)
 
     async def _lines_between(self, begin: int, end: int) -> int | None:
-        """Returns the number of lines that ended in that output; None if it is not there any more."""
+        """Returns the number of line ends in that output; None if the spool does not have all of it any more."""
         count = 0
         while begin < end:
             at, data = await self._program.keeper().read(begin, min(COUNTED_AT_ONCE, end - begin))
@@ -329,11 +335,12 @@ class TurnWorker(TurnPerformer[PtyTurn]):
 
 
 def _rests(look: Look) -> bool:
-    """Returns True if the program is at its composer: its screen shows an answer, and not half of one below which it
-    asks something."""
+    """Returns True if the program rests at its composer: so the answer on the screen is complete, and no question has
+    come below a half of it."""
     return look.verdict.activity is Activity.READY and look.composer.state != "absent"
 
 
 def _again(command: turns.Command) -> turns.Command:
-    """Returns the command for a command that the keeper did not answer: the keys may be half written."""
+    """Returns the command that repeats `command` after the keeper did not answer: keys may be half written, so they are
+    recalled."""
     return turns.Recall(command.part, command.data) if isinstance(command, turns.Type) else command

@@ -1,15 +1,16 @@
-"""Attached terminals: each a bounded copy of one agent's stream.
+"""Attached terminals (viewers): each gets a bounded copy of one agent's output (the stream).
 
-A viewer that does not keep up loses nothing it needs: when its buffer is full the waiting output is dropped, and it is
-sent the whole screen once it reads again, as tmux does. The agent and the other viewers never wait.
+If a viewer does not keep up and its buffer is full, the waiting output is dropped, and the viewer gets the whole screen
+when it reads again, as in tmux. The agent and the other viewers never wait.
 
-A viewer whose terminal has another size than the window never gets the stream, which would be rubbish there: it is
-drawn from the cells, cropped around the cursor, at most 30 times a second.
+A viewer whose terminal has another size than the window does not get the stream, which would be drawn wrongly there.
+Instead the screen is drawn for it from the cells, cropped around the cursor, at most 30 times a second.
 
-A viewer that keeps one screen (`terminal.viewer_filter`) has it drawn again when the program goes to its other one.
+For a viewer that keeps one screen (`terminal.viewer_filter`), the screen is drawn again when the program changes to its
+other screen.
 
-A notice is drawn over the last rows of one viewer's screen. While it is there that viewer gets its screen drawn again
-instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
+A notice is drawn over the last rows of one viewer's screen. While it is shown, the viewer gets the redrawn screen
+instead of the stream, so that the notice and the program's output do not mix; then the stream goes on.
 """
 
 import asyncio
@@ -29,26 +30,27 @@ from synapsed.terminal.screen_messages import Redraw
 from synapsed.terminal.viewer_filter import ViewerFilter
 
 BUFFER_MAX = 1 << 20
-"""Bytes that wait for one viewer at most."""
+"""Largest number of bytes that wait for one viewer."""
 
 FOCUS = (b"\x1b[I", b"\x1b[O")
-"""Reports of a terminal about its focus. (A mouse may select the window that it is moved over.)"""
+"""A terminal's reports that it has got the focus, and that it has lost it. They need no key or click: with some window
+managers, the focus follows the mouse."""
 _REPORTS = re.compile(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
 
 PRESENT_S = 120.0
-"""Seconds for which a person counts as sitting at the terminal after a sign (key, mouse, focus, another size). Programs
-that notify others of an absence wait for ten minutes and more. A question that is held back here is shown to the person
-alone, and in each of these minutes an agent waits for them; two are enough to read a question."""
+"""Seconds for which a person counts as present at the terminal after a sign (key, mouse, focus, another size). Other
+programs report an absence only after ten minutes or more. But while a person is present, a question is shown to this
+person only, and the agent waits all that time; two minutes are enough to read a question."""
 
 NOTICE_S = 3.0
-"""Seconds for which a notice is shown that does not wait for a key."""
+"""Seconds for which a notice is shown, if it does not wait for a key."""
 
 NOTICE_EVERY_S = 0.1
-"""Seconds between two redraws of the screen beneath a notice while the program writes."""
+"""Seconds between two redraws of the screen below a notice, while the program writes."""
 
 
 PANE_EVERY_S = 1 / 30
-"""Seconds between two redraws for a viewer of another size, at least."""
+"""Least number of seconds between two redraws for a viewer of another size."""
 
 
 def _used(viewer: "Viewer") -> int:
@@ -56,7 +58,7 @@ def _used(viewer: "Viewer") -> int:
 
 
 def are_reports(data: bytes) -> bool:
-    """Returns True if a viewer's terminal wrote that by itself, of its mouse and focus: no key is among it."""
+    """Returns True if `data` has only reports of a viewer's terminal about its mouse and its focus, and no key."""
     return _REPORTS.fullmatch(data) is not None
 
 
@@ -83,7 +85,7 @@ class PersonsKeys(Protocol):
 
 
 class ViewedWindow(Protocol):
-    """The window of the program, and the terminal that it is seen in: the link's."""
+    """The program's window, and the terminal in which the program is seen. The link implements it."""
 
     async def resize(self, cols: int, rows: int) -> None: ...
 
@@ -93,7 +95,7 @@ class ViewedWindow(Protocol):
         ...
 
     def seen_in(self, outer: OuterTerminal) -> None:
-        """Called when the program is seen in another terminal."""
+        """Called when the program is seen in another terminal than before."""
         ...
 
 
@@ -110,33 +112,35 @@ class Viewer:
         self._waiting: list[bytes] = []
         self._size = 0
         self._drawing: list[tuple[int, bytes]] | None = None
-        """Output of the program while the screen is being drawn again, by offset."""
+        """The program's output, with offsets, that came while the screen is being drawn again; None otherwise."""
         self._behind = False
+        """True if the screen is to be drawn again, instead of the output that was dropped."""
         self._undo = False
-        """True if its terminal may be in a state that the next redraw does not count on."""
+        """True if the viewer's terminal may be in a state that the next redraw does not expect: it is reset first."""
         self.fits = group.fits(cols, rows)
         self._one_screen = False
         self._clipboard = False
         self._told = ""
-        """The notice for its person if the program would set the clipboard; empty: none is due."""
+        """The notice for the person if the program sets the clipboard and may not; empty: no notice is due."""
         self._switched = False
-        """True if the program went to its other screen, which is not drawn yet."""
+        """True if the program changed to its other screen, which is not drawn yet."""
         self._ended = False
         self._pass: Callable[[bytes], None] | None = None
         self._ready: Callable[[], bool] = bool
         self._line: TypedLine | None = None
         self._handing = False
-        """True while the last value of `output` is still on its way."""
+        """True while the caller handles the last value of `output`."""
         self._wake = asyncio.Event()
         self._notice = ""
         self._notice_over: asyncio.TimerHandle | None = None
         self.cols = cols
         self.rows = rows
         self.outer: OuterTerminal | None = None
-        """Properties that its terminal has reported, once it has."""
+        """The properties that the viewer's terminal has reported; None before it has."""
 
     async def redraw(self) -> bytes:
-        """Returns the screen now; the stream goes on from exactly there, if it does."""
+        """Returns the bytes that draw the present screen; if the viewer gets the stream, it continues exactly after
+        them."""
         self._drop(behind=False)
         undo, self._undo = self._take_back() if self._undo else b"", False
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
@@ -239,7 +243,7 @@ class Viewer:
         self._group.see()
 
     def fit(self) -> None:
-        """Adapts to a size of this viewer, or the window, that may have changed."""
+        """Adapts to the size of this viewer or of the window, which may have changed."""
         fits = self._group.fits(self.cols, self.rows)
         if not (fits and self.fits):
             self._undo = self._undo or fits != self.fits
@@ -263,7 +267,7 @@ class Viewer:
             self._notice_over = asyncio.get_running_loop().call_later(NOTICE_S, self._dismiss)
 
     def _dismiss(self) -> None:
-        """Removes the notice; the screen is drawn again."""
+        """Removes the notice, and has the screen drawn again."""
         if self._notice_over is not None:
             self._notice_over.cancel()
         self._notice = ""
@@ -286,7 +290,7 @@ class Viewer:
         elif not self._behind:
             self._take(data)
         else:
-            self._undo = self._undo or self.fits  # it may have taken back what the stream before it set
+            self._undo = self._undo or self.fits  # the dropped output may have reset modes that the stream has set
         self._wake.set()
 
     def _take(self, data: bytes) -> None:
@@ -300,8 +304,8 @@ class Viewer:
             self.notice(told, stays=False)
 
     def _leave_screen(self, last: bytes) -> None:
-        """Handles the program's change to its other screen after `last`: that screen is drawn when `last` has been
-        sent."""
+        """Handles the program's change to its other screen: sends the output `last`, then has the other screen
+        drawn."""
         self._hand_on(last)
         self._undo = self._switched = True
         self._redraw_soon()
@@ -321,7 +325,7 @@ class Viewer:
             self._drop(behind=True)
 
     def _drop(self, *, behind: bool) -> None:
-        """Drops the waiting output; `behind`: the screen is drawn again instead."""
+        """Drops the waiting output. `behind`: the screen will be drawn again instead."""
         self._waiting.clear()
         if self._drawing is not None:
             self._drawing.clear()
@@ -346,12 +350,12 @@ class Viewers:
         now: Callable[[], float] = time.monotonic,
         outer: OuterTerminal,
     ) -> None:
-        """`outer` is the terminal that the program was seen in last."""
+        """`outer` has the properties of the terminal in which the program was seen last."""
         self.stage = stage
         self.keys = keys
         self.window = window
         self._size: tuple[int, int] | None = None
-        """Columns and rows of the window, as far as they are known."""
+        """Columns and rows of the window; None if they are unknown."""
         self._outer = outer
         self._viewers: list[Viewer] = []
         self._watches = Watches()
@@ -361,32 +365,32 @@ class Viewers:
         self._joining = 0
         self._now = now
         self._signed_at: float | None = None
-        """The time of the last sign of a person at one of them that may type; None if it was that they look
-        elsewhere."""
+        """Time of the last sign of a person at a viewer that may type; None if there was none, or the last one was that
+        the terminal lost the focus."""
 
     def __len__(self) -> int:
-        """Returns the number of viewers, with those that are about to come: the window takes their size before they see
+        """Returns the number of viewers, with those that are joining: the window takes their size before they see
         it."""
         return len(self._viewers) + self._joining
 
     @property
     def writers(self) -> int:
-        """The number of viewers that may type, with those that are about to come."""
+        """Number of viewers that may type, with those that are joining."""
         return self._joining + sum(not viewer.read_only for viewer in self._viewers)
 
     @property
     def has_person(self) -> bool:
-        """True if a person sits at one of them that may type."""
+        """True if a person is present at a viewer that may type (PRESENT_S)."""
         recent = self._signed_at is not None and self._now() - self._signed_at < PRESENT_S
         return recent and self.writers > 0
 
     def _sign(self, data: bytes = b"") -> None:
-        """Notes a sign of a person, who typed `data`; a terminal that loses the focus reports that they look
-        elsewhere."""
+        """Notes a sign of a person: `data` came from the viewer's terminal. If it reports that the terminal lost the
+        focus, the person looks elsewhere."""
         self._signed_at = None if data.endswith(FOCUS[1]) else self._now()
 
     def fits(self, cols: int, rows: int) -> bool:
-        """Returns True if the window has that size, or its size is not known."""
+        """Returns True if the window has that size, or its size is unknown."""
         return self._size in (None, (cols, rows))
 
     def resize(self, cols: int, rows: int) -> None:
@@ -398,7 +402,7 @@ class Viewers:
                 viewer.fit()
 
     async def join(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Viewer:
-        """Returns a new viewer; unless it is read-only, the window takes its size: at once, or, with `keep_size` and
+        """Returns a new viewer. Unless it is read-only, the window takes its size: at once, or, with `keep_size` and
         another viewer there, when a key is typed at it."""
         viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
         if not read_only:
@@ -442,9 +446,9 @@ class Viewers:
                 await self.window.resize(viewer.cols, viewer.rows)
 
     def see(self) -> None:
-        """Finds the terminal in which the program is seen, which may be another one: the one that was used last, or
-        else the newest. When all have left, the colours and the size of the last one stay, which the program still has
-        in mind; its keyboard does not."""
+        """Finds the terminal in which the program is seen now: the one that was used last, or else the newest. When all
+        have left, the colours and the size of the last one stay, since the program still uses them; its keyboard mode
+        does not stay. Reports a change."""
         told = [viewer for viewer in self._viewers if viewer.outer is not None]
         seen = next((viewer for viewer in (self._last, *reversed(told)) if viewer in told), None)
         outer = replace(self._outer, keyboard=False) if seen is None or seen.outer is None else seen.outer
@@ -458,7 +462,7 @@ class Viewers:
             viewer.push(offset, data)
 
     def missed(self) -> None:
-        """Notes that output will not come: viewers of the stream get the screen instead."""
+        """Notes that output was skipped: the screen is drawn again for all viewers."""
         for viewer in self._viewers:
             viewer.draw_again()
 

@@ -1,13 +1,13 @@
-"""Sets the size of a program's window, which is that of the attached terminal within a floor and a ceiling, and reports
-to the program if that terminal is dark or light.
+"""Sets the size of a program's window, which is the size of the attached terminal within limits, and reports to the
+program if that terminal is dark or light.
 
-The drawing of a program in a window as narrow as its prompt cannot be read, by us or by a person. So the window is
-never smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be (`snapshot.bounded`); a smaller terminal
-shows a part of it, a larger one all of it in a corner.
+In a window as narrow as its prompt, a program's screen cannot be read, by us or by a person. So the window is never
+smaller than `COLS_MIN` x `ROWS_MIN`, nor larger than a screen may be (`snapshot.bounded`). A smaller terminal shows a
+part of it, a larger one shows it in a corner.
 
-A full-screen program keeps nothing that leaves its screen: an answer that is longer than the window is read without its
-beginning. So while no terminal is attached, its window has the profile's `answer.rows`. A viewer that attaches gets a
-window of its own size, and it becomes tall again when the last one has left.
+A full-screen program keeps no text that leaves its screen: an answer longer than the window would be read without its
+beginning. So while no terminal is attached, the window is tall: it has the profile's `answer.rows`. When a viewer
+attaches, the window takes the viewer's size; it becomes tall again when the last viewer has left.
 """
 
 from collections.abc import Callable
@@ -24,25 +24,26 @@ from synapsed.terminal.unreadable import is_as_drawn, is_defaced
 COLOR_SCHEME_REPORTS = 2031
 
 _BLACK = (0, 0, 0)
-"""Colour that programs get for a terminal that has not reported its own."""
+"""Background colour for a terminal that has not reported its own."""
 
 
 @dataclass(slots=True)
 class LastSeen:
-    """The terminal in which a program was seen last, of all that the daemon runs: the next one that begins gets its
-    colours and its cells, because most programs ask once, and before any viewer can have attached to them."""
+    """The terminal in which any program of the daemon was seen last. A program that is launched gets its colours and
+    its cell size, because most programs ask for them once, before a viewer can have attached."""
 
     outer: OuterTerminal = field(default_factory=OuterTerminal)
 
 
 class Theme:
-    """Colours of one program, which got those of `outer` at first."""
+    """The colour scheme (dark or light) that one program knows; at first that of `outer`."""
 
     def __init__(self, outer: OuterTerminal) -> None:
         self._light = is_light(outer.background or _BLACK)
 
     def changes(self, outer: OuterTerminal) -> Steps[None]:
-        """Takes `outer` as the terminal in which the program is seen from now on."""
+        """Takes `outer` as the terminal in which the program is seen from now on, and reports a change of the scheme to
+        the program, if it has requested such reports."""
         background = outer.background or _BLACK
         if is_light(background) is self._light:
             return
@@ -53,20 +54,20 @@ class Theme:
 
 
 COLS_MIN, ROWS_MIN = 20, 5
-"""Least size, as of a profile's `cols` and `rows`."""
+"""Least size of a window, also for a profile's `cols` and `rows`."""
 
 NUDGE_COLS = 1
-"""Columns by which a window is narrower meanwhile: some programs draw again only for another width."""
+"""Columns by which a window is made narrower for a moment: some programs redraw only for another width."""
 
 NUDGE_S = 0.2
-"""Seconds for which a window keeps the other size: two changes at once would be one without effect."""
+"""Seconds for which the window has the other size: a program would see two changes in quick succession as none."""
 
 NUDGE_EVERY_S = 30.0
-"""Seconds between two such requests at least, to a program that does not redraw its screen."""
+"""Least number of seconds between two such requests to a program that does not redraw its screen."""
 
 SETTLED_S = 10.0
-"""Seconds after a request when the screen counts as the program's own drawing: a page that a person opened, or a dialog
-that is not understood. It is asked again only when that changes."""
+"""Seconds after a request to redraw, after which the screen counts as the program's own drawing, such as a page that a
+person opened, or a dialog that is not understood. A new request is made only when the screen has changed since."""
 
 
 def bounded(cols: int, rows: int) -> tuple[int, int]:
@@ -75,8 +76,8 @@ def bounded(cols: int, rows: int) -> tuple[int, int]:
 
 
 class Window:
-    """The window of one program. `own` is its size while no viewer that types is attached; `attached` is the number of
-    attached terminals, `writers` the number of them that may type; `told`: a channel of the program's reports its
+    """The window of one program. `own` is its size while no viewer that may type is attached; `attached` returns the
+    number of attached terminals, `writers` the number of them that may type; `told`: a channel reports the program's
     answers."""
 
     def __init__(
@@ -99,28 +100,28 @@ class Window:
         """Columns and rows."""
 
     def resize(self, cols: int, rows: int) -> Steps[None]:
-        self.size = bounded(cols, rows)  # first: a redraw that is under way ends with it
+        self.size = bounded(cols, rows)  # first: a `redraw` that is under way ends with this size
         yield Resize(*self.size)
 
     def give_back(self) -> Steps[None]:
-        """Gives the program its own size again, unless a viewer may type. A tall window is its own."""
+        """Gives the window its own size again, unless a viewer may type. A tall window counts as its own size."""
         cols, rows = self._own
         if not self._writers() and self.size not in (self._own, (cols, self._tall(cols))):
             yield from self.resize(cols, rows)
 
     def join(self, cols: int, rows: int) -> Steps[None]:
-        """Gives a tall window the size of a viewer that is read-only, if no other viewer has one."""
+        """Gives the window the size of a read-only viewer, if the window is tall: so no other viewer has set a size."""
         if 0 < self._tall(self.size[0]) <= self.size[1]:
             yield from self.resize(cols, rows)
 
     def wants_rows(self, look: Look) -> bool:
-        """Returns True if the window is to become tall."""
+        """Returns True if the window should become tall (`stretch`)."""
         shown = look.screen
         short = shown.alternate and shown.rows < self._tall(shown.cols)
         return short and not self._attached() and not self._stretching
 
     def stretch(self) -> Steps[None]:
-        """Makes it tall, unless a viewer has come."""
+        """Makes the window tall, unless a viewer has attached."""
         self._stretching = True
         try:
             cols, rows = self.size
@@ -130,28 +131,28 @@ class Window:
             self._stretching = False
 
     def _tall(self, cols: int) -> int:
-        """Returns the rows of a tall window; 0 if it never becomes tall."""
+        """Returns the number of rows of the window when it is tall; 0 if it never becomes tall."""
         return bounded(cols, self._rows)[1] if self._rows else 0
 
     def may_want_redraw(self, last: Look | None, now: float, *, hurry: bool) -> bool:
-        """Returns True if a look is worthwhile: see `wants_redraw`."""
+        """Returns True if a look might show that a redraw is wanted (`wants_redraw`)."""
         return now - self._nudged_at >= NUDGE_EVERY_S and (hurry or last is None or not is_as_drawn(last))
 
     def wants_redraw(self, look: Look, now: float, *, hurry: bool) -> bool:
-        """Returns True if the program is to redraw its screen, over which something was written."""
+        """Returns True if the program should redraw its screen, because other text was written over it."""
         settled = look.changed_at > self._nudged_at + SETTLED_S
         return settled and is_defaced(self._profile, look, now, hurry=hurry)
 
     def redraw(self, now: float) -> Steps[None]:
-        """Makes the program redraw its screen, in any state: the window gets another size, then its own again."""
+        """Makes the program redraw its screen, in any state: gives the window another size, and then its own again."""
         self._nudged_at = now
         cols, rows = self.size
         yield Resize(cols - NUDGE_COLS, rows)
         yield Pause(NUDGE_S)
-        yield Resize(*self.size)  # another command may have changed it meanwhile
+        yield Resize(*self.size)  # `resize` may have changed it meanwhile
 
     def left_in_redraw(self, kept: tuple[int, int] | None) -> bool:
-        """Returns True if a daemon that was killed over `redraw` has left the window so. `kept` is its size with the
-        screen that was made durable last."""
+        """Returns True if the last daemon was killed during `redraw`, so that the window still has the other size.
+        `kept` is the window's size in the last saved screen."""
         cols, rows = self.size
         return kept == (cols + NUDGE_COLS, rows)

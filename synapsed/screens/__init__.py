@@ -1,1 +1,3 @@
-"""The screens of all programs, drawn in processes without rights: bytes in, looks out (docs/adr/0033)."""
+"""Draws the screens of all programs, in processes without rights ("processes of screens", docs/adr/0033).
+
+Such a process gets a program's output, and returns looks (a look is one reading of a screen)."""

@@ -1,5 +1,5 @@
-"""Replies of a process of screens, which hostile output may have taken over: checked as a request is, for sizes, and
-for control characters, which would reach a terminal."""
+"""Reads and checks the replies of a process of screens, because hostile output may have taken over that process: types,
+sizes, and control characters, which would reach a person's terminal."""
 
 import base64
 import binascii
@@ -69,7 +69,7 @@ def _read[T](reader: TypeAdapter[T], text: bytes) -> T:
     try:
         return reader.validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]  # never what was written: it may be a secret
+        first = error.errors(include_input=False, include_url=False)[0]  # without the input, which may have a secret
         raise ScreenFrameError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
@@ -80,7 +80,7 @@ class _WireScreen(NamedTuple):
     cols: _Size
     rows: _Size
     lines: Annotated[tuple[_Line | tuple[_Cell, _Size], ...], Field(max_length=SIZE_MAX)]
-    """Rows, and runs of rows of the last reported screen: the first row of each, and the one after it."""
+    """Rows: each its text, or a run of rows of the last reported screen as (first row, row after the last)."""
     wrapped: Annotated[tuple[_Cell, ...], Field(max_length=SIZE_MAX)]
     """Numbers of wrapped rows."""
     cursor: tuple[_Cell, _Cell]
@@ -88,7 +88,7 @@ class _WireScreen(NamedTuple):
     alternate: bool
     title: _Line
     modes: tuple[_Modes, _Modes] | None
-    """None if they have not changed since the last report."""
+    """None if the modes have not changed since the last report."""
 
 
 type _WireOption = tuple[_Line, _Line, _Cell, _Cell]
@@ -118,8 +118,8 @@ class _WireMenu(NamedTuple):
 class _WireAsked(NamedTuple):
     prompt: Prompt
     dialog: _Count | None
-    """Number of the profile's dialog; the number after them is the dialog for a pause. The typed text never comes from
-    the process."""
+    """Index of the profile's dialog; the index after the last is `PAUSE`. It is an index so that the keys to type for
+    an answer never come from the process."""
     for_words: Annotated[tuple[_Line, ...], Field(max_length=SIZE_MAX)]
     doubtful: bool
     menu: _WireMenu | None
@@ -156,7 +156,7 @@ class _WireJudged(NamedTuple):
 class _WireLook(NamedTuple):
     judged: _WireJudged | None
     screen: _WireScreen | None
-    """None, for both, if they have not changed since the last report."""
+    """Both are None if they have not changed since the last report."""
     changed_at: _Time
     steady_at: _Time
     still_since: _Time
@@ -171,7 +171,8 @@ _LOOK = TypeAdapter(_WireLook | None)
 
 
 def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look | None:
-    """Reads a look; `before` is the one that was read last. Raises ScreenFrameError."""
+    """Reads a look; `before` is the look that was read last. Returns None if the process has sent none. Raises
+    ScreenFrameError."""
     told = _read(_LOOK, frame.text)
     if told is None:
         return None
@@ -195,7 +196,7 @@ def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look
 
 
 def _read_judged(told: _WireJudged | None, profile: Profile, before: Look | None) -> dict[str, Any]:
-    """Returns the fields of a look that are judged: those of the look `before` if they have not changed."""
+    """Returns the fields of `_WireJudged` for a look; from the look `before` if they have not changed."""
     if told is not None:
         judged = told._asdict()
         asked: _WireAsked | None = judged.pop("asked")
@@ -290,7 +291,7 @@ def _read_asked(told: _WireAsked, profile: Profile) -> Asked:
 class ProcessHello(TypedDict):
     version: int
     rights: list[_Line]
-    """Reasons why it still has rights: see `sandbox`."""
+    """Names of the protections that took effect (`process.sandbox`)."""
 
 
 _HELLO = TypeAdapter(ProcessHello)
@@ -313,13 +314,13 @@ _FAILURE = TypeAdapter(Annotated[_Line, Field(max_length=256)])
 
 
 def read_failure(frame: ScreenFrame) -> str:
-    """Returns the place and the kind of a failure. Raises ScreenFrameError."""
+    """Returns the kind of the error that ended the process, and its place in the code. Raises ScreenFrameError."""
     return _read(_FAILURE, frame.text)
 
 
 def read_replies(text: bytes, upto: int) -> tuple[TerminalReply, ...]:
-    """Reads replies to the program. Raises ScreenFrameError for a text that no terminal answers, because replies are
-    typed for the program."""
+    """Reads the terminal's replies to queries of the program. Raises ScreenFrameError for a reply that no terminal
+    would give, because replies are typed into the program."""
     if not text:
         return ()
     try:
@@ -334,7 +335,7 @@ def read_replies(text: bytes, upto: int) -> tuple[TerminalReply, ...]:
 
 
 def read_witnesses(frame: ScreenFrame) -> list[Witness]:
-    """Reads witnesses. Raises ScreenFrameError."""
+    """Reads the witnesses of `explain`. Raises ScreenFrameError."""
     return [Witness(*one) for one in _read(_WITNESSES, frame.text)]
 
 
@@ -358,7 +359,7 @@ def read_text(frame: ScreenFrame) -> str:
 
 
 def read_lines(frame: ScreenFrame) -> LinesRead:
-    """Reads lines. Raises ScreenFrameError."""
+    """Reads the lines of an answer. Raises ScreenFrameError."""
     if not frame.text.isdigit() or len(frame.text) > 9:
         raise ScreenFrameError("no count of lines")
     return LinesRead(read_text(frame), int(frame.text))
@@ -459,17 +460,17 @@ class _WireRows(NamedTuple):
 _ROWS, _RUNS = TypeAdapter(_WireRows), TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)])
 
 ROWS_KNOWN = 2048
-"""Number of checked rows of pages that are remembered: most of a screen stays the same."""
+"""Number of checked rows whose result is remembered: most rows of a screen stay the same."""
 
 
 @lru_cache(maxsize=ROWS_KNOWN)
 def _columns(line: str) -> int:
-    """Returns the number of columns of the row. Raises ScreenFrameError."""
+    """Returns the number of columns of the row, after checking it. Raises ScreenFrameError."""
     return sum(run[0] for run in _read(_RUNS, line.encode()))
 
 
 def read_rows(text: bytes) -> Rows:
-    """Reads rows of a page. Raises ScreenFrameError."""
+    """Reads the rows of a screen for the web page. Raises ScreenFrameError."""
     told = _read(_ROWS, text)
     if len(told.lines) > told.rows or any(_columns(line) > told.cols for line in told.lines):
         raise ScreenFrameError("a row of a page beside it")
@@ -482,13 +483,14 @@ _PENDING = TypeAdapter(_Count)
 
 
 def _for_terminals(redraw: bytes) -> bytes:
-    """Filters a redraw as the output of programs is filtered for a person's terminal; the drawing itself stays as it
-    is."""
+    """Filters a redraw by the filter for programs' output at a person's terminal, which leaves plain drawing
+    unchanged."""
     return ViewerFilter().feed(redraw)
 
 
 def read_redraw(frame: ScreenFrame) -> Redraw:
-    """Reads a redraw. Raises ScreenFrameError."""
+    """Reads a redraw: the bytes that draw the screen, and an unfinished sequence after them. Raises
+    ScreenFrameError."""
     pending = _read(_PENDING, frame.text)
     if pending > len(frame.blob):
         raise ScreenFrameError("more of an unfinished sequence than there is")
@@ -501,7 +503,8 @@ def read_redrawn(frame: ScreenFrame) -> bytes:
 
 
 def read_shown(form: str, frame: ScreenFrame) -> Shown | TooLarge:
-    """Reads a screen in the requested form. Raises ScreenFrameError."""
+    """Reads a screen in the requested form; returns TooLarge if the process could not send it. Raises
+    ScreenFrameError."""
     match form:
         case "picture" | "rows" if frame.flag:
             return TooLarge("the screen is too large for a picture: make its window smaller, or ask for its text")

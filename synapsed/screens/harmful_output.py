@@ -1,5 +1,5 @@
-"""Output that ends an emulator: the search for its place, in a process of its own (`synapsed.terminal.probe`); and the
-record, in the agent's directory, of output that is not drawn again."""
+"""Finds output that crashes or blocks the terminal emulator, by trials in a process of its own
+(`synapsed.terminal.probe`); and records, in the agent's directory, output that must not be drawn again."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,8 @@ from synapsed.terminal.look import Harm
 FILE = "harm.json"
 
 QUARANTINES_MAX = 2
-"""Times that a launch's screen is begun once more; then the launch goes on without one."""
+"""Number of times that a launch's screen is begun again after harmful output; after the next one the launch goes on
+without a screen."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
@@ -33,7 +34,7 @@ class _Record(BaseModel):
 
 
 class HarmRecord:
-    """The record of one launch; reads its file, which `of` does in a thread."""
+    """The record of one launch. The constructor reads a file; `of` does so in a thread."""
 
     def __init__(self, path: Path, launch_id: str) -> None:
         self._path = path
@@ -54,13 +55,13 @@ class HarmRecord:
 
     @property
     def harm(self) -> Harm | None:
-        """The harmful output; None if all of the output may be drawn."""
+        """The harmful output; None if all output may be drawn."""
         if not self._known.quarantines:
             return None
         return Harm(skip_to=self._known.skip_to, blind=self._known.quarantines > QUARANTINES_MAX)
 
     async def pass_over(self, upto: int) -> None:
-        """Notes that the output before `upto` is not drawn again."""
+        """Records that the output before `upto` is not drawn again."""
         known = self._known
         known.skip_to = max(upto, known.skip_to)
         known.quarantines += 1
@@ -71,45 +72,44 @@ class HarmRecord:
 
 
 CPU_S = 30
-"""Seconds for output that takes one second at the most: then the emulator is in an endless loop. They are CPU time,
-because on a busy machine the clock on the wall would blame the output."""
+"""CPU seconds of a trial; drawing takes one second at most, so after these the emulator is in an endless loop. With
+wall-clock time, a busy machine would look like harmful output."""
 
 TIMEOUT_S = 600.0
-"""Seconds for an emulator that waits for something."""
+"""Seconds of wall-clock time for a trial whose emulator waits for something."""
 
 SEARCH_CPU_S = 2
-"""CPU seconds for each trial of the search for the end of the harm: skipping a few harmless bytes more is
-acceptable."""
+"""CPU seconds for each trial of the search for the end of the harmful output. They are few: it is acceptable to skip
+some harmless bytes."""
 
 SEARCH_TIMEOUT_S = 120.0
-"""Seconds for the whole search; then all of the output is skipped. An agent is not held up for longer."""
+"""Seconds for the whole search; then all of the output is skipped, because the agent's screen waits."""
 
 ENDED_MAX = 3
-"""Trials in a row that may be ended from outside (SIGKILL, as on a machine without memory) or stopped: they say nothing
-of the output. After them it is believed to be the cause all the same."""
+"""Number of trials in a row that may be killed from outside (SIGKILL, as on a machine without memory) or stopped: they
+prove nothing about the output. After them the output counts as harmful nevertheless."""
 
 STOPPED_ASKED_S = 1.0
-"""Seconds between two checks if a trial was stopped from outside (SIGSTOP): it would hold up the trials of other
-agents."""
+"""Seconds between two checks if a trial was stopped from outside (SIGSTOP): the trials of other agents wait for it."""
 
 
 async def survives(
     checkpoint: Checkpoint | None, output: bytes, *, cpu_s: int = CPU_S, timeout: float = TIMEOUT_S
 ) -> bool:
-    """Returns True if a process that draws `checkpoint`, feeds `output`, looks at it and resizes it, ends well."""
+    """Returns True if a trial succeeds: a process draws `checkpoint` and `output`, reads the screen, and resizes it."""
     return await _probe(checkpoint, output, timeout, cpu_s=cpu_s) is not None
 
 
 async def harm_end(checkpoint: Checkpoint | None, output: bytes) -> int:
-    """Returns the number of bytes of `output`, which does not survive, that are to be skipped: the rest survives. A
-    program that writes lines does not draw its prompt again, so harmless output is not given up."""
+    """Returns the number of bytes at the beginning of the harmful `output` that have to be skipped: the rest survives a
+    trial. The rest is kept because a program that writes lines does not draw its prompt again."""
     found = await _probe(checkpoint, output, SEARCH_TIMEOUT_S, cpu_s=SEARCH_CPU_S, search=True)
     return int(found) if found else len(output)
 
 
 async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, **options: int) -> bytes | None:
-    """Returns the output of a process that tries this; None if it did not end well. A trial that was ended from outside
-    is repeated."""
+    """Returns the output of the trial's process; None if it failed. A trial that was killed from outside is
+    repeated."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             for _ in range(ENDED_MAX):
@@ -120,10 +120,10 @@ async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, *
 
 
 async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: int) -> tuple[int | None, bytes]:
-    """Returns the exit code of that process, and its output."""
+    """Runs one trial. Returns the exit code of its process, and the output."""
     drawn = checkpoint.redraw if checkpoint is not None else b""
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
-    process = await aio.whole(  # called off while it begins, asyncio would leave the pipe to it open
+    process = await aio.whole(  # a cancellation while it starts would make asyncio leave its pipe open
         asyncio.create_subprocess_exec(
             *own_python.command("synapsed.terminal.probe"),
             env=own_python.bare_environment(),
@@ -139,13 +139,13 @@ async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: i
         told, _ = await process.communicate(header + drawn + output)
     finally:
         watch.cancel()
-        await aio.whole(_end(process))  # the next end of a process of screens cancels once more
+        await aio.whole(_end(process))  # this may be cancelled again: by the next end of a process of screens
     return process.returncode, told or b""
 
 
 async def _end_if_stopped(process: asyncio.subprocess.Process) -> None:
-    """Kills a process as soon as it was stopped from outside: then it counts as one that was ended from outside."""
-    with contextlib.suppress(ChildProcessError):  # it has ended, and was waited for
+    """Kills the process if it is stopped from outside: then it counts as killed from outside."""
+    with contextlib.suppress(ChildProcessError):  # the process has ended and was reaped
         while process.returncode is None:
             await asyncio.sleep(STOPPED_ASKED_S)
             if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT):  # noqa: ASYNC222 - WNOHANG
@@ -154,7 +154,7 @@ async def _end_if_stopped(process: asyncio.subprocess.Process) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends it; returns when it has ended."""
+    """Kills the process, and returns when it has ended."""
     if process.returncode is None:
         process.kill()
         await process.wait()

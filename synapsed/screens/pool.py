@@ -1,5 +1,5 @@
-"""The processes of screens, and the distribution of screens to them: as many in one process as its memory allows, and
-no more processes than processors."""
+"""Starts the processes of screens, and distributes the screens to them: SCREENS_EACH in one process before another one
+is started, and no more processes than processors."""
 
 import asyncio
 import itertools
@@ -18,69 +18,72 @@ from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.screens.screen_process import ScreenProcess
 
 SCREENS_EACH = 8
-"""Number of screens that fit a process of 30 MB; each further one takes 0.75 MB."""
+"""Number of screens in a process before another process is started. A process takes 30 MB, each screen 0.75 MB."""
 
 PROCESSES_MAX = 2
 
 CHECK_S = 0.5
+"""Seconds between two checks that the processes make progress."""
 
 DELAY_MAX_S = 10.0
-"""Seconds between two tries to begin a process that fails to begin."""
+"""Largest number of seconds between two attempts to start a process, if it fails to start."""
 
 KEPT_TRIES = 2
-"""Number of processes that may end at a kept screen, without those that were ended from outside."""
+"""Number of processes that may end while they draw the same kept screen; those killed from outside do not count."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
 
 class PlacedScreen(Protocol):
-    """A screen that is drawn by a process (`RemoteStage`), or a request that stands alone."""
+    """A screen that a process draws (`RemoteStage`), or a single request (`_Kept`)."""
 
     @property
     def works_since(self) -> int | None:
-        """Value of `ScreenPool.order` at its oldest unfinished request, or None."""
+        """Value of `ScreenPool.order` when the process got its oldest unfinished work for this screen; None if it has
+        none."""
         ...
 
     def came(self, frame: ScreenFrame) -> None: ...
 
     def lost(self, *, suspect: bool, outside: bool) -> None:
-        """Called when its process has ended; `suspect`: the process may have been at work on this screen; `outside`: it
-        was ended from outside."""
+        """Called when the screen's process has ended. `suspect`: the process may have been working on this screen;
+        `outside`: it was killed or stopped from outside."""
         ...
 
 
 class ScreenPool:
-    """Distributes screens to at most `processes` processes. `program` is the command line of one, without the pid of
-    its parent."""
+    """Distributes screens to at most `processes` processes. `program` is the command line of a process, without its
+    last argument, the pid of the parent."""
 
     def __init__(self, processes: int | None = None, program: Sequence[str] | None = None) -> None:
         self._program = program or own_python.command("synapsed.screens.worker")
         self._most = processes or min(PROCESSES_MAX, usable_cpus())
         self._processes: dict[ScreenProcess, dict[int, PlacedScreen]] = {}
         self._ending = aio.TaskSet()
-        """Waits for processes that are no longer used."""
+        """Tasks that wait for the end of processes that are no longer used."""
         self._numbers = itertools.count(1)
         self._delay = 0.0
         self._closed = False
         self._watch: asyncio.Task[None] | None = None
         self.order = itertools.count(1)
-        """Order of all messages to screens."""
+        """Counter that gives the work of all screens an order."""
         self.trials = asyncio.Lock()
-        """Allows one trial at a time: each takes a process."""
+        """Allows one trial of output at a time: each starts a process."""
 
     @property
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes if process.pid is not None]
 
     def begin(self) -> None:
-        """Begins a process, unless there is one, because a screen is about to come."""
+        """Starts a process if no process runs: called when a screen is about to be placed."""
         if self._watch is None:
             self._watch = asyncio.get_running_loop().create_task(self._watching())
         if not self._processes:
             self._begin()
 
     def place(self, screen: PlacedScreen) -> "Seat":
-        """Returns a seat for `screen` in a process, which is begun if no process has room."""
+        """Returns a seat for `screen` in the process with the fewest screens; in a new one if all are full and another
+        is allowed."""
         self.begin()
         process = min(self._processes, key=lambda one: len(self._processes[one]))
         if len(self._processes[process]) >= SCREENS_EACH and len(self._processes) < self._most:
@@ -104,7 +107,7 @@ class ScreenPool:
             if (screen := screens.get(frame.agent)) is not None:
                 self._delay = 0.0
                 screen.came(frame)
-            # One that has just been closed may be answered.
+            # Else the frame is for a screen that was closed meanwhile.
 
         process = ScreenProcess(self._program, came, lambda reason: self._over(process, at, reason), self._delay)
         self._delay = min(max(0.1, 2 * self._delay), DELAY_MAX_S)  # until one answers
@@ -115,8 +118,8 @@ class ScreenPool:
         self._processes.get(process, {}).pop(number, None)
 
     def _over(self, process: ScreenProcess, at: int | None, reason: str) -> None:
-        """Handles the end of a process. It was at work on the screen `at` that it announced last, if that is not
-        finished; or, if it was idle before, on the screen that waits longest."""
+        """Handles the end of a process. It may have been working on the screen `at`, which it announced last (AT), or,
+        if it was idle before, on the screen whose work waits longest."""
         screens = self._processes.pop(process, {})
         self._ending.spawn(process.wait())
         if self._closed:
@@ -127,7 +130,7 @@ class ScreenPool:
         for number, screen in screens.items():
             screen.lost(suspect=number in suspects, outside=process.ended_from_outside)
         if screens and not self._processes:
-            self._begin()  # while what harmed is tried
+            self._begin()  # it starts while the output is tried
 
     async def _watching(self) -> None:
         while True:
@@ -136,7 +139,7 @@ class ScreenPool:
                 process.check(work=any(screen.works_since is not None for screen in screens.values()))
 
     async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
-        """Returns the kept screen (`scrollback`: as text, with the rows above it). Raises SynapsedError."""
+        """Returns the kept screen in `form` ("scrollback": as text, with the rows above it). Raises SynapsedError."""
         tries = 0
         while tries < KEPT_TRIES:
             request = _Kept(form)
@@ -156,7 +159,7 @@ class ScreenPool:
         raise SynapsedError("the screen that was kept cannot be drawn: the emulator does not come through it")
 
     async def close(self) -> None:
-        """Ends all of them."""
+        """Ends all processes."""
         self._closed = True
         if self._watch is not None:
             self._watch.cancel()
@@ -174,8 +177,8 @@ class _Kept:
         self.answer: asyncio.Future[Shown | TooLarge | None] = asyncio.get_running_loop().create_future()
 
     def came(self, frame: ScreenFrame) -> None:
-        """Takes a frame. Raises ScreenFrameError for an impossible one: its process is ended, and the next one is
-        asked."""
+        """Takes the answer. Raises ScreenFrameError for an impossible one: then the process is ended, and `kept` tries
+        another one."""
         if frame.kind != FrameKind.ANSWER:
             raise ScreenFrameError("output drawn of a screen that was kept")
         shown = checked_replies.read_shown(self._form, frame)

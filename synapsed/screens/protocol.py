@@ -1,8 +1,8 @@
 """The protocol between the daemon and a process of screens: frames of a fixed header, JSON and bytes; the daemon's
 messages in them, and the process's answers.
 
-Both come from one installation. The first frame of the process has its version all the same, because files may have
-been replaced since the daemon began.
+Both sides run the code of one installation. Nevertheless the first frame of the process has its version, because files
+may have been replaced since the daemon started.
 """
 
 import base64
@@ -43,23 +43,24 @@ from synapsed.terminal.screen_messages import (
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 VERSION = 5
-"""Version of all definitions here."""
+"""Version of the protocol: of all definitions in this module."""
 
 TEXT_MAX = 4 << 20
-"""Bytes of a frame's JSON: a screen of 1000 x 1000 is about one million characters."""
+"""Largest number of bytes of a frame's JSON: a screen of 1000 x 1000 has about one million characters."""
 
 BLOB_MAX = 64 << 20
-"""Bytes of a frame's own: a screen at its largest with all its scrollback."""
+"""Largest number of bytes of a frame's `blob`: a screen of the largest size with all its scrollback."""
 
 _HEAD = struct.Struct("<IIBBIQQd")
 
 
 AS_DRAWN, KINDS, WHOLE = 2, 4, 8
-"""Bits in the `flag` of a request: the screen as it is now, without the waiting output; the others as in `Ask`."""
+"""Bits in the `flag` of a request. AS_DRAWN: the screen as it is drawn now, without the output that waits; the others
+are fields of `Ask`."""
 
 
 class ScreenFrameError(Exception):
-    """A frame is malformed, or its content is impossible."""
+    """Error of a frame that is malformed, or whose content is impossible."""
 
 
 class FrameKind(IntEnum):
@@ -70,7 +71,7 @@ class FrameKind(IntEnum):
     RESIZE = 4
     CLOSE = 5
     PASS = 6
-    """Waiting output that ends before `offset` is dropped without drawing."""
+    """Drops the waiting output that ends before `offset`, without drawing it."""
     LOOK = 16
     EXPLAIN = 17
     CHECKPOINT = 18
@@ -80,19 +81,19 @@ class FrameKind(IntEnum):
     LINES = 22
     KEPT = 23
     PANE = 24
-    # From it.
+    # From the process.
     HELLO = 64
     ALIVE = 65
     DRAWN = 66
     ANSWER = 67
     FAILED = 68
     AT = 69
-    """The process begins work for that agent; not sent if it was idle before."""
+    """The process begins to work for that agent; not sent if the process was idle before."""
 
 
 class ScreenFrame(NamedTuple):
-    """`agent` is the number that the daemon gave the screen; `number` is that of a request, which its answer repeats;
-    `offset` is a spool offset (from the process: the end of the drawn output)."""
+    """One message. `agent` is the number that the daemon gave the screen; `number` is the number of a request, which
+    the answer repeats; `offset` is a spool offset (from the process: the end of the drawn output)."""
 
     kind: int
     agent: int = 0
@@ -112,7 +113,7 @@ def encode(frame: ScreenFrame) -> bytes:
 
 
 class ScreenFrameReader:
-    """Reads frames from a stream that is cut anywhere. Raises ScreenFrameError for one that is too long."""
+    """Reads frames from a stream that is cut anywhere. Raises ScreenFrameError for a frame that is too long."""
 
     def __init__(self) -> None:
         self._came = bytearray()
@@ -141,7 +142,7 @@ class ScreenFrameReader:
 
 
 SIZE_MAX = 1000
-"""Columns, and rows, of a screen."""
+"""Largest number of columns, and of rows, of a screen."""
 
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -151,7 +152,7 @@ CONTROLS_BUT_BREAKS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 _PRINTED = re.compile(rb"\xc2[\x80-\x9f]|\x7f")
-"""Control characters that the emulator prints, in UTF-8. All others are escaped in JSON."""
+"""The control characters, in UTF-8, that the emulator keeps as text and that JSON does not escape."""
 
 
 def _told(value: Any) -> bytes:
@@ -159,13 +160,13 @@ def _told(value: Any) -> bytes:
 
 
 def _told_of_screen(value: Any) -> bytes:
-    """Encodes text of a screen, which may have any character, without control characters."""
+    """Encodes text of a screen, which may have any character, and replaces its control characters."""
     told = _told(value)
     return _PRINTED.sub("\ufffd".encode(), told) if b"\xc2" in told or b"\x7f" in told else told
 
 
 def _clean(text: str) -> str:
-    """Replaces characters in titles that terminals would act on."""
+    """Replaces control characters in a title or name: a terminal would act on them."""
     return CONTROLS.sub("\ufffd", text) if CONTROLS.search(text) else text
 
 
@@ -174,7 +175,7 @@ def _clean_words(text: str) -> str:
 
 
 class Opening(NamedTuple):
-    """A screen that is to be drawn: empty, of a size, from `offset` on; or as it was at a checkpoint."""
+    """A screen to be drawn: an empty one of a size, from `offset` on; or the screen of a checkpoint."""
 
     profile: Profile
     cols: int
@@ -229,7 +230,7 @@ def read_note(text: bytes) -> Note:
 
 
 def write_ask(ask: Ask) -> bytes:
-    """Returns the known fields of the request (`Ask.known`); the rest is in the frame's head."""
+    """Returns the request's fields that change rarely (`Ask.known`); the others are in the frame's header."""
     return _told(ask.known)
 
 
@@ -239,7 +240,7 @@ def asking(kind: FrameKind, ask: Ask, text: bytes, flag: int = 0) -> ScreenFrame
 
 
 def read_ask(frame: ScreenFrame, before: Ask | None = None) -> Ask:
-    """Reads a request; `before` is the last one: a frame without text has the same known fields."""
+    """Reads a request. A frame without text repeats the known fields of `before`, the last request."""
     known = before
     if frame.text:
         in_turn, facts, learned, given_back, kernel, unbegun = json.loads(frame.text)
@@ -275,7 +276,7 @@ _JUDGED = attrgetter("verdict", "composer", "record", "worked_until", "turn_open
 
 
 def write_look(look: Look | None, profile: Profile, before: Look | None) -> tuple[bytes, bytes]:
-    """Writes a look; `before` is the one that was written last, and unchanged fields are left out."""
+    """Writes a look, without the fields that are the same in `before`, the look that was written last."""
     if look is None:
         return b"null", b""
     same = before is not None and _JUDGED(look) == _JUDGED(before)
@@ -347,8 +348,8 @@ def _screen(screen: ScreenSnapshot, before: Look | None) -> tuple[Any, ...]:
 
 
 def _lines(lines: Sequence[str], known: Sequence[str]) -> list[str | list[int]]:
-    """Returns the rows; runs of rows that stand one after the other in `known` become their first and last number
-    there."""
+    """Returns the rows. A run of rows that `known` has too becomes a pair of indexes in `known`: the first row, and the
+    row after the last."""
     told: list[str | list[int]] = []
     places = {line: row for row, line in enumerate(known)}
     run, end = [0, 0], len(known)
@@ -437,6 +438,7 @@ def read_pane(text: bytes) -> tuple[int, int, list[str]]:
 
 
 def write_failure(error: BaseException) -> bytes:
-    """Returns the place in this code and the kind of the error, without its message, which may contain output."""
+    """Returns the kind of the error and its place in the code; not its message, which may contain a program's
+    output."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return _told(f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"[:256])

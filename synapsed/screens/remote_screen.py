@@ -1,9 +1,10 @@
-"""The screen of one program, drawn elsewhere (`worker`): notes and requests go there, answers are checked, and the last
-look is kept for the next request, since another one would be the same until something changes.
+"""The screen of one program, drawn in another process (`worker`): sends output, notes and requests there, checks the
+answers, and keeps the last look (one reading of the screen), which is valid until something changes.
 
-When its process ends, the screen is drawn once more from its last checkpoint and the spool, and open requests are sent
-again: their callers wait a little longer. If the process was at work on this screen, that output is tried first, in a
-process of its own (`harmful_output`); output that fails there, or has ended processes again and again, is skipped.
+When the process ends, the screen is drawn again from its last checkpoint (the bytes that draw it, with the offset of
+the output) and the spool, and open requests are sent again: their callers wait a little longer. If the process may have
+been working on this screen, the output is first tried in a process of its own (`harmful_output`). Output that fails
+there, or at which processes end again and again, is skipped.
 """
 
 import asyncio
@@ -51,26 +52,25 @@ from synapsed.terminal.screen_messages import (
 
 
 class KeptLook:
-    """One look, and its request. Pure."""
+    """The last look, and its request. Pure."""
 
     def __init__(self) -> None:
         self._kept: tuple[Look, Ask] | None = None
         self.changes = 0
-        """Number of changes that may make another look differ."""
+        """Number of events so far after which a new look may differ."""
 
     def changed(self) -> None:
         self._kept = None
         self.changes += 1
 
     def keep(self, look: Look, ask: Ask, changes: int) -> None:
-        """Keeps a look; `changes` is the number of changes at its request: a look that was overtaken by a change is not
-        kept."""
+        """Keeps a look, unless something has changed since its request; `changes` is the number at the request."""
         if changes == self.changes:
             self._kept = look, ask
 
     def answers(self, ask: Ask) -> Look | None:
-        """Returns the look if `ask` would get the same. It may have more than was requested. A request for a whole
-        frame gets no look in the middle of a frame."""
+        """Returns the kept look if it answers `ask`, else None. The look may have more than `ask` requests; but a look
+        in the middle of a frame does not answer a request for a whole frame."""
         if self._kept is None:
             return None
         look, asked = self._kept
@@ -83,13 +83,13 @@ if TYPE_CHECKING:
     from synapsed.screens.pool import ScreenPool, Seat
 
 TRIES_MAX = 2
-"""Trials that output may pass although a process has ended at it; then it is believed to be the cause all the same."""
+"""Number of trials that output may pass although a process has ended at it; then it counts as harmful nevertheless."""
 
 CHUNK = 64 * 1024
-"""Bytes of the spool that go at once to a process that draws a screen once more."""
+"""Bytes of the spool that are sent at a time to a process that draws a screen again."""
 
 AHEAD = 512 * 1024
-"""Bytes of it that may be undrawn there."""
+"""Largest number of bytes of the spool that are sent to such a process and not drawn yet."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 
@@ -98,7 +98,7 @@ type Told = Callable[[StageEvent], None]
 
 @dataclass(slots=True)
 class _Asked:
-    """A request without an answer yet. `read` makes the answer from a frame, or raises ScreenFrameError."""
+    """A request that has no answer yet. `read` makes the answer from a frame, or raises ScreenFrameError."""
 
     frame: ScreenFrame
     read: Callable[[ScreenFrame], Any]
@@ -107,23 +107,23 @@ class _Asked:
 
 
 class RemoteStage:
-    """`checkpoint` is the beginning of the screen, if it belongs to this launch, which began at `launch_start`; `kept`
-    reads the last one."""
+    """The screen. It begins with `checkpoint`, if that is of this launch, whose output begins at `launch_start`; `kept`
+    reads the last saved checkpoint."""
 
     _ended_at = -1
-    """End of the output when the process at work on it was ended from outside."""
+    """End of the sent output when a process working on it was last killed from outside."""
 
     _passed_to = 0
-    """End of output that is no longer drawn, because no caller waits for it."""
+    """End of the output that is not drawn any more, because no caller waits for it (`pass_over`)."""
 
     _before: Look | None = None
-    """The last look of the process that has the screen."""
+    """The last look that came from the present process: the next one is sent as a difference to it."""
 
     _known: tuple[tuple[object, ...], bytes] = ((), b"")
-    """Known fields of the last request (`Ask.known`), and their encoding."""
+    """`Ask.known` of the last request, and its encoding."""
 
     _known_there: bytes | None = None
-    """The encoding that the process got last: it is not sent again."""
+    """The encoding that the present process got last: it is not sent again."""
 
     def __init__(
         self,
@@ -164,53 +164,53 @@ class RemoteStage:
         self._seat: Seat | None = None
         self._works_since: int | None = None
         self._live = False
-        """True if notes go to the process; else it is drawing this screen once more, or about to."""
+        """True if output, notes and requests are sent to the process at once; False while the screen is drawn again."""
         self._closed = False
         self._heard = False
-        """True if the process has answered since it has this screen."""
+        """True if the process has sent a frame since it got this screen."""
         self._fed = self._sent = self._drawn = self.start.offset
-        """Ends of the output that came, was sent to the process, and is drawn."""
+        """Three offsets: ends of the output that came, that was sent to the process, and that it has drawn."""
         self._progress = asyncio.Event()
         self._tried = (0, 0)
-        """End of the output that was tried, and the number of trials."""
+        """End of the output that was tried last, and the number of trials."""
         self._suspected: set[int] = set()
-        """Requests that were open at that time: once they are answered, the output is not the cause."""
+        """Kinds of the requests that were open at that trial: once all are answered, the output is not the cause."""
         self._asked: dict[int, _Asked] = {}
         self._numbers = itertools.count(1)
         self._look = KeptLook()
         self._notes: dict[str, tuple[int, Note]] = {}
-        """The last note of each kind, with the end of the output at that time, in their order."""
+        """The last note of each kind, with the end of the output at that time, in the order of their arrival."""
         self._untold: list[tuple[int, Note]] = []
-        """The notes that are still to be sent to the process that draws the screen once more."""
+        """The notes that are still to be sent to a process that draws the screen again."""
 
     def _of_launch(self, checkpoint: Checkpoint | None) -> Checkpoint | None:
-        """Returns the checkpoint if it is of this launch: at the very offset where this launch began it is the last
-        launch's screen."""
+        """Returns the checkpoint if it is of this launch, else None. A checkpoint at exactly `launch_start` is the last
+        screen of the launch before."""
         return checkpoint if checkpoint is not None and checkpoint.offset > self._launch_start else None
 
     @property
     def drawn_from(self) -> float:
-        """Offset from which on output may be given to an emulator."""
+        """Offset from which on output may be fed to an emulator; infinite if none may."""
         harm = self._harms.harm
         return 0.0 if harm is None else harm.until
 
     def _drawn_from(self, offset: int) -> int:
-        """Returns `offset`, or the end of skipped output."""
+        """Returns `offset`, or the end of the skipped output if that is later."""
         harm = self._harms.harm
         return max(offset, self._passed_to, 0 if harm is None else harm.skip_to)
 
     # --- notes ---
 
     def open(self, told: Told) -> None:
-        """Begins; `told` gets the unrequested results."""
+        """Begins to draw. `told` is called with results that were not requested."""
         self._told = told
         self._take_seat(self._checkpoint)
-        self._sizes.forget_due()  # `resize` tells since when
+        self._sizes.forget_due()  # the caller reports the sizes by `resize`
         self._checkpoint = None
         self._live = True
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """Takes the output `data` at `offset`; `continues`: it is one piece with the output before it."""
+        """Takes the output `data` at `offset`. `continues`: it arrived in one piece with the output before it."""
         self._look.changed()
         self._fed = offset + len(data)
         if self._live:
@@ -227,7 +227,7 @@ class RemoteStage:
 
     def note(self, note: Note) -> None:
         if isinstance(note, StopOver) and not self._may_stop:
-            return  # the turn was not asked to stop
+            return  # no StopAsked came before it
         self._look.changed()
         match note:
             case TurnOpened() | TurnClosed():
@@ -247,8 +247,7 @@ class RemoteStage:
 
     @property
     def _may_stop(self) -> bool:
-        """True if the observer may have been informed that the turn was asked to stop, and not of the end of that;
-        checkpoints do not contain it."""
+        """True if the last note about a stop is StopAsked, without StopOver. (A checkpoint does not contain this.)"""
         return isinstance(self._notes.get("stop", (0, None))[1], StopAsked)
 
     def _keep(self, kind: str, note: Note) -> None:
@@ -261,7 +260,7 @@ class RemoteStage:
         self._say(ScreenFrame(FrameKind.NOTE, text=protocol.write_note(note)))
 
     def resize(self, cols: int, rows: int, at: int | None = None) -> None:
-        """Sets the size of the window from output `at` on; None: from here on."""
+        """Sets the size of the window, from offset `at` of the output on; None: from the end of the output on."""
         self._look.changed()
         self._sizes.resize((cols, rows), self._sizes.last_at(self._fed) if at is None else at, self._sent)
         if self._live:
@@ -275,19 +274,19 @@ class RemoteStage:
         """Ends all requests: open and later ones get KeeperLost."""
         self._live, self._closed = False, True
         if self._seat is not None:
-            self._seat.leave()  # first: a process that ends now has nothing to tell here, nor is another one begun
+            self._seat.leave()  # first: then the end of the process is not reported to this screen any more
             self._seat = None
         await self._tasks.cancel()
         for asked in self._asked.values():
             if not asked.answer.done():
                 asked.answer.set_exception(_gone())
-                asked.answer.exception()  # perhaps no caller waits for it
+                asked.answer.exception()  # marks it as seen: perhaps no caller waits for it
         self._asked.clear()
 
-    # --- what is asked ---
+    # --- requests ---
 
     async def look(self, ask: Ask) -> Look | None:
-        """Returns the look. None only if a whole look is wanted, and the program is in the middle of a frame."""
+        """Returns the look. None only if `ask.whole` is set and the program is in the middle of a frame."""
         if (kept := self._look.answers(ask)) is not None:
             return kept
         changes = self._look.changes
@@ -344,13 +343,13 @@ class RemoteStage:
         try:
             return await answer
         finally:
-            if not self._live:  # no process has it: a cancelled request is not repeated
+            if not self._live:  # no process has the request: if it was cancelled, it is not sent again
                 self._asked.pop(number, None)
 
-    # --- what comes ---
+    # --- frames from the process ---
 
     def came(self, frame: ScreenFrame) -> None:
-        """Takes a frame of the process. Raises ScreenFrameError for an impossible one."""
+        """Takes a frame from the process. Raises ScreenFrameError for an impossible one."""
         self._heard = True
         if not self._drawn <= frame.offset <= self._sent:
             raise ScreenFrameError(
@@ -362,7 +361,7 @@ class RemoteStage:
             if asked is None or not self._live:
                 raise ScreenFrameError("an answer that nobody asked for")
             result = asked.read(frame)
-            del self._asked[frame.number]  # only now: what cannot be read is asked once more
+            del self._asked[frame.number]  # only now: a request whose answer cannot be read is sent again
             if asked.frame.kind in self._suspected:
                 self._suspected.discard(asked.frame.kind)
                 self._tried = self._tried if self._suspected else (0, 0)
@@ -386,7 +385,7 @@ class RemoteStage:
         return not self._heard or self._drawn < self._sent or (self._live and bool(self._asked))
 
     def lost(self, *, suspect: bool, outside: bool) -> None:
-        """Handles the end of the process: see `pool.PlacedScreen`."""
+        """Implements `pool.PlacedScreen`: draws the screen again after the end of its process."""
         self._look.changed()
         self._seat = self._before = self._works_since = None
         self._live = False
@@ -397,7 +396,7 @@ class RemoteStage:
         self._drawing_again = self._tasks.spawn(self._draw_again(left, outside))
 
     def _by_chance(self) -> bool:
-        """Returns True if a process that was ended from outside was not at the same output before: then nothing is
+        """Returns True if a process was killed from outside at other output than the last one: then the output is not
         tried, because a trial takes time."""
         before, self._ended_at = self._ended_at, self._sent
         return not self._drawn <= before <= self._sent
@@ -405,23 +404,23 @@ class RemoteStage:
     # --- drawn again ---
 
     async def _draw_again(self, left: tuple[int, int] | None, outside: bool) -> None:
-        """Draws the screen once more. `left`: the process may have ended at that part of the output, or at a request
-        about it; `outside`: it was ended from outside."""
+        """Draws the screen again. `left` is the part of the output at which the process may have ended, or at a request
+        about it; None if it was not working on this screen. `outside`: it was killed or stopped from outside."""
         try:
             checkpoint = self._of_launch(await self._kept())
-        except StoreError as error:  # then it is drawn from where the launch began
+        except StoreError as error:  # then the screen is drawn from the beginning of the launch
             log.warning("the last checkpoint cannot be read", agent_id=self._agent_id, error=error.message)
             checkpoint = None
         if left is not None:
             async with self._pool.trials:
                 try:
                     await self._examine(checkpoint, left, outside)
-                except Exception:  # the screen is drawn again all the same
+                except Exception:  # the screen is drawn again nevertheless
                     log.exception("output could not be tried", agent_id=self._agent_id)
         self._take_seat(checkpoint)
         try:
             whole = await self._read_again()
-        except OSError as error:  # the rest is drawn all the same, and requests are answered
+        except OSError as error:  # later output is drawn nevertheless, and requests are answered
             log.error("output cannot be read back", agent_id=self._agent_id, error=str(error))  # noqa: TRY400
             whole = False
         if self._sent < self._fed:
@@ -451,13 +450,13 @@ class RemoteStage:
             at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, upto - self._sent))
             whole = whole and bool(data) and at == self._sent
             if not data or at >= self._fed:
-                break  # the disk had no room for it
+                break  # the spool does not have it: the disk was full
             self._feed(at, data[: self._fed - at], self._clock.monotonic())
         return whole
 
     def _tell_due(self) -> int:
-        """Sends the notes that came before the next unsent output; returns the end of the output that comes before the
-        next note."""
+        """Sends the notes that came before the next unsent output. Returns the end of the output that may be sent
+        before the next note."""
         while self._untold and self._untold[0][0] <= self._sent:
             self._tell(self._untold.pop(0)[1])
         return self._untold[0][0] if self._untold else self._fed
@@ -477,7 +476,7 @@ class RemoteStage:
         self._untold = list(self._notes.values())
 
     def _feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """Draws each part of the output in the size that the window had then."""
+        """Sends the output in pieces, and between them the changes of the window's size at these places."""
         self._sent = offset
         self._draw_due()
         while data:
@@ -500,7 +499,7 @@ class RemoteStage:
         return look._replace(text=b"") if look.text == before else look
 
     async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int], outside: bool) -> None:
-        """Tries the output that the process was at work on; harmful output is not drawn again."""
+        """Tries the output at which the process ended, and records harmful output so that it is not drawn again."""
         for asked in self._asked.values():
             if asked.frame.kind == FrameKind.LINES:
                 await self._examine_lines(asked, outside)
@@ -524,14 +523,16 @@ class RemoteStage:
             self._told(Harmed(harm))
 
     def _passes(self, left: tuple[int, int]) -> bool:
-        """Returns True if output that passed a trial may be believed harmless."""
+        """Returns True if output that passed a trial counts as harmless: until more than TRIES_MAX processes have ended
+        at it."""
         tried, tries = self._tried
         self._suspected = {asked.frame.kind for asked in self._asked.values()} or {FrameKind.LOOK}
         self._tried = left[1], tries + 1 if tries and left[0] <= tried <= left[1] else 1
         return self._tried[1] <= TRIES_MAX
 
     async def _examine_lines(self, asked: _Asked, outside: bool) -> None:
-        """Tries the lines of a request, which are read with an emulator of their own."""
+        """Tries the output in a request for lines, which has an emulator of its own; harmful output is removed from the
+        request."""
         asked.tries += not outside
         output = asked.frame.blob
         if not await harmful_output.survives(None, output):

@@ -1,4 +1,4 @@
-"""One process of screens, as the daemon sees it: its start, messages, supervision and end."""
+"""One process of screens, from the daemon's side: starts it, exchanges messages with it, supervises it and ends it."""
 
 import asyncio
 import contextlib
@@ -16,25 +16,25 @@ from synapsed.screens import checked_replies
 from synapsed.screens.protocol import VERSION, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 
 HANGS_CPU_S = 2.0
-"""CPU seconds without a message after which a process is ended: a call does not return."""
+"""CPU seconds without a message after which a process is ended: a call in it does not return."""
 
 BEGINS_CPU_S = 30.0
-"""The same until it has begun."""
+"""The same until the process has sent its greeting."""
 
 ALIVE_CPU_S = 60.0
-"""The same if it reports work, but finishes nothing."""
+"""CPU seconds after which a process is ended that reports to be alive, but finishes no work."""
 
 CLOSED_S = 1.0
 """Seconds that a process may live after it has closed its socket."""
 
 WAITS_CHECKS = 4
-"""Checks in a row with work, but without computing and without waiting for the CPU, after which it is ended: it is
-stopped, or waits for something that never comes."""
+"""Number of checks in a row after which a process is ended that has work, but neither computes nor waits for a
+processor: it is stopped, or waits for something that never comes."""
 
 SOON_BYTES = 64 * 1024
 SOON_S = 0.001
-"""Seconds for which output and notes wait, or until there are so many bytes, or a request: then they go in one piece. A
-process that is woken for each key, and for each echo, would take a processor from those on the way between them."""
+"""Output and notes wait for SOON_S seconds, or until there are SOON_BYTES, or until a request; then they are sent in
+one piece. A process that woke up for each key and each echo would take a processor from the keeper and the program."""
 
 _WAITS = frozenset({FrameKind.FEED, FrameKind.NOTE})
 
@@ -45,8 +45,9 @@ log = structlog.stdlib.get_logger("synapsed.screens")
 
 
 class ScreenProcess(asyncio.Protocol):
-    """`program`: its command line, without the last argument (our pid). `came` is given its frames, and raises
-    ScreenFrameError for one that ends it; `over` is called once when it has ended, with the reason."""
+    """The process. `program` is its command line, without the last argument (our pid). `came` is called with its
+    frames; if it raises ScreenFrameError, the process is ended. `over` is called once with the reason when it has
+    ended."""
 
     def __init__(
         self,
@@ -68,24 +69,24 @@ class ScreenProcess(asyncio.Protocol):
         self._reason = ""
         self.pid: int | None = None
         self.began = False
-        """True after its greeting, which says that it has no rights."""
+        """True after the greeting of the process, which comes after it has given up its rights."""
         self.ended = False
         self.ended_from_outside = False
-        """True if it was ended or stopped from outside: no output does that."""
+        """True if the process was killed or stopped from outside: output is not the cause."""
         self._called_off = asyncio.Event()
         self._heard = self._done = 0
         self._watched: _Watched | None = None
         self.task = aio.at_once(self._begin(delay))
 
     async def _begin(self, delay: float) -> None:
-        await asyncio.sleep(0)  # no event before the creator has the object
+        await asyncio.sleep(0)  # no callback before the creator has the object
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._called_off.wait(), delay)
         if self._called_off.is_set():
             return
         try:
             ours, theirs = socket.socketpair()
-        except OSError as error:  # no file may be opened: that passes, or is reported again and again
+        except OSError as error:  # too many open files: the pool tries again, and each failure is logged
             self._end(f"it cannot be begun: {error}")
             return
         try:
@@ -96,7 +97,7 @@ class ScreenProcess(asyncio.Protocol):
                 env=own_python.bare_environment(),
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
-            )  # reasons for a failed start are to be read in the daemon's log; later it has no standard error
+            )  # it keeps our standard error at first: so a failed start is explained in the daemon's log
             self.pid = self._process.pid
         except OSError as error:
             ours.close()
@@ -114,7 +115,7 @@ class ScreenProcess(asyncio.Protocol):
         self._end(self._reason or (f"it was ended by signal {-code}" if code < 0 else f"it ended with {code}"))
 
     def say(self, frame: ScreenFrame) -> None:
-        """Sends the frame. Output and notes wait for `SOON_S`, or for a request: they go in one piece."""
+        """Sends the frame. Output and notes wait a little, so that several are sent in one piece (`SOON_S`)."""
         self._waiting.append(encode(frame))
         self._size += len(frame.blob)
         if frame.kind not in _WAITS or self._size > SOON_BYTES:
@@ -129,13 +130,13 @@ class ScreenProcess(asyncio.Protocol):
         if self._transport is None:
             return
         waiting, self._waiting, self._size = self._waiting, [], 0
-        # On a transport that is closing `writelines` would watch a file that is closed a moment later: the next user of
-        # the same number could not wait for it (CPython, `_SelectorSocketTransport`).
+        # On a closing transport, `writelines` would register an fd with the selector that is closed a moment later; the
+        # next file with this fd could then not be registered (CPython, `_SelectorSocketTransport`).
         if not self._transport.is_closing():
             self._transport.writelines(waiting)
 
     def end(self, reason: str) -> None:
-        """Ends it at once; `over` is called."""
+        """Kills the process at once, and calls `over`."""
         if not self.ended:
             self._reason = self._reason or reason
             self._kill()
@@ -163,7 +164,7 @@ class ScreenProcess(asyncio.Protocol):
             self._transport.abort()
         self._over(reason)
 
-    # --- what it says ---
+    # --- its messages ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -201,13 +202,13 @@ class ScreenProcess(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        # The code that waits for its end reports it; a process that only has closed its socket is of no use.
+        # If the process has ended, `_begin` reports it; if it has only closed its socket, it is of no use any more.
         asyncio.get_running_loop().call_later(CLOSED_S, self.end, "it has closed its socket")
 
-    # --- whether it works ---
+    # --- supervision ---
 
     def check(self, *, work: bool) -> None:
-        """Ends it if it has `work` and makes no progress; to be called about twice a second."""
+        """Ends the process if it has `work` and makes no progress. Must be called about twice a second."""
         if self.ended or self.pid is None:
             return
         if self.began and not work:
@@ -217,7 +218,7 @@ class ScreenProcess(asyncio.Protocol):
             process = psutil.Process(self.pid)
             cpu, status = sum(process.cpu_times()[:2]), process.status()
         except (psutil.Error, OSError):
-            return  # it ends just now, or no file may be opened to look: the next check may
+            return  # the process is ending, or too many files are open to read /proc: the next check sees
         before = self._watched or _Watched(cpu, self._heard, cpu, self._done, cpu)
         said, done = self._heard != before.heard, self._done != before.done
         idle = status == psutil.STATUS_STOPPED or (status == psutil.STATUS_SLEEPING and cpu == before.cpu)
@@ -240,7 +241,8 @@ class ScreenProcess(asyncio.Protocol):
 
 
 class _Watched(NamedTuple):
-    """Observations of a process: its own time, and that time at its last message and its last action."""
+    """One observation of a process: its CPU time, and its CPU time at its last message and at its last finished
+    work."""
 
     cpu: float
     heard: int

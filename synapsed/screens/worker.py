@@ -1,11 +1,12 @@
-"""A process that draws screens, without rights: frames in on its standard input (a socket), looks and answers out.
+"""The program of a process of screens: draws screens without rights. Its standard input is a socket, from which it
+reads frames, and to which it writes looks and answers.
 
 python -m synapsed.screens.worker PARENT'S PID
 
-Agents take turns, a portion of output each (a millisecond or two), so that no agent waits for a flood of another's
-output; requests go before another's output. The work of one agent is done in its order, except requests for the present
-drawing. If the emulator, or a pattern, does not return, the daemon ends the process, and begins another one, as it does
-if output ends it.
+Agents take turns, with a portion of output each (a millisecond or two), so that no agent waits for a flood of another's
+output. Requests are served before other agents' output. The work for one agent is done in the order in which it came,
+except requests for the screen as drawn now. If the emulator or a regular expression does not return, or if output
+crashes the process, the daemon starts another process.
 """
 
 import ctypes
@@ -33,31 +34,31 @@ from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.screen_messages import Ask
 
 TURN_S = 0.002
-"""Seconds of its own time for which one agent's output is drawn before the next one's turn."""
+"""Seconds of CPU time for which one agent's output is drawn before the next agent's turn."""
 
 ACKNOWLEDGE_BYTES = 32 * 1024
-"""Bytes of drawn output that are reported at the latest; a look reports them too."""
+"""Bytes of drawn output after which progress is reported; answers to requests report it too."""
 
 IDLE_MS = 10
-"""Milliseconds after which drawn output is reported that no look has reported."""
+"""Milliseconds of idleness after which the drawn output is reported, if no answer has done so."""
 
 ALIVE_S = 0.3
-"""Seconds between two messages while there is work."""
+"""Seconds after which a message is sent while there is work."""
 
 READ_BYTES = 256 * 1024
 
 _PR_SET_PDEATHSIG = 1
 
 _LONG = frozenset({FrameKind.FEED, FrameKind.LINES, FrameKind.KEPT, FrameKind.OPEN})
-"""Kinds that may take more than a moment, and wait for their turn."""
+"""Kinds that may take long: they are done after the short requests of other agents."""
 
 type _Steps = Iterator[None]
 
 
 @dataclass(slots=True)
 class _Seat:
-    """One agent's screen, and its waiting work. `told` is the end of its drawn output, as far as the daemon knows;
-    `look` is the last look that was sent, and `ask` its request."""
+    """One agent's screen, and the work that waits for it. `told` is the end of the drawn output, as last reported to
+    the daemon; `look` is the last look that was sent, and `ask` its request."""
 
     observer: TerminalObserver | None = None
     profile: Profile | None = None
@@ -73,26 +74,26 @@ class _Seat:
 
 
 class Screens:
-    """The screens of this process. Pure but for the clock: `say` gets the messages to send."""
+    """The screens of this process. Pure except for the clock; `say` is called with the messages to send."""
 
     def __init__(self, say: Callable[[ScreenFrame], None], clock: Callable[[], float] = time.thread_time) -> None:
         self._say = say
         self._clock = clock
         self._seats: dict[int, _Seat] = {}
         self._asides: dict[int, _Seat] = {}
-        """Answers that are read from output, by the complement of the agent's number: they take time and no screen, so
-        that no request for the screen waits for them."""
+        """Separate queues for requests for lines (LINES), by the complement of the agent's number. Such a request takes
+        long but does not need the screen, so requests for the screen do not wait for it."""
         self._working: dict[int, _Seat] = {}
         """Screens with work, in the order of their turns."""
         self._goes_on = False
-        """True if there has been work since the last turn."""
+        """True if the process has had work without a pause since the last turn."""
 
     @property
     def busy(self) -> bool:
         return bool(self._working)
 
     def take(self, frame: ScreenFrame) -> None:
-        """Takes a frame."""
+        """Takes a frame: adds its work to the agent's queue, or does it at once (AS_DRAWN)."""
         seat = self._seats.setdefault(frame.agent, _Seat())
         if frame.kind == FrameKind.PASS:
             seat.waiting = deque(waits for waits in seat.waiting if not _ends_before(waits[0], frame.offset))
@@ -109,7 +110,8 @@ class Screens:
             self._working[frame.agent] = seat
 
     def turn(self, tell: Callable[[], None]) -> None:
-        """Does one agent's turn; `tell` is called before it, to send the messages so far and the agent's number."""
+        """Does one agent's turn. Calls `tell` before it, to send the messages so far and the agent's number (AT), from
+        which the daemon knows whose output has ended the process."""
         number = self._next()
         if self._goes_on:
             self._say(ScreenFrame(FrameKind.AT, number if number >= 0 else ~number))
@@ -135,7 +137,7 @@ class Screens:
 
     @property
     def late(self) -> list[int]:
-        """The agents with more drawn output than was reported."""
+        """The agents whose drawn output was not reported completely."""
         return [agent for agent, seat in self._seats.items() if seat.observer and seat.told < seat.screen.offset]
 
     def acknowledge(self) -> None:
@@ -231,7 +233,7 @@ class Screens:
         self._drawn(frame.agent, seat)
         yield from ()
 
-    # --- what is asked ---
+    # --- requests ---
 
     def _look(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         seat.ask = protocol.read_ask(frame, seat.ask)
@@ -286,7 +288,7 @@ class Screens:
         self._answer(frame, seat, text=b"%d" % read.missing, blob=protocol.write_text(read.text))
 
     def _kept(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        """Draws the kept screen of an agent that does not run; nothing of it stays."""
+        """Draws the kept screen of an agent that does not run, answers, and keeps no screen."""
         kept = protocol.read_kept(frame.text, frame.blob)
         screen = Screen(kept.cols, kept.rows)
         for part in portions(kept.redraw):
@@ -301,7 +303,7 @@ def _ends_before(frame: ScreenFrame, offset: int) -> bool:
 
 
 def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
-    """Returns text and blob of the answer."""
+    """Returns the text and the blob of the answer."""
     match form:
         case "coloured":
             return b"", screen.coloured()
@@ -319,7 +321,7 @@ def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
 def main() -> None:
     _end_with(int(sys.argv[-1]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # they are the daemon's, which has its screens until it ends
+        signal.signal(number, signal.SIG_IGN)  # meant for the daemon, which needs its screens until it ends
     os.environ.clear()
     os.chdir("/")
     with open(os.devnull, "wb") as nothing:
@@ -334,12 +336,13 @@ def main() -> None:
         process.run()
     except OSError:
         pass  # the daemon is gone
-    except Exception as error:  # noqa: BLE001 - whatever it is, the daemon begins another process
+    except Exception as error:  # noqa: BLE001 - after any error, the daemon starts another process
         process.fail(error)
 
 
 def _end_with(parent: int) -> None:
-    """Ends the process with the daemon: a computing process does not see that its socket has closed."""
+    """Makes the kernel kill this process when the daemon ends: while it computes, it does not notice that its socket is
+    closed."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -356,7 +359,7 @@ class _Process:
         self._said += encode(frame)
 
     def _tell(self) -> None:
-        """Sends all messages of a turn, and the number of the next, in one system call."""
+        """Sends all messages of a turn, and the number of the next agent, in one system call."""
         if self._said:
             data, self._said = memoryview(bytes(self._said)), bytearray()
             while data:
@@ -364,7 +367,7 @@ class _Process:
             self._said_at = time.monotonic()
 
     def run(self) -> None:
-        """Runs; returns when the daemon has closed the socket."""
+        """Does the work, and returns when the daemon has closed the socket."""
         poll, decoder, screens = select.poll(), ScreenFrameReader(), self._screens
         poll.register(0, select.POLLIN)
         while True:

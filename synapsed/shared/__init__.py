@@ -1,1 +1,2 @@
-"""Modules that the daemon and the person's tool share. The standard library alone: the tool starts with it."""
+"""Modules that the daemon and the person's tool share. They import the standard library only, because the tool imports
+them when it starts."""

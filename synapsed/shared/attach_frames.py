@@ -1,8 +1,8 @@
 """The frames of an attached terminal on the daemon's Unix socket (docs/http-api.md, "A terminal as frames"): one byte
 for the kind, four for the length, and the bytes themselves. The person's tool imports it too.
 
-Keys and output are plain bytes, which no code on the way has to read. A WebSocket has two features that a Unix socket
-does not need: masks, and messages in pieces.
+Keys and output are plain bytes, and no code on the way has to parse them. A WebSocket has two features that a Unix
+socket does not need: masks, and messages in pieces.
 """
 
 UPGRADE = "synapse-terminal"
@@ -16,13 +16,13 @@ LEASED = 0x03
 """To the daemon: the same as KEYS, after the number of the sender's lease and the number of the piece, four bytes
 each."""
 OUTPUT = 0x81
-"""From the daemon: bytes for the person's terminal, behind those before."""
+"""From the daemon: bytes for the person's terminal, which continue the ones before."""
 SCREEN = 0x82
-"""From the daemon: bytes that draw the whole screen, whatever it showed. Frames before it can be skipped."""
+"""From the daemon: bytes that draw the whole screen, whatever the terminal shows. Frames before it can be skipped."""
 NEWS = 0x83
 """From the daemon: one JSON object."""
 EARLIER = 0x84
-"""From the daemon: a part of the earlier output, as the news before it says."""
+"""From the daemon: a part of the earlier output, as the NEWS frame before it says."""
 
 HEAD = 5
 FRAME_MAX = 1024 * 1024
@@ -37,7 +37,7 @@ class FrameError(Exception):
 
 
 def frame(kind: int, payload: bytes) -> bytes:
-    """The bytes of one frame."""
+    """Returns the bytes of one frame."""
     return b"%c%b%b" % (kind, len(payload).to_bytes(4), payload)
 
 

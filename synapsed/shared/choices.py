@@ -1,5 +1,6 @@
-"""The option of a prompt that says yes, or no, to the present question, chosen by the options' own words; and the most
-useful line of a prompt's text. Standard library only: the person's tool chooses by it too."""
+"""Chooses the option of a prompt that says yes, or no, to the present question, by the options' own words. It also
+finds the most useful part of a prompt's text. It uses the standard library only, because the person's tool imports it
+too."""
 
 import re
 from collections.abc import Mapping
@@ -15,17 +16,17 @@ LASTING = frozenset(
         *("remember", "future sessions", "parent folder", "parent directory", "clear context"),
     }
 )
-"""Words of options that agree to more than the present question: never chosen for a person."""
+"""Words of options that agree to more than the present question: such an option is never chosen for a person."""
 
 SCREEN = "screen"
-"""Type of a prompt that only a person can read: it is the screen's last rows."""
+"""Type of a prompt that only a person can read: its text is the screen's last rows."""
 
 LAST_ROWS = 3
 """Number of rows from the end of such a screen, where its question stands."""
 
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
 _PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
-"""A plain yes or no; if several options fit, it is meant."""
+"""A plain yes or no, which is preferred if several options fit."""
 
 
 def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
@@ -54,7 +55,7 @@ def telling(prompt_type: str | None, text: str) -> str:
 
 
 def whole(prompt: Mapping[str, Any]) -> str:
-    """Returns the whole question, with the command or the edit that it is about, unless its own words have that
+    """Returns the whole question, with the command or the edit that it is about, unless the question's text has it
     already."""
     words, command, diff = (str(prompt.get(name) or "") for name in ("prompt", "command", "diff"))
     more = [f"$ {command}"] if command and command not in words else []

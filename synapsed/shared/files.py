@@ -1,6 +1,7 @@
-"""Files that are whole or not there. The person's tool imports it too.
+"""Reads and writes files so that a file is whole or does not exist. The person's tool imports it too.
 
-The keeper and the hook client, which import nothing, write theirs by the same rules themselves.
+The keeper (the process that holds a program's terminal) and the hook client import no module of ours: they follow the
+same rules in code of their own.
 """
 
 import contextlib
@@ -15,8 +16,8 @@ from synapsed.errors import ConfigError, StoreError
 
 
 def open_regular(path: Path | str) -> BinaryIO:
-    """Opens a file that another program wrote, for reading. Raises OSError, also if it is no regular file: to open a
-    named pipe would block for ever, and the daemon at its end with it."""
+    """Opens a file that another program wrote, for reading. Raises OSError, also if it is not a regular file: opening a
+    named pipe would block for ever, also when the daemon ends."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -25,8 +26,8 @@ def open_regular(path: Path | str) -> BinaryIO:
 
 
 def read_private(path: Path, *, limit: int) -> bytes:
-    """Returns at most `limit` bytes of a file that is the user's alone. Raises FileNotFoundError, and ConfigError if it
-    is a link or no file, belongs to another user, or others can read it."""
+    """Returns at most `limit` bytes of a file that only the user can read. Raises FileNotFoundError, and ConfigError if
+    it is a link or not a regular file, belongs to another user, or others can read it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -45,7 +46,7 @@ def read_private(path: Path, *, limit: int) -> bytes:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that is the user's alone with `write_whole`, and makes a missing directory with 0700. Raises
+    """Writes a file that only the user can read with `write_whole`, and makes a missing directory with 0700. Raises
     StoreError."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,8 +59,9 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600, durable: bool 
     """Replaces the file `path` by `content`: a reader finds the old file or the new one, even if this process is killed
     meanwhile, and with `durable` after a loss of power too.
 
-    It is `mode` whatever the umask says, and its owner's alone until it is. A link at `path` is replaced, not followed.
-    Raises OSError that names `path`: then the old file is unchanged, and nothing is left beside it.
+    The file gets `mode` whatever the umask is; before that only its owner can read it. A link at `path` is replaced,
+    not followed. Raises OSError, which names `path`: then the old file is unchanged, and no other file is left beside
+    it.
     """
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600, exclusively
@@ -82,7 +84,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600, durable: bool 
 
 
 def _keep_names(directory: Path) -> None:
-    """Makes the names in the directory durable, if its file system can; the new file is there either way."""
+    """Makes the names in the directory durable, if its file system can; the new file exists in any case."""
     with contextlib.suppress(OSError):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,9 +1,9 @@
-"""Server-sent events, read incrementally (WHATWG HTML §9.2.6). The person's tool imports it too."""
+"""Reads server-sent events incrementally (WHATWG HTML §9.2.6). The person's tool imports it too."""
 
 from typing import NamedTuple
 
 EVENT_MAX = 64 * 1024 * 1024
-"""Bytes of one event; above every answer the daemon keeps, below what would hurt a person's machine."""
+"""Bytes of one event: more than every answer that the daemon keeps, and still harmless for a person's machine."""
 
 
 class SseEvent(NamedTuple):
@@ -19,7 +19,7 @@ class SseTooLarge(ValueError):
 
 
 class SseParser:
-    """Parses bytes in any chunking. Comments keep a connection alive and are no events."""
+    """Parses bytes in any chunking. Comments keep a connection alive and are not events."""
 
     def __init__(self, event_max: int = EVENT_MAX) -> None:
         """`event_max`: bytes of one event at most."""

@@ -1,7 +1,7 @@
 """Makes invisible characters, and those that reverse text, visible in a text that a person approves. Pure.
 
-One function for every place where something is approved: the page has the same in `web/js/visible.js`. Joiners and
-variation selectors stay where an emoji or a script needs them, and hide nothing there.
+All places where a person approves something use this function; the page has the same one in `web/js/visible.js`.
+Joiners and variation selectors stay where an emoji or a script needs them: there they hide nothing.
 """
 
 import re
@@ -14,7 +14,7 @@ _UNSEEN: Final = (
     r"\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _SIGNS: Final = r"\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
-"""Signs that are drawn as emoji, or as letters, by what follows them."""
+"""Signs that are drawn as emoji or as letters, depending on the character after them."""
 _JOINED: Final = r"\u0600-\u0dff"
 """Scripts whose letters are joined, or need joiners."""
 _JOINER: Final = (
@@ -36,6 +36,6 @@ def visible(text: str) -> str:
 
 def _code(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF or code < 0x100:  # a byte that is no UTF-8, as Python has it
+    if 0xDC80 <= code <= 0xDCFF or code < 0x100:  # a byte that is not UTF-8, which Python decodes like this
         return f"\\x{code & 0xFF:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,5 +1,5 @@
-"""Log of actions under their callers' keys, in a file of its own, so that nothing is typed twice, whenever this process
-is killed.
+"""Log of actions by the keys that their callers gave them, in its own file, so that nothing is typed twice even if the
+process is killed at any moment.
 
 Each state is appended as a line of JSON: `begun` before the action, `done` with the answer, or `not` if nothing was
 done. The result of an action that is only `begun` is unknown. At most KEPT actions are kept, for KEPT_S at most; the
@@ -51,8 +51,8 @@ class Act:
 
 
 class ActLog:
-    """Times are those of the wall clock, so that a day is a day over a restart. Within one life of the process, setting
-    the clock makes no action older."""
+    """Keeps the actions for a day. The file has times of the wall clock, which hold over a restart. While the process
+    runs, the boot clock decides, so that setting the clock makes no action older."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -68,7 +68,7 @@ class ActLog:
         return act if act is not None and self._clock.boot() - act.began < KEPT_S else None
 
     async def begin(self, key: str) -> None:
-        """Records the beginning of an action. Raises StoreError: then nothing may be done."""
+        """Records the beginning of an action. Raises StoreError; then the action must not be done."""
         acts = await self._known()
         async with self._writing:
             acts.pop(key, None)
@@ -137,7 +137,7 @@ def _append(path: Path, raw: bytes) -> None:
         try:
             size = os.fstat(handle).st_size
             written = os.write(handle, raw)
-            if written != len(raw):  # the disk is full: what is left of the next line must not be joined to it
+            if written != len(raw):  # the disk is full: the next line must not be joined to this piece
                 os.ftruncate(handle, size)
                 raise OSError(28, "No space left on device")
         finally:
@@ -147,7 +147,7 @@ def _append(path: Path, raw: bytes) -> None:
 
 
 def _read(path: Path) -> list[_Line]:
-    """Reads the file. Raises StoreError if it is not the user's alone, because another user could then fake results."""
+    """Reads the file. Raises StoreError if other users can read or write it: they could fake results."""
     try:
         raw = read_private(path, limit=FILE_MAX)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Copies of the database, one a day, beside it, which repair a damaged one (`store.salvage`).
+"""Makes a copy of the database each day, beside it, from which a damaged one can be repaired (`store.salvage`).
 
-They are counted, as restic and borg do: after a change of the clock, a copy is removed only if another one replaces it.
-A copy with a date in the future was made under a wrong clock, or the clock is wrong now: it is kept in addition, and
-not counted until its time has come.
+Old copies are removed by their number, not by their age, as restic and borg do it: after a change of the clock, a copy
+is removed only if another one replaces it. A copy with a date in the future was made under a wrong clock, or the clock
+is wrong now: it is kept in addition, and not counted until its time has come.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ import structlog
 from synapsed.clock import Clock
 
 EVERY_S = 600.0
-"""Pause before each look, the first one too: at its start the daemon has more urgent work."""
+"""Seconds of pause before each check, the first one too: at its start the daemon has more urgent work."""
 
 DAY_S = 86_400.0
 NAME = "synapsed-%Y%m%dT%H%M%SZ.db"
 PATTERN = "synapsed-*.db"
 ROOM = 2
-"""A copy is made where so many times its size is free: agents block when the disk is full."""
+"""A copy is made only if this many times the size of the database is free: agents block when the disk is full."""
 
 log = structlog.stdlib.get_logger("synapsed.backups")
 
@@ -54,16 +54,16 @@ class Backups:
         self._clock = clock
 
     async def run(self) -> None:
-        """Looks again and again, until it is cancelled."""
+        """Checks again and again, until it is cancelled."""
         while True:
             await asyncio.sleep(EVERY_S)
             await self.look()
 
     async def look(self) -> Path | None:
-        """Makes a copy unless there is one of the last day, and removes those that are too many. Returns the new one,
-        or None.
+        """Makes a copy unless there is one of the last day, and removes the oldest copies if there are too many.
+        Returns the new copy, or None.
 
-        Errors are logged: the daemon goes on without.
+        Errors are logged: the daemon goes on without the copy.
         """
         if not self._days:
             return None
@@ -98,7 +98,8 @@ def _name(at: float) -> str:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Writes a copy so that `target` is never incomplete. It is its owner's alone: environments of agents are in it."""
+    """Writes a copy so that `target` is never incomplete. Only its owner can read it, because environments of agents
+    are in it."""
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))

@@ -1,15 +1,16 @@
-"""The database file: opened safely, written by one thread in groups, read by another. It does not know its contents.
+"""Opens the database file safely, writes to it in groups by one thread, and reads it by another. It does not know the
+file's contents.
 
-A third thread copies the write-ahead log back into the file, because that waits for the disk (it is the only thing that
-does, in WAL with `synchronous = NORMAL`), and neither a commit nor a query should.
+A third thread copies the write-ahead log back into the file, because that waits for the disk (nothing else does in WAL
+mode with `synchronous = NORMAL`), and neither a commit nor a query should wait for it.
 
 Group commit without locks: all bookkeeping happens in the event loop. Writes wait in a queue; one group at a time is
 handed to the writer's thread, which runs its jobs in one transaction, and whatever arrived meanwhile is the next group.
-A lone write so costs one transaction, and many at once share one.
+So a single write costs one transaction, and many at the same time share one.
 
 If anything in a group fails, the transaction is rolled back and each job runs again in a transaction of its own: the
 failing one fails alone. (Savepoints would not do: a full disk makes SQLite roll back the whole transaction by itself.)
-A job may thus run twice and must have no effect but on the database.
+So a job may run twice, and must have no effect except on the database.
 """
 
 import asyncio
@@ -32,10 +33,10 @@ from synapsed.store.encoding import Sealer, load_key
 from synapsed.store.schema import migrate
 
 WRITES_MAX = 1024
-"""Writes that may be waiting; further writers wait in `write`, in order, before theirs has begun."""
+"""Largest number of writes in the queue; further callers wait in `write`, in order, until there is room."""
 
 GROUP_MAX = 256
-"""Writes in one transaction: bounds how long the first of them waits for the last."""
+"""Largest number of writes in one transaction: limits how long the first of them waits for the last."""
 
 BUSY_TIMEOUT = 5000
 """Milliseconds to wait for another process (a person's `sqlite3`, a backup) that holds the lock."""
@@ -44,8 +45,8 @@ CHECKPOINT_ROWS = 1000
 """Rows written between two checkpoints: some 10 MB of write-ahead log when each commit is alone."""
 
 WAL_PAGES_MAX = 16_384
-"""Pages (of 4 KiB) in the write-ahead log at which the writer itself makes a checkpoint: the bound when writes never
-pause long enough for the one aside to reach the end."""
+"""Pages (of 4 KiB) in the write-ahead log at which the writer itself makes a checkpoint: the limit if writes never
+pause long enough for the third thread to reach the end."""
 
 WAL_SIZE_MAX = WAL_PAGES_MAX * 4096
 """Bytes to which the write-ahead log is cut back when it starts over."""
@@ -89,9 +90,9 @@ class Database:
         """Done when nothing can be written any more, because of a defect in this program: memory and disk may differ
         from then on, and the next daemon has to read the database again."""
         self.commits = Histogram(FAST_S)
-        """Seconds from a write's being asked for to its being durable."""
+        """Seconds from the request of a write until it is durable."""
         self.reads = Histogram(FAST_S)
-        """Seconds from a read's being asked for to its answer."""
+        """Seconds from the request of a read until its answer."""
         self.refusals: Counter[str] = Counter()
         """Writes and reads that failed, by `StoreError.details["reason"]`."""
 
@@ -122,7 +123,7 @@ class Database:
         `durable` also against power failure.
 
         `done` is then called with the value, in the event loop, in the same order and before any waiter goes on; also
-        when the caller was cancelled, for a write that has begun completes. Raises StoreError.
+        if the caller was cancelled, because a write that has begun completes. Raises StoreError.
         """
         self._check(closed=self._draining)
         begin = self._loop.time()
@@ -136,7 +137,7 @@ class Database:
         self._pending.append(_Write(job, done, future, durable))
         if self._idle.is_set():
             self._idle.clear()
-            self._loop.call_soon(self._begin_group)  # soon, not now: all that is written in this round goes together
+            self._loop.call_soon(self._begin_group)  # soon, not now: all writes of this turn of the loop form one group
         with self._measured(self.commits, begin):
             return await future
 
@@ -222,12 +223,12 @@ class Database:
                 self._idle.set()
         except Exception as error:
             self._fail(group, error)
-            raise  # the loop logs it, with its place
+            raise  # the loop logs it with its traceback
 
     def _tell_outcomes(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
         for write, outcome in zip(group, outcomes, strict=True):
             self._slots.release()
-            # The writer goes on first, then those that `done` wakes: they only follow.
+            # The caller of the write goes on first, then those that `done` wakes: they only follow the log.
             if write.future.done():
                 pass
             elif outcome.error is None:
@@ -267,14 +268,14 @@ class Database:
     def _commit_group(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[_Outcome]:
         try:
             return [_Outcome(value) for value in self._transaction(jobs)]
-        except Exception as error:  # noqa: BLE001 - whatever a job raises goes to the one who wrote it
+        except Exception as error:  # noqa: BLE001 - an error of a job goes to the caller of that write
             if len(jobs) == 1:
                 return [self._failed(error)]
         return [outcome for job in jobs for outcome in self._commit_group([job])]
 
     def _transaction(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
         connection = self._writer.connection
-        if connection.in_transaction:  # the disk failed so badly that the last one could not even be rolled back
+        if connection.in_transaction:  # the disk failed, and the last one could not be rolled back
             connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -326,8 +327,6 @@ class Database:
             if connection.in_transaction:
                 connection.execute("COMMIT")
 
-    # --- in the checkpointer's thread --------------------------------------------------------------------------------
-
     def _copy(self) -> None:
         copy = self._path.with_name(f".{self._path.name}.rescued")
         try:
@@ -342,6 +341,8 @@ class Database:
             raise store_error(error, self._path) from error
         except OSError as error:
             raise StoreError(f"{self._path}: {error.strerror}", reason="io", path=str(self._path)) from error
+
+    # --- in the checkpointer's thread --------------------------------------------------------------------------------
 
     def _open_checkpointer(self) -> None:
         self._checkpointer.connect(self._path).execute("PRAGMA synchronous = NORMAL")
@@ -389,8 +390,8 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Makes sure that `path` is a file of ours which no other user can read, before SQLite opens it (its companions
-    `-wal` and `-shm` get the same mode). Environments of agents are in it."""
+    """Makes sure, before SQLite opens `path`, that it is a file of this user which no other user can read (its
+    companions `-wal` and `-shm` get the same mode). Environments of agents are in it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -421,6 +422,6 @@ _REASONS = {
 
 
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
-    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest refines it
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the higher bits only refine it
     reason, message = _REASONS.get(primary, ("other", "the database refused"))
     return StoreError(f"{path}: {message} ({error})", reason=reason, path=str(path))

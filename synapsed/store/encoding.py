@@ -1,12 +1,12 @@
-"""Encoding of the kept models: JSON of their state at that moment, with the secrets encrypted, so that a copy of the
-database reveals none.
+"""Encodes models for the database, as JSON of their present state, with the secrets encrypted, so that a copy of the
+database reveals no secrets.
 
 The encoder holds the interpreter's lock, so that another thread would not free the loop. A model with large texts is
 therefore taken as its document, which shares them (texts do not change), and encoded piece by piece; it is kept in
 memory as that document, from which a model is made without looking at a single character.
 
 A message must reach the program as it was written, and an answer its asker, also after a restart; so the secrets that
-`synapsed.model.masking` finds in them cannot be thrown away. Each secret within a row's JSON is replaced by a mark with
+`synapsed.model.masking` finds in them cannot be left out. Each secret within a row's JSON is replaced by a mark with
 its AES-256-GCM ciphertext, and put back when the row is read. Everything else of the row stays readable. The key is a
 file of its own (0600) beside the database: both together give the secrets, a backup of the database alone does not.
 """
@@ -53,7 +53,8 @@ class Sealer:
         self._cipher = AESGCM(key)
 
     def prepare(self, connection: sqlite3.Connection) -> None:
-        """Makes `connection` return texts as they were, and gives it the SQL function `unsealed` (of bytes)."""
+        """Makes `connection` return texts as they were before they were sealed, and adds the SQL function `unsealed`
+        (of bytes)."""
         connection.text_factory = self.text
         connection.create_function("unsealed", 1, self.unseal_bytes, deterministic=True)
 
@@ -66,7 +67,7 @@ class Sealer:
         """Returns `text`, which is JSON, with its secrets sealed: JSON of the same shape."""
         if not (secret_spans(text) or nested_under_key(text)):
             return text
-        # The search takes what stands between two texts of JSON for a value, too: what to seal is settled in each text.
+        # The search may also match between two texts of the JSON: so each text is searched by itself.
         return json.dumps(self.seal_document(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
 
     def seal_document(self, document: Any) -> Any:
@@ -116,7 +117,7 @@ class Sealer:
         return [self._seal_document("", item, secret=secret) for item in value] if isinstance(value, list) else value
 
     def _seal_text(self, text: str, spans: list[tuple[int, int]]) -> str:
-        """Seals the spans of a text. They are put back into JSON later, so that a secret is sealed in its JSON form."""
+        """Seals the spans of a text. Secrets are later put back into JSON, so they are sealed in their JSON form."""
         parts, last = [], 0
         for start, end in spans:
             if _MARK not in text[start:end]:
@@ -126,7 +127,7 @@ class Sealer:
 
 
 def load_key(path: Path) -> bytes:
-    """Returns the key at `path`, made (0600) if there is no such file. Raises StoreError."""
+    """Returns the key in the file `path`, which is made (0600) if it does not exist. Raises StoreError."""
     try:
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -161,7 +162,7 @@ class EncodedModel:
     __slots__ = ("_masked", "_texts", "data", "document")
 
     def __init__(self, model: BaseModel, texts: Texts, *, masked: bool = False) -> None:
-        """With `masked` it is kept without the secrets in it; else they are sealed when it is written."""
+        """With `masked` the secrets in it are left out; else they are sealed when it is written."""
         self.data: str | bytes = b""
         """JSON; for a model with large texts only after `finish`, and then its secrets are sealed."""
         self.document: dict[str, Any] | None = None
@@ -191,7 +192,7 @@ class EncodedModel:
             self._texts = None
 
     def sealed(self, sealer: Sealer) -> str | bytes:
-        """Returns the form that is written: its secrets are sealed."""
+        """Returns the form that is written, in which the secrets are sealed."""
         return sealer.seal(self.data) if isinstance(self.data, str) else self.data
 
     @property
@@ -217,13 +218,13 @@ def weigh_large(connection: sqlite3.Connection, table: str, key: int) -> tuple[i
 
 
 def read_large(connection: sqlite3.Connection, table: str, key: int) -> Any:
-    """Returns the document in a large row of `table`, in the thread that reads."""
+    """Returns the document in a large row of `table`. Runs in the reader's thread, like `share_large`."""
     return _document(connection, b"".join(_stored(connection, table, key)))
 
 
 def share_large(connection: sqlite3.Connection, table: str, key: int, name: str, room: Budget) -> Any:
-    """Returns the same document; while another reader holds the document of this row, in `room` under `name` and its
-    digest, that one is shared."""
+    """Returns the document like `read_large`; while another reader holds this document, in `room` under `name` and its
+    digest, it is shared with that reader."""
     raw = b"".join(_stored(connection, table, key))
     place = (name, _digest(raw).digest())
     document = room.shared(place)

@@ -1,9 +1,10 @@
-"""The one event log: rows of the database, the recent ones also in memory, and pull views of both.
+"""The event log: rows of the database, of which the recent ones are in memory too, and the reading of both.
 
-A follower holds nothing but a cursor. It reads from the ring of recent events, or from the database where it is further
-behind, and when it has all there is it waits on a future under its topic (a task, an agent, or everything). Publishing
-touches only the topics of the new events, and gives each waiter the id of the first event that can concern it: a
-follower that slept through ten thousand events of others goes on at that point without looking at them.
+A follower, a reader that keeps its place in the log, holds only a cursor. It reads from the ring of recent events, or
+from the database if it is further behind. When it has read everything, it waits on a future under its topic (a task, an
+agent, or everything). Publishing touches only the topics of the new events, and gives each waiter the id of the first
+event that can concern it: a follower that waited while ten thousand other events came continues at that point without
+reading them.
 """
 
 import asyncio
@@ -23,22 +24,23 @@ from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, Sealer, read_
 from synapsed.store.task_rows import BORN
 
 RECENT_EVENTS = 4096
-"""Recent events kept in memory."""
+"""Number of recent events that are kept in memory."""
 
 RECENT_SIZE = 8 * 1024 * 1024
 """Characters of JSON of the events kept in memory; the oldest go first, and are read from the database when wanted."""
 
 FOLLOW_BATCH = 256
-"""Events that a follower takes at a time: bounds the memory of one that lags."""
+"""Events that a follower takes at a time: limits the memory of one that is far behind."""
 
 WOKEN = 16
-"""Followers that are woken in one turn of the loop, because each of them has work then."""
+"""Largest number of followers that are woken in one turn of the event loop, because each of them then has work to
+do."""
 
 READ_SIZE = 1024 * 1024
-"""Characters of JSON of the events that are read at a time, but for the last of them."""
+"""Characters of JSON of the events that are read at a time; only the last event may exceed it."""
 
 SCAN = 20_000
-"""Rows that are looked at in one go where no index finds the events: others read in the same thread."""
+"""Rows that are searched at a time if no index finds the events: other readers use the same thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class _Batch:
     __slots__ = ("_size", "_size_max", "_small", "events", "large", "limit")
 
     def __init__(self, limit: int, size_max: int, *, small: bool = False) -> None:
-        """Reads events; with `small` it ends before the first large one."""
+        """`limit` is a number of events, `size_max` one of characters; with `small` the batch ends before a large
+        event."""
         self.events: list[Event] = []
         self.limit = limit
         self.large: tuple[int, int] | None = None
@@ -128,11 +131,11 @@ class _Ring:
             self._drop_first()
 
     def covers(self, after: int) -> bool:
-        """Returns True if every event after `after` is here."""
+        """Returns True if every event after `after` is in the ring."""
         return after + 1 >= self.first
 
     def between(self, after: int, upto: int) -> Iterator[_Recent]:
-        """Returns the events with `after < id <= upto`, which must all be here."""
+        """Returns the events with `after < id <= upto`, which must all be in the ring."""
         slots = self._slots
         for number in range(after + 1, upto + 1):
             recent = slots[number % len(slots)]
@@ -227,7 +230,7 @@ class SqliteEventLog:
         reserved: bool = False,
     ) -> AsyncGenerator[Event]:
         which = _which(task_id, agent_id)
-        cursor: int | None = self._begin(after, which)  # now: who follows one that goes learns of that
+        cursor: int | None = self._begin(after, which)  # once: a follower of an agent sees its removal
         while cursor is not None and (upto is None or cursor < upto):
             last = self.last_id if upto is None else upto
             if self._closed and cursor < last and not self._ring.covers(cursor):
@@ -239,7 +242,7 @@ class SqliteEventLog:
             while page.events:
                 if task_id is not None and is_end(page.events[-1]):
                     self.heard.add(task_id)
-                yield page.events.pop()  # referred to only by its reader from here on
+                yield page.events.pop()  # from here on only the reader refers to it
             if batch.large is not None:
                 cursor, size = batch.large
                 lease = await self.room.take(("event", cursor), size)
@@ -252,7 +255,7 @@ class SqliteEventLog:
                 finally:
                     lease.release()
             if cursor >= last and upto is None:
-                # No await between the comparison in here and the registration, so that no event falls in between.
+                # `changed` does not await between its comparison and its registration: no event is missed.
                 cursor = await self.changed(cursor, which)
 
     def admit(self, gone: Iterable[str], there: Iterable[str]) -> None:
@@ -274,12 +277,12 @@ class SqliteEventLog:
                 self._wake(f"task {row.task_id}", event_id - 1)
 
     def forget(self, upto: Mapping[str, int]) -> None:
-        """Notes by agent the newest event that is not kept any more."""
+        """Notes, by agent, the newest event that was removed."""
         for agent_id, event_id in upto.items():
             self._removed[agent_id] = max(event_id, self._removed.get(agent_id, 0))
 
     def close(self) -> None:
-        """Ends every follower when it has had the events in memory. The database may be closed from now on."""
+        """Ends each follower when it has read the events in memory. The database may be closed from now on."""
         self._closed = True
         for topic in list(self._waiting):
             self._wake(topic, self.last_id)
@@ -304,7 +307,7 @@ class SqliteEventLog:
         return EventPage(batch.events, batch.events[-1].id if batch.more else upto)
 
     def _begin(self, after: int, which: EventFilter) -> int:
-        """Returns `after`, or the place where the first of the agents begins."""
+        """Returns `after`, or the place where the oldest of the wanted agents begins, if that is later."""
         return after if which.agents is None else max(after, min(map(self.born, which.agents), default=0))
 
     async def _next(self, topic: str | None) -> int:
@@ -325,7 +328,7 @@ class SqliteEventLog:
 
 
 def _wake_some(waiting: deque[asyncio.Future[int]], cursor: int) -> None:
-    """Wakes the first of them, and the others in the next turns of the loop."""
+    """Wakes the first waiters now, and the others in the next turns of the loop."""
     for _ in range(min(WOKEN, len(waiting))):
         future = waiting.popleft()
         if not future.done():
@@ -349,7 +352,7 @@ def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow], seal
 
 
 def last_event_id(connection: sqlite3.Connection) -> int:
-    """Returns the id of the newest event there ever was, 0 for none."""
+    """Returns the id of the newest event that ever existed; 0 if there was no event."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return int(row[0]) if row else 0
 
@@ -399,7 +402,7 @@ def _select(
     large: MutableMapping[int, Event],
 ) -> None:
     """Fills `batch`. Large events, which many readers may wait for and hold, are searched in `large` first: this runs
-    in the one thread that reads, so that none is made twice."""
+    in the only thread that reads, so no event is made twice."""
     where = ["id > ?", "id <= ?"]
     values: list[int | str] = [after, upto]
     # A task has few events, an agent many: the plus keeps the planner on the task's index.

@@ -1,13 +1,14 @@
-"""Follows the log: each wanted event is handled once it is durable, in order, in spite of failures.
+"""Follows the event log: a follower handles each event that it wants once it is durable, in order, in spite of
+failures.
 
-A follower is a cursor. A `Follower` has it in memory: each daemon builds its state from the events again. A
-`DurableFollower` writes it with the consequence of an event, in one commit: in spite of a kill at any time the
-consequence is recorded once, and no event is left out. An event that leads to nothing moves the cursor in memory, which
-is written now and then.
+A follower has a cursor, its place in the log. A `Follower` keeps it in memory: each daemon builds its state again. A
+`DurableFollower` writes it in one commit with the consequence of an event: even if the daemon is killed at any moment,
+the consequence is recorded once, and no event is skipped. An event without a consequence moves the cursor only in
+memory; it is written now and then.
 
-A failed event is tried again, with growing pauses, from the durable cursor on: `restore` resets memory to that place.
-While the store refuses, the attempts go on. An event that fails by itself is passed over after `TRIES`, with an alert
-that names it.
+A failed event is tried again, with growing pauses, from the last cursor of `restore` on, which resets memory to that
+place. While the store refuses, the attempts go on. An event that fails by itself is passed over after `TRIES`, with an
+alert that names it.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ BATCH_SIZE = 1 << 20
 """Events, and characters of their JSON, that are read at a time."""
 
 SAVE_EVERY = 200
-"""Events without consequence after which a durable cursor is written all the same."""
+"""Events without consequence after which a durable cursor is written anyway."""
 
 log = structlog.stdlib.get_logger("synapsed.follower")
 
@@ -58,16 +59,16 @@ class NotNow(Exception):
 
 
 class Follower:
-    """Handles events from its first `restore` on; `start` calls it if it was not called before. Life: `restore`,
-    `start`, …, `close`."""
+    """Handles events from its first `restore` on, which `start` calls if no caller did. Its methods are called in this
+    order: `restore`, `start`, …, `close`."""
 
     name: str
     """Name in the daemon's log, and of the row of a durable follower."""
     wants: EventFilter = EVERY_EVENT
     pace: float = 0.0
-    """Seconds between two looks at the log, for work without hurry; 0: it looks at each new event."""
+    """Seconds between two reads of the log, for work that is not urgent; 0: each new event is read at once."""
     escapes: tuple[type[Exception], ...] = ()
-    """Errors that end `run`, and are for its awaiter."""
+    """Errors that end `run`, which raises them."""
 
     def __init__(self, events: EventLog, timers: Timers | None = None) -> None:
         """`timers` None: those of the event loop."""
@@ -89,7 +90,7 @@ class Follower:
         self._failed: tuple[int, int] = (0, 0)
         """The event that failed last, and how often it did."""
 
-    # --- what a follower says of itself ---
+    # --- for subclasses ---
 
     async def restore(self) -> None:
         """Sets the cursor, and resets memory to its state there. Called again after each failure."""
@@ -112,14 +113,14 @@ class Follower:
     async def keep(self, event_id: int, changes: Changes) -> None:
         """Makes the consequence of the event durable, in followers that have a place for it."""
 
-    # --- its callers ---
+    # --- for callers ---
 
     def start(self) -> None:
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self.run(), name=f"follower {self.name}")
 
     async def close(self) -> None:
-        """May be called again."""
+        """Stops the follower. May be called again."""
         if (running := self._running) is not None:
             await cancel_all([running])
             self._wake()
@@ -129,7 +130,8 @@ class Follower:
         return self._running is not None and not self._running.done()
 
     async def reached(self, event_id: int) -> None:
-        """Returns once all events up to that one are handled; at once while that is impossible, or it does not run."""
+        """Returns once all events up to that one are handled; returns at once if the follower does not run, or waits
+        after a failure."""
         self._hurried.set()
         while self._reached < event_id and self.running and not self._waits:
             await self._moved.wait()
@@ -146,7 +148,7 @@ class Follower:
         self._broken_off = False
 
     async def run(self) -> None:
-        """Returns when the store is closed, or at its end. Raises what `escapes`."""
+        """Returns when the store is closed, or `handle` has raised `Ended`. Raises the errors of `escapes`."""
         failures, furthest = 0, -1
         try:
             while not await self._attempt(again=furthest >= 0):
@@ -157,7 +159,7 @@ class Follower:
                 await self._pause(backoff(failures, initial=RETRY_S, factor=2.0, maximum=RETRY_MAX_S))
                 self._waits = False
         finally:
-            asyncio.get_running_loop().call_soon(self._wake)  # it is done by then
+            asyncio.get_running_loop().call_soon(self._wake)  # by then, the task is done
 
     # --- inside ---
 
@@ -208,7 +210,7 @@ class Follower:
         await self.handled()
         self._reached = page.upto
         self._wake()
-        await asyncio.sleep(0)  # a follower far behind leaves time to others
+        await asyncio.sleep(0)  # one that is far behind leaves time for others
 
     async def _handle(self, event: Event) -> Changes | None:
         tries = self._failed[1] if self._failed[0] == event.id else 0
@@ -234,7 +236,7 @@ class Follower:
 
 
 class DurableFollower(Follower):
-    """Goes on at the last daemon's place; without one, with the next events."""
+    """Goes on at the place that the last daemon recorded; without such a place, with the next events."""
 
     def __init__(self, store: Store, timers: Timers | None = None) -> None:
         super().__init__(store.events, timers)
@@ -243,8 +245,8 @@ class DurableFollower(Follower):
         """Its durable state."""
 
     def memory(self) -> Mapping[str, FollowerState]:
-        """Returns the states that are ahead in memory, by the names under which they are kept: they are written with
-        the cursor."""
+        """Returns further states that have changed in memory, by the names under which they are kept: they are written
+        with the cursor."""
         return {}
 
     async def restore(self) -> None:
@@ -273,7 +275,8 @@ class DurableFollower(Follower):
             await self.save()
 
     async def save(self) -> None:
-        """Makes its progress durable; does nothing while an event is handled, which does so itself."""
+        """Makes its progress durable; does nothing while an event is handled, because its cursor is written
+        afterwards."""
         if not self._amid and self.cursor > self.state.cursor:
             await self.keep(self.cursor, Changes())
 

@@ -1,10 +1,10 @@
-"""Messages that may come more than once under a key of their sender's, and still are one task.
+"""Makes one task of a message that may come more than once with the same key of its sender.
 
-The key becomes the task's id, so that the task is the record of it: there is no moment in which the one is durable and
-the other is not. A key is forgotten with its task. It stands for its agent and the text: another agent or text under
-the same key is refused. If a sender gives its message an id but no key, the key is made of the sender, the agent, the
+The task's id is made from the key, so that the task itself is the record of the key: both become durable at the same
+moment, and a key is forgotten with its task. A key stands for one agent and one text: another agent or text under the
+same key is refused. If a sender gives its message an id but no key, the key is made of the sender, the agent, the
 context, the id and the text. So a client that numbers its messages from 1 at each start gets a new task for each new
-text. Agents are those of now: one that was removed has other keys than the next with its id.
+text. Keys of a removed agent do not count for a later agent with the same id.
 """
 
 import asyncio
@@ -33,8 +33,7 @@ def task_id_of(
     request: SendRequest, to: str, said: str | None = None, *, born: Callable[[str], int] = lambda _: 0
 ) -> str:
     """Returns the id of the task that the message becomes: a new one, one from its sender's key, or one from the
-    message's id. `said` stands for the text of the message; it is computed if it is not given. `born` is
-    `EventLog.born`."""
+    message's id. `said` is the digest of the message; it is computed if it is not given. `born` is `EventLog.born`."""
 
     def known_as(agent_id: str) -> str:
         return f"{agent_id}\0{since}" if (since := born(agent_id)) else agent_id
@@ -62,13 +61,15 @@ async def _said(message: Message) -> str | None:
 
 
 class Idempotency:
+    """Finds the tasks of messages that came before."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sending: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def sent(self, request: SendRequest, addresses: Collection[str]) -> Task | None:
-        """The task that the message under its key has become, where it was for one of these ids of agents. Raises
-        InvalidRequest where the key stands for another message to it."""
+        """Returns the task that the message with this key became, if it was for one of the agents `addresses` (ids);
+        else None. Raises InvalidRequest if the key stands for another message to that agent."""
         if request.key is None:
             return None
         known = await self._store.task(task_id_of(request, "", "", born=self._store.events.born))
@@ -80,9 +81,9 @@ class Idempotency:
 
     @asynccontextmanager
     async def once(self, request: SendRequest, to: str) -> AsyncGenerator[tuple[str, Task | None]]:
-        """Gives the task id of the message for the agent `to`, and its task if there is one already; else the caller
-        makes it within, while others with the same key wait. Raises InvalidRequest if the key stands for another
-        message."""
+        """Yields the task id of the message for the agent `to`, and its task if there is one already; else the caller
+        makes the task within the block, while others with the same key wait. Raises InvalidRequest if the key stands
+        for another message."""
         said = await _said(request.message) if request.named and request.key is None else None
         task_id = task_id_of(request, to, said, born=self._store.events.born)
         if request.key is None and not request.named:
@@ -93,7 +94,7 @@ class Idempotency:
             known = await self._store.task(task_id)
             if known is not None and request.key is not None:
                 refusal = _refusal(known, request, to)
-                del known  # it may be large, and is not held while another is read, nor with the error
+                del known  # it may be large: neither the next read nor the error should keep it
                 if refusal is None and await self._store.is_former(task_id, to):
                     refusal = _stands_for(task_id, f"another agent, the {to} that was removed", to)
                 if refusal is not None:

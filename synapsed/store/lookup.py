@@ -1,4 +1,5 @@
-"""A task by its id, or by the beginning of it that a person types; and what the log has of its answer."""
+"""Finds a task by its id, or by the beginning of the id that a person types; also reads the beginning of an unfinished
+answer from the log."""
 
 from typing import Final
 
@@ -16,8 +17,8 @@ SHOWN: Final = 10
 
 
 async def find_task(store: Store, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
-    """Returns the task, of the agent if one is named; see `find_id`. Tasks from before the agent are not its own, and
-    not visible to it. Raises TaskNotFound, AmbiguousAddress."""
+    """Returns the task, which must be of agent `agent_id` if that is given; see `find_id`. Tasks that are older than an
+    agent are not its own, and not visible to it. Raises TaskNotFound, AmbiguousAddress."""
     task = await store.task(await find_id(store, task_id, agent_id, visible_to))
     if task is None or agent_id not in (None, task.agent_id):
         raise _not_found(task_id)
@@ -28,7 +29,7 @@ async def find_task(store: Store, task_id: str, agent_id: str | None = None, vis
 
 
 async def find_id(store: Store, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
-    """Implements `Tasks.find_id`. A text that is too short for a beginning is returned as a whole id is."""
+    """Implements `Tasks.find_id`. A text that is too short for a beginning is returned as it is."""
     if not TASK_PREFIX_MIN <= len(named) < WHOLE:
         return named
     found = await store.find_tasks(named, SHOWN, agent_id=agent_id, visible_to=visible_to)

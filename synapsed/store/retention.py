@@ -1,4 +1,4 @@
-"""Removes finished tasks that are too many or too old, in steps so small that no commit waits for one noticeably.
+"""Removes finished tasks that are too many or too old, in steps so small that no commit waits noticeably for a step.
 
 A task goes with its events, and by its foreign keys with everything else that is its own. Events of agents outside of
 tasks are kept as long as the tasks are. The log keeps, for each agent, the last removed id: from it a reader that
@@ -14,7 +14,7 @@ from datetime import datetime
 from synapsed.model.task import TERMINAL_STATES
 
 STEP_ROWS = 200
-"""Rows at most that one step removes."""
+"""Largest number of rows that one step removes."""
 
 STEP_S = 0.002
 """Seconds after which a step begins no further row: long rows cost more than many short ones."""
@@ -90,7 +90,7 @@ def shrink(connection: sqlite3.Connection, pages: int) -> bool:
 
 
 def removed_ids(connection: sqlite3.Connection) -> dict[str, int]:
-    """Returns by agent the newest event that was ever removed."""
+    """Returns, by agent, the newest event that was ever removed."""
     return dict(connection.execute("SELECT agent_id, upto FROM removed"))
 
 
@@ -101,7 +101,7 @@ class _Step:
         self._until = time.monotonic() + STEP_S
 
     def more(self) -> bool:
-        """Returns True if there is room for one more row; always for a first."""
+        """Returns True if there is room for one more row; a first row always has room."""
         return self.pruned.rows == 0 or (self.pruned.rows < STEP_ROWS and time.monotonic() < self._until)
 
     def remove_events(self, events: Iterable[tuple[int, str]]) -> None:
@@ -115,7 +115,8 @@ class _Step:
 
 
 def _victim(connection: sqlite3.Connection, cut: Cut) -> tuple[str, str] | None:
-    """Returns id and agent of the oldest task to remove, without those whose receivers have not got all of it yet."""
+    """Returns id and agent of the oldest task to remove. A task stays while a push to a receiver is active, because the
+    receiver does not have everything yet."""
     row: tuple[str, str] | None = connection.execute(
         "SELECT id, agent_id FROM tasks "  # noqa: S608 - constants
         f"WHERE (updated_at, id) <= (?, ?) AND status IN ({_FINISHED}) "

@@ -1,8 +1,8 @@
 """Saves the readable rows of a damaged database. Blocks, and must be alone: no daemon may run.
 
-A new database is made beside the damaged one, which is kept: first everything that the damaged one still gives, then
-what it lost, from the daily copies, newest first. From these nothing is taken that could be typed again: a task that
-was open in the copy counts as failed, and no turn goes on from there.
+A new database is made beside the damaged one, which is kept. It gets the rows of `TABLES` that can still be read, and
+the missing ones of `FROM_COPIES` from the daily copies, newest first; other tables stay empty. Nothing is taken from
+the copies that could be typed again: a task that was open in a copy counts as failed, and no turn is taken.
 """
 
 import os
@@ -22,17 +22,17 @@ from synapsed.store.schema import FIND_OPEN, migrate
 from synapsed.store.task_rows import parse_task
 
 TABLES = ("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints")
-"""Tables; those that others refer to come first."""
+"""Tables that are saved; those that others refer to come first."""
 FROM_COPIES = ("agents", "tasks", "events", "removed")
 KEYS = {"agents": "seq", "tasks": "seq", "events": "id", "pushes": "seq"}
-"""Tables whose rows have numbers that only grow."""
+"""Tables whose rows have numbers that only grow, and the column of the number."""
 UNKNOWN_END = 1 << 22
-"""Number up to which rows are searched if their greatest number cannot be read."""
+"""Number up to which rows are searched if the greatest number of a table cannot be read."""
 CHUNK = 1 << 10
 """Numbers of rows that are read at once; after a failure, half as many."""
 AFTER_LOSS = 100_000
-"""Distance of the next event's number from the last one that was read, if it is not on record: an id is never given
-twice."""
+"""Distance of the next event's number from the greatest one that was read, if the number given last cannot be read: no
+number may be given twice."""
 
 
 @dataclass(slots=True)
@@ -100,13 +100,13 @@ def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved:
     for table, of in (("turns", "tasks"), ("replies", "tasks"), ("pushes", "tasks"), ("checkpoints", "agents")):
         column = "agent_id" if of == "agents" else "task_id"
         target.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM {of})")  # noqa: S608 - constants
-    target.execute("DELETE FROM open_attention")  # events of the copies came after younger ones
+    target.execute("DELETE FROM open_attention")  # events of copies were inserted after newer ones
     target.execute(FIND_OPEN)
     (newest,) = target.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
     target.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     end = max(known_end, newest) if known_end else newest + AFTER_LOSS
     target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)", (end,))
-    target.execute(  # leaves room for numbers that were lost
+    target.execute(  # an agent must begin before the next event and task
         "UPDATE agents SET born = min(born, ?), "
         "born_task = min(born_task, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'tasks'), 0))",
         (end,),
@@ -114,7 +114,7 @@ def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Opens it for reading. Its write-ahead log counts, so that it cannot be opened as immutable."""
+    """Opens the database for reading. Its write-ahead log must be read as well, so it cannot be opened as immutable."""
     if not path.exists():
         raise sqlite3.DatabaseError("there is no such table")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, autocommit=True)
@@ -124,7 +124,7 @@ def _take(
     target: sqlite3.Connection, source: sqlite3.Connection, table: str, *, closed: bool = False
 ) -> tuple[int, int]:
     """Copies the rows of `table` that `target` does not have. Returns their number, and the number of places that could
-    not be read. `closed`: a task that is open there has failed."""
+    not be read. `closed`: a task that is open in `source` is taken as failed."""
     names = [row[1] for row in target.execute(f"PRAGMA table_info({table})")]
     try:
         known = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
@@ -149,7 +149,7 @@ def _take(
 
 
 def _rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[object, ...] | None]:
-    """Yields the rows that can be read, and None for each place where some cannot."""
+    """Yields the rows that can be read, and None for each place where rows cannot be read."""
     if table not in KEYS:
         try:
             yield from source.execute(f"SELECT {columns} FROM {table}")  # noqa: S608 - constants
@@ -195,7 +195,7 @@ def _sequence(source: sqlite3.Connection, table: str) -> int:
 
 
 def _ended(row: dict[str, object]) -> tuple[object, ...] | None:
-    """Returns a task's row as it is taken from a copy; None if it is no task."""
+    """Returns a task's row as it is taken from a copy; None if it cannot be read as a task."""
     if not row["open"]:
         return tuple(row.values())
     try:

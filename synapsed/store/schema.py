@@ -4,13 +4,14 @@
 that a kill leaves the old form or the new one. A migration that was released is never edited.
 
 An upgrade can be taken back: the program of the version before works on the database as it is, as long as migrations
-only add: a table, a column with a default; for models that are kept as JSON a field with a default (older ones pass it
-over, and lose it where they write the row again), a kind of event (told as an alert), a state of an agent in which no
-program lives (taken for stopped). A change that an older program would trip over raises `OLDEST` in the migration that
-makes it (an empty one, where rows still parse): older programs then refuse.
+only add. They may add a table, a column with a default, a field with a default in a model that is kept as JSON (older
+programs ignore it, and lose it when they write the row again), a kind of event (older programs show it as an alert),
+and a state of an agent in which no program lives (older programs take it for stopped). If older programs cannot work
+with a change, the migration that makes it raises `OLDEST` (an empty migration, if rows keep their form): then older
+programs refuse the database.
 
-What the tables owe to later needs: `events.id` and `tasks.seq` are AUTOINCREMENT, so that deleting the newest row never
-gives its number away again, and the file is in incremental auto-vacuum, so that space is returned in small steps.
+`events.id` and `tasks.seq` are AUTOINCREMENT, so that the number of a deleted newest row is never given again, and the
+file is in incremental auto-vacuum, so that space is returned in small steps.
 """
 
 import sqlite3
@@ -18,7 +19,7 @@ import sqlite3
 from synapsed.errors import StoreError
 
 APPLICATION_ID = 0x73796E64
-"""`synd` in SQLite's application id (32 bits of the header), which marks our files."""
+"""`synd` in SQLite's application id (32 bits of the header), which marks the files of synapsed."""
 
 _FIRST = """
 CREATE TABLE events (
@@ -104,7 +105,8 @@ CREATE INDEX events_attention ON events (agent_id, id) WHERE type = 'attention';
 """
 
 _SEALED = ""
-"""Secrets in rows are sealed from here on, and redraws as a whole: an older program would deliver the marks."""
+"""From this migration on, secrets in rows are sealed (encrypted), and redraws as a whole: an older program would
+deliver the marks that replace them."""
 
 _SCHEDULES = """
 CREATE TABLE schedules (
@@ -135,7 +137,7 @@ INSERT INTO open_attention (agent_id, id, event)
 SELECT agent_id, coalesce(data ->> '$.id', ''), max(id) FROM events WHERE type = 'attention' AND json_valid(data)
 GROUP BY 1, 2 HAVING data ->> '$.state' = 'opened'; -- of a group with max(), SQLite gives that row's columns
 """
-"""Reads every event of that kind. The triggers handle the events after it."""
+"""Fills `open_attention` from all events of that kind. Triggers do this for later events."""
 
 _OPEN_ATTENTION = """
 -- A daemon that starts takes up what is open, and does not read all that ever was. By triggers: an older program keeps
@@ -209,7 +211,8 @@ CREATE TABLE fleet_quarantine (
 """
 
 _BORN = """
--- An agent on the port of one that was removed has its id: what is read of an agent comes after these.
+-- An agent's id comes from its port, so that a new agent may have the id of one that was removed: only events and tasks
+-- after these two are its own.
 ALTER TABLE agents ADD COLUMN born INTEGER NOT NULL DEFAULT 0;      -- id of the last event before it
 ALTER TABLE agents ADD COLUMN born_task INTEGER NOT NULL DEFAULT 0; -- `seq` of the last task before it
 """
@@ -223,20 +226,20 @@ MIGRATIONS = (
 """Migrations in order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 7
-"""The schema that a program must know at least to work on a database of this form."""
+"""The lowest schema that a program must know to work on a database of this form."""
 
 _OLDEST_BIT = 16
 """`user_version` is the schema and, from this bit on, one less than its `OLDEST`."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Brings the database to the newest form. Raises StoreError for another program's file, and for a newer program's
-    that this one cannot work on."""
+    """Brings the database to the newest form. Raises StoreError for a file of another program, and for one of a newer
+    version that this program cannot work on."""
     (mark,) = connection.execute("PRAGMA user_version").fetchone()
     version, oldest = mark & ((1 << _OLDEST_BIT) - 1), (mark >> _OLDEST_BIT) + 1
     _check_ours(connection, version, oldest)
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        # One transaction with its number. PRAGMA takes no parameters; both values are integers of ours.
+        # The script and its number are one transaction. PRAGMA takes no parameters; both values are our own integers.
         mark = number | (min(OLDEST, number) - 1) << _OLDEST_BIT
         marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {mark}"
         connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks}; COMMIT;")

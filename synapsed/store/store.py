@@ -1,9 +1,9 @@
 """The store: durable state behind the `Store` protocol.
 
-Models become JSON here, in the event loop, before anything is queued. That is both the snapshot (the caller may change
-the objects afterwards) and the cheapest way to one: the encoder holds the interpreter's lock, so another thread would
-not free the loop, and a deep copy costs many times more. From then on there are only strings. Those with large texts
-become documents at first (`store.encoding`), whose encoding the commits after it wait for.
+Models are encoded as JSON in the event loop, before anything is queued. This is a snapshot (the caller may change the
+objects afterwards), made in the cheapest way: the encoder holds the interpreter's lock, so another thread would not
+free the loop, and a deep copy costs many times more. Models with large texts become documents first (`store.encoding`),
+and the commits after them wait for their encoding.
 """
 
 import asyncio
@@ -66,9 +66,9 @@ class _Change:
     gone: Sequence[tuple[str, str]] = ()
     """Tables, and the keys of the rows that are removed there."""
     agents: Sequence[tuple[str, str]] = ()
-    """Ids and data of those that are put, or replaced."""
+    """Ids and data of agents that are added, or replaced."""
     kept: Sequence[tuple[str, str, str]] = ()
-    """Tables, keys and data of rows that are put there, or replaced."""
+    """Tables, keys and data of rows that are added, or replaced."""
     also: Sequence[Rows] = ()
     durable: bool = False
     """True if it must outlive a power failure."""
@@ -83,7 +83,7 @@ class _Change:
 
     @property
     def parts(self) -> set[PartsRows]:
-        """Returns those that have rows with its tasks."""
+        """Returns the rows of parts that are written with its tasks."""
         return {beside.part for row in self.tasks for beside in row.beside}
 
     def apply(self, connection: sqlite3.Connection, sealer: Sealer) -> list[int]:
@@ -117,7 +117,7 @@ class SqliteStore:
         self._in_order = 0
         self._rescued = False
         self._left: set[str] = set()
-        """Agents that could not be deleted because the database refused: the next agent with such an id is another
+        """Agents that could not be deleted because the database refused: a later agent with the same id is a new
         one."""
         self.texts = texts
         """The large texts that are being written, to the database or to clients."""
@@ -144,10 +144,10 @@ class SqliteStore:
         await self._database.rescue()
 
     async def close(self) -> None:
-        """Finishes the commits that were begun, lets the followers have them and end, closes the file. May be called
+        """Finishes the commits that were begun, lets the followers read them and end, closes the file. May be called
         again. Raises StoreError if a database whose file was removed cannot be written again."""
         async with self._order:
-            pass  # the present encoding was begun before
+            pass  # an encoding that runs was begun before
         await self._database.drain()
         rescued, self._rescued = self._rescued, False
         try:
@@ -163,7 +163,7 @@ class SqliteStore:
 
     @property
     def database(self) -> Database:
-        """Counters for measurements."""
+        """The database itself, for its counters."""
         return self._database
 
     @property
@@ -354,7 +354,7 @@ class SqliteStore:
         ]
 
     async def _write(self, change: _Change, events: Sequence[NewEvent]) -> list[Event]:
-        """Applies `change`; publishes it as soon as it is durable, even if the caller waits no longer."""
+        """Applies `change`; publishes it as soon as it is durable, even if the caller no longer waits."""
 
         def show(ids: list[int]) -> None:
             for task in change.tasks:
@@ -396,7 +396,7 @@ class SqliteStore:
                 with _encoding():
                     for encoded in change.encoded():
                         await encoded.finish(self._database.sealer)
-                # Eager: it has its place in the database's queue when the next one may go on.
+                # At once: it is in the database's queue before the next change may go on.
                 act = self._database.write(self._apply(change), show, durable=change.durable)
                 writing = at_once(act)
         finally:

@@ -1,12 +1,12 @@
-"""Rows of tasks and agents: indexed columns and JSON; the recently written tasks in memory; and the beginning of each
-agent in the log.
+"""Reads and writes the rows of tasks and agents (indexed columns, and JSON), and keeps recently written tasks in
+memory.
 
-They are kept as JSON or documents, not as objects: each caller gets a task of its own, which it may change without an
-effect on others, and no change is visible before it is durable.
+Recent tasks are kept as JSON or documents, not as objects: each caller gets its own task, which it may change without
+an effect on others, and no change is visible before it is durable.
 
-An agent's id is that of its port (`synapse-TYPE-PORT`), and a new agent on a removed one's port has the same. Reads for
-an agent therefore begin after the last event and the last task before the agent was first put, which stand in its row.
-The row is removed with the agent, so that reads for an id without an agent return everything.
+An agent's id has its port in it (`synapse-TYPE-PORT`), so a new agent on the port of a removed one has the same id.
+Reads for an agent therefore begin after the last event and the last task before the agent was first written; its row
+has these numbers. The row is removed with the agent, so that reads for an id without an agent return everything.
 """
 
 import json
@@ -34,7 +34,7 @@ _LAST: Final = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{0}'), 0
 
 
 def put_agents(connection: sqlite3.Connection, agents: Sequence[tuple[str, str]], sealer: Sealer) -> None:
-    """Puts agents, as ids and data. A new one begins after all present events and tasks."""
+    """Writes agents, given as ids and data. A new one begins after all present events and tasks."""
     for agent_id, data in agents:
         connection.execute(
             "INSERT INTO agents (id, data, born, born_task) "  # noqa: S608 - constants
@@ -45,12 +45,12 @@ def put_agents(connection: sqlite3.Connection, agents: Sequence[tuple[str, str]]
 
 
 def select_born(connection: sqlite3.Connection) -> dict[str, int]:
-    """Returns by agent the last event before it."""
+    """Returns, by agent, the id of the last event before it."""
     return dict(connection.execute("SELECT id, born FROM agents"))
 
 
 class PartsRows(NamedTuple):
-    """Rows of a part that are written with tasks, as `Store.with_tasks` has it."""
+    """Rows of a part that are written together with tasks (see `Store.with_tasks`)."""
 
     rows: RowsOfTask
     durable: bool
@@ -114,7 +114,7 @@ class RecentTasks:
         self._size -= size
 
     def weigh(self, task_id: str) -> list[Large] | None:
-        """Returns the large values of the task; None if it is not here."""
+        """Returns the large values of the task; None if the task is not in memory."""
         if (found := self._kept.get(task_id)) is None:
             return None
         kept, _ = found
@@ -134,7 +134,7 @@ class RecentTasks:
 
 
 def _own(value: Any) -> Any:
-    """Returns a copy that shares nothing that can be changed."""
+    """Returns a copy that shares only values that cannot be changed."""
     if isinstance(value, dict):
         return {key: _own(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -143,7 +143,8 @@ def _own(value: Any) -> Any:
 
 
 def parse_task(kept: Kept) -> Task:
-    """Returns the task of a row. Fields of a newer version are ignored; clients may add none."""
+    """Returns the task of a row. Fields of a newer version are ignored, although the model refuses unknown fields from
+    clients."""
     if isinstance(kept, str):
         return Task.model_validate_json(kept, extra="ignore")
     return Task.model_validate(kept, extra="ignore")
@@ -248,7 +249,7 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter, room: Budget)
 
 
 def weigh(connection: sqlite3.Connection, prefix: str) -> list[Large]:
-    """Returns the large ones of the first tasks whose ids begin so."""
+    """Returns the large ones of the first two tasks whose ids begin with `prefix`."""
     rows = connection.execute(
         "SELECT seq, id, length(data) FROM tasks WHERE id >= ? AND id < ? ORDER BY id LIMIT 2",
         (prefix, prefix + "\U0010ffff"),
@@ -294,7 +295,7 @@ def _page(connection: sqlite3.Connection, which: TaskFilter, columns: str, limit
 
 _VISIBLE = "(+agent_id = ? OR json_extract(data, '$.metadata.sender.sender_id') = ?)"
 _SINCE = f"+seq > {BORN_TASK.format('?')}"
-"""Excludes tasks of an earlier agent with the id."""
+"""Excludes tasks of an earlier agent with the same id."""
 
 
 def is_former(connection: sqlite3.Connection, task_id: str, agent_id: str) -> bool:
@@ -317,7 +318,7 @@ def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
         where += ["agent_id = ?" if which.context_id is None else "+agent_id = ?", _SINCE]
         values.extend((which.agent_id, which.agent_id))
     if which.states is not None:
-        # The plus again: of several, or without an agent, the status is looked at in the index that gives the order.
+        # The plus again: for several states, or without an agent, the index that gives the order has the status, too.
         one_of_an_agent = len(which.states) == 1 and which.agent_id is not None and which.context_id is None
         where.append("status = ?" if one_of_an_agent else f"+status IN ({', '.join('?' * len(which.states))})")
         values.extend(sorted(which.states))

@@ -1,2 +1,2 @@
-"""All agents of a daemon: their directory, their common start, the way of a message to its agent and of a reply
-back."""
+"""All agents of a daemon: their directory, their common start, and the delivery of messages and replies.
+`synapsed.agents` explains the words that the modules use."""

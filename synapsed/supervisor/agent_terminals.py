@@ -1,4 +1,4 @@
-"""Screens of the agents, and keys typed to them outside of any task: `interfaces.Terminals`."""
+"""Screens of the agents, and keys that are typed to them outside of tasks: implements `interfaces.Terminals`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,8 @@ _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' un
 
 
 class AgentTerminals:
-    """`agents` are all there are, by id. `routing`: takes lines that are typed at them, if a part does."""
+    """`agents` has all agents, by id. `routing` takes the lines that a person types at their terminals, if a part
+    provides it."""
 
     def __init__(self, agents: Mapping[str, Agent], *, roster: Roster) -> None:
         self._agents = agents

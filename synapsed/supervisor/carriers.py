@@ -1,4 +1,4 @@
-"""The carriers of the open parts, as one: they bring tasks to agents that are not this daemon's."""
+"""The carriers of all open parts behind one object: they bring tasks to agents that are not this daemon's."""
 
 from collections.abc import Mapping
 
@@ -13,8 +13,8 @@ from synapsed.tasks import transitions
 
 
 class Carriers:
-    """The carriers. A task stays with the carrier that it began with. An address is looked up in the opposite order of
-    their list: if several reach a host, the last one does."""
+    """Chooses the carrier for each task and address. A task stays with the carrier that it began with. An address is
+    looked up in reverse order of the list: if several carriers reach a host, the last one is used."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -62,7 +62,8 @@ class Carriers:
         return await carrier.send(alias, request, asking, sender=sender)
 
     async def cancel(self, task: Task) -> Task:
-        """Cancels a task. If its part is missing it is canceled only here; the other host's result is unknown."""
+        """Cancels a task. If its part is missing, it is canceled only at this daemon; the other host's result is
+        unknown."""
         if (carrier := self._find(task)) is not None:
             return await carrier.cancel(task)
         now = await self._store.task(task.id) or task
@@ -73,11 +74,12 @@ class Carriers:
         return commit.task
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
-        """Answers the question of the task there. Raises UnknownAgent if its part is missing."""
+        """Answers the question of a task on another host. Raises UnknownAgent if its part is missing."""
         return await self._of(task).answer(task, message, prompt_id, origin)
 
     def held(self, task: Task) -> str | None:
-        """Returns the reason why the task, which is under way elsewhere, stands still; None if it is carried."""
+        """Returns the reason why the task, which is under way elsewhere, makes no progress; None if a carrier has
+        it."""
         if task.terminal or self._find(task) is not None:
             return None
         return f"part {part_of_task(task)} is not there"

@@ -1,4 +1,4 @@
-"""The directory of agents: `interfaces.Directory`."""
+"""The directory of agents: finds and describes them (implements `interfaces.Directory`)."""
 
 import asyncio
 import hmac
@@ -33,7 +33,7 @@ LINUX = sys.platform == "linux"
 
 
 class AgentDirectory:
-    """`agents` are all there are, by id; `carriers` know the others."""
+    """`agents` has all agents of this daemon, by id; `carriers` know those of others."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class AgentDirectory:
         return self._agents.get(agent_id)
 
     def admit(self, record: AgentRecord) -> None:
-        """Gives the agent its token from now on."""
+        """Makes the agent's token valid from now on."""
         self._tokens[self._token(record)] = record.id
 
     def dismiss(self, record: AgentRecord) -> None:

@@ -1,7 +1,7 @@
-"""The one place where "send this from X to Y" becomes tasks: a mailbox's, or those of a reply.
+"""Turns each message to an agent into tasks: one in the agent's mailbox, or those of a reply.
 
-X has been settled before (`metadata.sender`, by `sender_verdict.settle_sender`): HTTP and every other entry of messages
-comes through here.
+All messages come through this module, by HTTP or any other way. Their sender was decided before (`metadata.sender`, by
+`sender_verdict.settle_sender`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,14 +46,14 @@ HOPS_MAX = 8
 """Number of agents through which a message may go: a loop between agents ends there."""
 
 OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, transitions.IN_BACKGROUND})
-"""Keys of metadata with a meaning for synapsed that no client sets."""
+"""Keys of metadata that only synapsed itself may set."""
 
 
 log = structlog.stdlib.get_logger("synapsed.post")
 
 
 class Dispatcher:
-    """`agents` are all there are, by id; `carriers` reach the others."""
+    """`agents` has all agents of this daemon, by id; `carriers` reach those of others."""
 
     def __init__(
         self,
@@ -71,7 +71,8 @@ class Dispatcher:
         self._carriers = carriers
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
-        """Agents that only wait for a task, by its id: the waiter, and the awaited agent."""
+        """Waits of agents that do nothing else meanwhile, by the id of the awaited task: the waiting agent and the
+        awaited one."""
 
     # --- messages ---
 
@@ -83,7 +84,7 @@ class Dispatcher:
             return await self._carriers.send(alias, request, self.asking, sender=sender)
         agent = agent_of(self._agents, agent_id)
         if request.task_id is not None:
-            task = await self._find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
+            task = await self._find(request.task_id, agent.id)  # the message is the answer to its prompt
             if request.named and transitions.has_answer(task, request.message):
                 return task
             worker = self._worker(task)
@@ -100,7 +101,7 @@ class Dispatcher:
         return await self._idempotency.sent(request, {address, external_id(address)})
 
     def _name_of(self, sender: Sender | None) -> str | None:
-        """Returns the sender's name here; None for a person, and for a part that sends for a person."""
+        """Returns the sender's name at this daemon; None for a person, and for a part that sends for a person."""
         if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
@@ -328,8 +329,8 @@ class Dispatcher:
 
 
 def _sender_and_scope(request: SendRequest) -> tuple[Sender | None, str | None]:
-    """Returns the replying sender, and the agent whose requests alone a beginning of an id may name; None: a person's
-    names any."""
+    """Returns the replying sender, and the only agent whose requests the beginning of an id may name; None: a person
+    may name any."""
     sender = Sender.of(request.metadata)
     if not request.of_agent:
         return sender, None

@@ -1,14 +1,14 @@
-"""Inputs of an agent's launch: its environment, its program, its conversation; and the variables that a later shell
-brings to it, which are its connection, as tmux's `update-environment`, or all of them. Pure but for looking on PATH, at
-sockets and at folders.
+"""Makes the inputs of an agent's launch: its environment, its program and its conversation.
 
 The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without the
-leftovers (`synapsed.process.inherited`), plus the agent's own variables. Later wins: base, the profile's `env`, the
-agent's `env`, the agent's identity.
+leftovers (`synapsed.process.inherited`), plus the agent's own variables. Of these, the later one wins: base, the
+profile's `env`, the agent's `env`, the agent's identity.
 
-`env_file`: variables in lines of `NAME=value`, as shells and service managers read them.
+An `env_file` has variables in lines of `NAME=value`, as shells and service managers read them.
 
-`renewed` decides it, purely; `gone` looks at the sockets and folders that an environment names.
+A later shell may bring variables to an agent: those of its connection (such as SSH_AUTH_SOCK), as with tmux's
+`update-environment`, or all. `renewed` decides this; `gone` looks at the sockets and folders that an environment names.
+Everything is pure, except that PATH, sockets, folders and files of variables are looked at.
 """
 
 import errno
@@ -48,7 +48,7 @@ PLACES = (
     "XAUTHORITY",
     "XDG_RUNTIME_DIR",
 )
-"""Variables that name something in the file system, by `place_of`."""
+"""Variables that name something in the file system; `place_of` returns the path."""
 
 _CACHES = ("FILE:", "DIR:")
 
@@ -65,9 +65,9 @@ def renewed(
     """Returns the fields of `record` that change when a shell with `env` brings its variables; `own` is the daemon's
     environment, `update` the variables besides the connection.
 
-    A variable that the shell lacks stays. A value that leads nowhere does not replace one that leads somewhere. With
-    `missing`, which is for a shell that may not be a person's, only values that lead nowhere are replaced, by those
-    that lead somewhere. An agent that was started with the daemon's environment, on purpose, takes no connection."""
+    A variable that the shell lacks stays. A dead value, whose path does not exist or whose socket has no listener, does
+    not replace a live one. With `missing`, for a shell that perhaps is not a person's, only dead values are replaced,
+    and only by live ones. An agent that was started with the daemon's environment on purpose takes no connection."""
     if bringing == "all":
         return {"env": dict(env), "connection": {}}
     if record.env is None and not record.from_config:
@@ -100,8 +100,8 @@ def place_of(name: str, environ: Mapping[str, str]) -> str | None:
 
 
 def gone(environ: Mapping[str, str]) -> set[str]:
-    """Returns the names of those variables that lead to nothing any more: no file, or a socket without a listener. Call
-    it in a thread."""
+    """Returns the names of the variables that lead to nothing any more: to no file, or to a socket without a listener.
+    Blocks: call it in a thread."""
     return {name for name in PLACES if (path := place_of(name, environ)) is not None and _is_gone(path)}
 
 
@@ -110,7 +110,7 @@ def _is_gone(path: str) -> bool:
         listens = stat.S_ISSOCK(os.stat(path).st_mode)  # noqa: PTH116 - text, as the environment has it
     except OSError as error:
         return error.errno in (errno.ENOENT, errno.ENOTDIR)
-    except ValueError:  # no path can be like that
+    except ValueError:  # no path can have such a value
         return True
     if not listens:
         return False
@@ -118,7 +118,7 @@ def _is_gone(path: str) -> bool:
         probe.setblocking(False)
         try:
             return probe.connect_ex(path) == errno.ECONNREFUSED
-        except OSError:  # its path is longer than can be asked
+        except OSError:  # the path is too long for an address
             return False
 
 
@@ -126,13 +126,13 @@ TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """Variables of the agent's terminal, the emulator behind its PTY."""
 
 HERE = ("localhost", "127.0.0.1", "::1")
-"""This machine, as programs understand it in NO_PROXY. (`[::1]` would be right for some, but Python's httpx fails on
-it.)"""
+"""Names of this machine that programs understand in NO_PROXY. (`[::1]` would be right for some, but Python's httpx
+fails on it.)"""
 
 
 def agent_token(control_token: str, agent_id: str, generation: str = "") -> str:
-    """Returns the agent's SYNAPSE_AGENT_TOKEN, made of the control token, so that there is nothing secret to store. A
-    former agent with the same id had another one, by the record's `generation`."""
+    """Returns the agent's SYNAPSE_AGENT_TOKEN, derived from the control token, so that no secret has to be stored. A
+    former agent with the same id had another token, because of the record's `generation`."""
     whose = ":".join(("agent", agent_id, *([generation] if generation else [])))
     return hmac.new(control_token.encode(), whose.encode(), hashlib.sha256).hexdigest()
 
@@ -189,8 +189,8 @@ def brought(record: AgentRecord, env: Mapping[str, str]) -> list[str]:
 
 
 def past_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """Returns variables that keep requests to this machine, as those to SYNAPSE_ENDPOINT, from the proxies of `env`:
-    both spellings of NO_PROXY, extended. Empty if it names none."""
+    """Returns variables that keep requests to this machine, such as those to SYNAPSE_ENDPOINT, away from the proxies of
+    `env`: both spellings of NO_PROXY, extended. Empty if `env` names no proxy."""
     if not any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" and env[name] for name in env):
         return {}
     large, small = env.get("NO_PROXY", ""), env.get("no_proxy", "")
@@ -225,12 +225,12 @@ def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str
 
 
 LAST_CONVERSATION = "last"
-"""Stands for the conversation of a program that continues its last one without an id."""
+"""The id on record for a program that continues its last conversation without an id."""
 
 
 def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dict[str, str]) -> LaunchPlan:
-    """Returns the plan of a launch, which goes on with the conversation on record or begins a new one. If the person's
-    own arguments choose one, they do so at the first start: afterwards it is on record."""
+    """Returns the plan of a launch, which continues the conversation on record or begins a new one. If the person's own
+    arguments choose a conversation, they do so only at the first start: after that, it is on record."""
     resume, conversation, args = profile.resume, record.conversation, tuple(record.args)
     resumed = profile.resumes and conversation is not None
     chosen = not resumed and resume.chosen_by(args)
@@ -248,19 +248,19 @@ def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dic
 
 
 def names_conversation(args: Sequence[str]) -> bool:
-    """Returns True if a conversation's id is among the arguments."""
+    """Returns True if the arguments have a place for a conversation's id."""
     return any("{conversation}" in arg for arg in args)
 
 
 SIZE_MAX = 1 << 20
-"""Bytes of such a file."""
+"""Largest size of an `env_file` in bytes."""
 
 _LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)")
 
 
 def with_env_file(record: AgentRecord, env_file: str | None, base: Path) -> AgentRecord:
-    """Returns `record` with the variables of `env_file` (`~` allowed, relative to `base`) below its own. Raises
-    ConfigError."""
+    """Returns `record` with the variables of `env_file` (`~` allowed, relative to `base`), which the record's own
+    variables override. Raises ConfigError."""
     if env_file is None:
         return record
     found = read_env_file(base / Path(env_file).expanduser())

@@ -1,8 +1,10 @@
-"""The sockets of hooks: datagrams that say that there is news of an agent, and a stream socket on which hooks ask, one
-question a connection, answered in the program's own words or not at all.
+"""The two sockets to which the hooks of programs connect: one for notices, one for questions.
+
+A notice is a datagram that says that there is news of an agent. On the stream socket, a hook asks one question in each
+connection.
 
 A question is the agent's id, a line break and a hook's report (see `hookclient`); the asker then closes its side. The
-answer is JSON, or nothing, which leaves the matter to a person.
+answer is JSON in the program's own format, or nothing, which leaves the decision to a person.
 """
 
 import asyncio
@@ -21,13 +23,13 @@ from synapsed.errors import SynapsedError
 from synapsed.supervisor.directory import AgentDirectory
 
 QUESTION_MAX = 17 << 20
-"""Bytes of a question: the hook client's limit and its envelope."""
+"""Largest number of bytes of a question: the hook client's limit and its envelope."""
 PATIENCE_S = 5.0
-"""Seconds for a question and its answer; the asker has gone by then."""
+"""Seconds for a question and its answer; after that, the asker has given up."""
 POKE_BYTES = 256
-"""Bytes of a datagram; an agent's id is shorter."""
+"""Bytes that are read of a datagram; an agent's id is shorter."""
 AT_ONCE = 64
-"""Questions that are being answered; further ones wait."""
+"""Largest number of questions that are answered at once; others wait."""
 
 type Decide = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 """Returns the answer for an agent, an event, and the program's data."""
@@ -36,14 +38,15 @@ log = structlog.stdlib.get_logger("synapsed.questions")
 
 
 class HookSocket:
-    """A socket that `made` has within its block, and that can be made again if it is removed."""
+    """A socket that exists within the context manager that `made` returns, and that can be made again if it is
+    removed."""
 
     def __init__(self, made: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         self._made = made
         self._open = AsyncExitStack()
 
     async def make(self) -> None:
-        """Makes the socket; if there was one already, that is closed."""
+        """Makes the socket; an earlier one is closed first."""
         await self.close()
         await self._open.enter_async_context(self._made())
 
@@ -53,7 +56,7 @@ class HookSocket:
 
 @asynccontextmanager
 async def answering(path: Path, decide: Decide) -> AsyncIterator[None]:
-    """Answers the questions that come to `path`, a Unix socket made here, within the block."""
+    """Makes the Unix socket `path`, and answers the questions that come to it within the block."""
     path.unlink(missing_ok=True)  # the daemon's lock is held: no other daemon uses it
     room = asyncio.Semaphore(AT_ONCE)
     serving = TaskSet()
@@ -122,7 +125,7 @@ async def poked(path: Path, directory: AgentDirectory) -> AsyncIterator[None]:
 
 
 class _Pokes(asyncio.DatagramProtocol):
-    """Handles one poke at a time and agent; one or more that come meanwhile are remembered as one."""
+    """Handles one datagram (a poke) of each agent at a time; all that come meanwhile are remembered as one."""
 
     def __init__(self, directory: AgentDirectory) -> None:
         self._directory = directory

@@ -26,7 +26,7 @@ from synapsed.supervisor.roster import Roster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerSettings:
-    """Settings that stay the same while the daemon runs. `environ` is the daemon's own environment."""
+    """Settings that do not change while the daemon runs. `environ` is the daemon's own environment."""
 
     paths: Paths
     config: Config
@@ -37,7 +37,7 @@ class ManagerSettings:
     attributes: ProcessAttributes = field(default_factory=ProcessAttributes)
     """Attributes that the daemon was started with."""
     mcp: bool = True
-    """True if the packages for `synapsectl mcp` are there: programs get its address."""
+    """True if the packages for `synapsectl mcp` are installed: then programs get its address."""
     adapters: Collection[str] | None = None
     """Names of the adapters of side channels that are installed; None: all are."""
     on_config: Callable[[Config], None] = lambda _: None
@@ -46,7 +46,7 @@ class ManagerSettings:
 
 class Planner:
     """`listen` is the real address of the main listener, once it is known: the configuration may ask for any free port.
-    `agents` are all there are, by id."""
+    `agents` has all agents, by id."""
 
     def __init__(
         self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent], doors: PartDoors
@@ -105,12 +105,12 @@ class Planner:
         self.plan(record, profile)
 
     def attributes(self, record: AgentRecord) -> ProcessAttributes:
-        """Returns its process's attributes: those of the shell that started it, else the daemon's own."""
+        """Returns the attributes of the agent's process: those of the shell that started it, else the daemon's own."""
         own = self._settings.attributes
         return own if record.attributes is None else record.attributes.over(own)
 
     def unusual(self, record: AgentRecord) -> str | None:
-        """Returns the unusual ones of these, in one line."""
+        """Returns the unusual attributes of the agent's process in one line (`ProcessAttributes.unusual`)."""
         return self.attributes(record).unusual(self._settings.attributes)
 
     def endpoint(self, record: AgentRecord) -> str:
@@ -147,8 +147,8 @@ def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings)
 
 
 def check_asked(name: str, refusing: Collection[str], profile: Profile, adapters: Collection[str] | None) -> None:
-    """Raises NotEnforced if rules may refuse a call, and the program would ask nobody: every channel over which it asks
-    needs an adapter that is not installed."""
+    """Raises NotEnforced if rules may refuse a call, but the program's questions would not arrive: every channel over
+    which it asks needs an adapter that is not installed."""
     asks = [channel.adapter for channel in profile.channels.values() if channel.decisions]
     if refusing and adapters is not None and asks and not any(adapter in adapters for adapter in asks):
         raise NotEnforced(

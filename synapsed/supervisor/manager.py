@@ -1,6 +1,6 @@
 """All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
 
-The actor of each agent does its own work. This class does the common work: it makes, starts and ends agents, and
+The actor of each agent does that agent's work. `Manager` does the common work: it makes, starts and ends agents, and
 implements `interfaces.Processes`; the other parts of `Control` are objects of their own.
 """
 
@@ -51,7 +51,7 @@ from synapsed.supervisor.startup_order import AgentNews, StartOrder, each
 from synapsed.tasks import transitions
 
 ACTORS_AT_ONCE = 8
-"""Agents that decide something in one turn of the event loop; it takes some 0.3 ms each."""
+"""Largest number of agents that decide something in one turn of the event loop; each takes some 0.3 ms."""
 
 SWEEP_S = 1.0
 """Seconds between two sweeps of mailboxes, besides those after events."""
@@ -63,15 +63,17 @@ log = structlog.stdlib.get_logger("synapsed.manager")
 
 
 ADOPTIONS_AT_ONCE = 16
-"""Programs that are adopted at a time: the answers of three hundred keepers together would block the loop for a tenth
-of a second."""
+"""Number of programs that are adopted (taken over from the last daemon) at a time: the answers of three hundred
+keepers, the processes that hold their terminals, would block the loop for a tenth of a second."""
 
 ADOPTION_S = 0.5
-"""Seconds after which a slow adoption (much output to be read, a keeper that was stopped) delays no other."""
+"""Seconds after which a slow adoption (much output to read, or a keeper that was stopped) no longer delays the
+others."""
 
 
 async def _begin_adoption(agent: Agent) -> None:
-    """Returns when the agent is adopted, or takes long. Errors are left to the awaiter of the adoption itself."""
+    """Returns when the agent is adopted, or after `ADOPTION_S`. Errors go to the caller that awaits the adoption
+    itself."""
     with contextlib.suppress(TimeoutError, SynapsedError):
         await asyncio.wait_for(agent.adopt(), ADOPTION_S)
 
@@ -85,7 +87,8 @@ class PortServer(Protocol):
 
 
 class Manager:
-    """Implements `interfaces.Control`. Life: `restore`, `serve_ports`, `adopt`, `autostart`, …, `close`."""
+    """Implements `interfaces.Control`. Its methods are called in this order: `restore`, `serve_ports`, `adopt`,
+    `autostart`, …, `close`."""
 
     def __init__(
         self,
@@ -140,7 +143,7 @@ class Manager:
         self._background = TaskSet()
         self._closed = False
         self._lost: list[transitions.Commit] = []
-        """Ends of tasks that no agent has any more."""
+        """Commits that end tasks which no agent has any more."""
         self._reloading = asyncio.Lock()
         self._memory = MemoryWatch(agents=self._agents, memory=memory, clock=clock, background=self._background)
 
@@ -168,8 +171,8 @@ class Manager:
         self._sweep_again()
 
     async def parts_opened(self) -> None:
-        """Continues now that the parts are open: all agents are known before the first of them takes a message; tasks
-        that no agent has any more end with the rows of parts."""
+        """Continues when the parts are open: makes all agents known to them before the first one takes a message, and
+        ends the tasks that no agent has any more, together with the rows that parts keep about them."""
         for agent in self._agents.values():
             agent.hold.open()
         while self._lost:
@@ -177,7 +180,8 @@ class Manager:
             del self._lost[0]
 
     def _restore(self, agent: Agent, tasks: list[Task], turn_records: list[TurnRecord]) -> list[transitions.Commit]:
-        """Gives `agent` its tasks, and starts its actor. Returns the ends of those that it does not know."""
+        """Gives `agent` its tasks, and starts its actor. Returns the commits by which tasks fail whose progress is not
+        on record."""
         own = [task for task in tasks if task.agent_id == agent.id]
         ids = {task.id for task in own}
         message = "it was being worked on, but there is no record of how far"
@@ -241,7 +245,8 @@ class Manager:
             return changes
 
     async def _perform(self, changes: list[ConfigChange]) -> list[ConfigChange]:
-        """Returns the performed changes; the restart of an agent that could not be started again is refused."""
+        """Performs the changes and returns them; the restart of an agent that could not be started again is returned as
+        refused."""
         starting, done = [], list(changes)
         for number, change in enumerate(changes):
             if self._closed:
@@ -265,7 +270,8 @@ class Manager:
         return done
 
     async def _take_over(self, name: str) -> Agent:
-        """Returns the agent as it is configured now: made, or released and adopted again, as by a new daemon."""
+        """Returns the agent with its new configuration: it is made, or released and adopted again, as by a new
+        daemon."""
         old = next((agent for agent in self._agents.values() if agent.record.name == name), None)
         if old is not None:
             await old.adopt()
@@ -274,12 +280,12 @@ class Manager:
         agent = self._add(record, self._library.get_or_bare(record.profile))
         agent.hold.open()
         if old is not None:
-            old.hold.leave()  # after that: others of its account are not told that they are free
+            old.hold.leave()  # after `open`: else others of its account would be released
         for commit in self._restore(agent, await self._open_tasks(), await self._store.turns()):
             await self._end(commit)
         try:
             await self._store.commit(agents=[record])
-        finally:  # else no agent would have its program
+        finally:  # otherwise no agent would own its program
             if old is None:
                 await self._announce(record.port)
             await agent.adopt()
@@ -294,7 +300,7 @@ class Manager:
             if timer is not None:
                 timer.cancel()
         self._order.end()
-        async with self._reloading:  # one that is under way makes agents again: it ends with the one that it is at
+        async with self._reloading:  # a reload that runs makes agents: it ends after the present one
             pass
         if not keep_agents:
             await each(Agent.suspend, self._agents.values())
@@ -393,7 +399,7 @@ class Manager:
     # --- inside ---
 
     def _check_open(self) -> None:
-        """Raises after the close: an agent that is made now would be left behind."""
+        """Raises NotReady after `close`: an agent that is made now would never be closed."""
         if self._closed:
             raise NotReady("the daemon is shutting down")
 
@@ -431,10 +437,10 @@ class Manager:
         return agent
 
     async def _forget(self, record: AgentRecord) -> None:
-        """Removes everything of the agent but its tasks."""
+        """Removes everything of the agent except its tasks."""
         if (agent := self._agents.get(record.id)) is not None:
             if agent.state in LIVE_STATES:
-                with contextlib.suppress(StoreError):  # its program has ended all the same
+                with contextlib.suppress(StoreError):  # its program has ended in any case
                     await agent.stop()
             agent.hold.leave()
             await agent.close()
@@ -453,7 +459,7 @@ class Manager:
                 await self._server.open_agent_port(announceable(sock))
 
     def _sweep_again(self) -> None:
-        self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: one that fails is not the last
+        self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: a sweep that fails is not the last
         for agent in self._agents.values():
             agent.sweep()
         self._reply_broker.sweep()

@@ -1,4 +1,5 @@
-"""Memory pressure: while memory is short, idle agents are parked one after the other, the one idle longest first."""
+"""Parks idle agents (ends their programs until the next message) while memory is short: one after the other, the one
+that is idle longest first."""
 
 import gc
 from collections.abc import Callable, Mapping
@@ -13,8 +14,8 @@ from synapsed.errors import SynapsedError
 from synapsed.model.agent import ProcessState
 
 LOOK_EVERY_S = 5.0
-"""Seconds between two looks. Memory that a program frees is counted as available at once; looking more often would only
-cost."""
+"""Seconds between two checks. Memory that a program frees is counted as available at once, so more checks would gain
+nothing."""
 
 log = structlog.stdlib.get_logger("synapsed.parking")
 
@@ -58,17 +59,17 @@ class MemoryWatch:
             self._background.spawn(self._park(agent, memory))
 
     def _free(self) -> None:
-        """Frees the memory of released links. A link with its screen is a circle of callbacks: only the collector finds
-        it, and in an idle daemon it may not run for hours."""
+        """Frees the memory of released links. A link and its screen are a reference cycle (callbacks): only the garbage
+        collector finds it, which may not run for hours in an idle daemon."""
         if self._freeing:
             gc.collect()
         before, self._parked = self._parked, sum(agent.state is ProcessState.PARKED for agent in self._agents.values())
-        self._freeing = self._parked > before  # the next time: they are just being let go of
+        self._freeing = self._parked > before  # at the next call: now they are just being released
 
     async def _park(self, agent: Agent, memory: Memory) -> None:
         try:
             await agent.park(f"memory is short: {memory.available / 2**30:.1f} GiB available")
-        except SynapsedError as error:  # it was given something to do just then
+        except SynapsedError as error:  # it just got something to do
             log.info("an agent is not parked", agent=agent.record.name, why=error.message)
         finally:
             self._parking = False

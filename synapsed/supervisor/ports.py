@@ -1,11 +1,12 @@
-"""The agents' ports: a port is owned by binding it.
+"""The agents' ports: an agent owns its port because the daemon binds it.
 
 A claimed port is bound on 127.0.0.1 and on ::1 (`loopback`) and does not listen: no other program can get it, and
-connections are refused until it is announced. On Linux SO_REUSEADDR has two effects: without it a port that has
-connections in TIME_WAIT (the last daemon was killed) cannot be bound; with it a second program that sets it too can
-bind the same port as long as no one listens. So a port is bound without it first, which excludes all others; if that
-fails it is bound with it and listens at once, which only one program can. `announceable` sets it before the port is
-handed to a server, so that the connections accepted there will not be in the way of the next daemon.
+connections are refused until it is announced. On Linux SO_REUSEADDR has two effects: without the option, a port that
+has connections in TIME_WAIT (the last daemon was killed) cannot be bound; with it, a second program that sets it too
+can bind the same port as long as no program listens. So a port is bound without the option first, which excludes all
+others; if that fails, it is bound with the option and listens at once, which only one program can. `announceable` sets
+the option before the port is handed to a server, so that the connections accepted there do not prevent the next daemon
+from binding it.
 """
 
 import errno
@@ -17,15 +18,16 @@ from synapsed.errors import AgentError, PortsExhausted
 from synapsed.process.loopback import LOOPBACK, hold_other, tcp_socket
 
 COMMON = range(8200, 9000)
-"""Ports of agents if their profile's range has none left, for every profile."""
+"""Ports that an agent of any profile may get if the profile's range has no free one left."""
 
 _BACKLOG = 128
 _NAMED_MAX = 10
-"""Holders of ports that an error names in words; its details have all of them."""
+"""Largest number of holders of ports that an error's message names; its details have all of them."""
 
 
 class Ports:
-    """The ports of one daemon's agents. With `listen` false they are only numbers, kept apart here."""
+    """The ports of one daemon's agents. With `listen` false they are only numbers that no two agents share, and nothing
+    is bound."""
 
     def __init__(self, *, listen: bool) -> None:
         self._listen = listen
@@ -43,9 +45,9 @@ class Ports:
         return self._hosts.get(port)
 
     def claim(self, name: str, wanted: Iterable[int], *, listed: str) -> int:
-        """Returns the first free one of the ports `wanted`, for agent `name`: at both addresses of `localhost`, if
-        there is such a one. `listed` describes the wanted ports, for the error. Raises PortsExhausted with the holder
-        of each."""
+        """Returns the first free port of `wanted`, for agent `name`: one that is free at both addresses of `localhost`,
+        if there is one. `listed` describes the wanted ports, for the error. Raises PortsExhausted with the holder of
+        each."""
         holders: dict[int, str] = {}
         half: int | None = None
         for port in wanted:
@@ -78,7 +80,7 @@ class Ports:
 
     def reclaim(self, name: str, port: int) -> None:
         """Takes the port that `name` had under the last daemon. It stays the agent's (its id holds the number) even if
-        another program has it now: then there is no socket."""
+        another program has it now; in that case there is no socket."""
         self._owners[port] = name
         if self._listen and port not in self._hosts:
             self._hold(port)
@@ -107,8 +109,8 @@ class Ports:
             sock.close()
 
     def take(self, port: int) -> list[socket.socket]:
-        """Returns the bound sockets of `port`, which are the caller's from here on; empty if none is bound there (any
-        more)."""
+        """Returns the bound sockets of `port`, which belong to the caller from now on; an empty list if no socket is
+        bound (any more)."""
         return self._sockets.pop(port, [])
 
     def close(self) -> None:
@@ -124,8 +126,8 @@ def announceable(sock: socket.socket) -> socket.socket:
 
 
 def _bind(address: str, port: int) -> socket.socket | None:
-    """Returns a socket that owns `port` there, None if another program does. Raises AgentError, OSError for other
-    refusals."""
+    """Returns a socket that owns `port` at `address`; None if another program owns it. Raises AgentError, OSError for
+    other refusals."""
     for reuse in (False, True):
         sock = tcp_socket(address)
         try:

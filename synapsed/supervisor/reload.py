@@ -1,8 +1,8 @@
-"""Changes of a new configuration, decided purely: the difference to the old one, agent by agent.
+"""Decides, purely, the changes that a new configuration makes: its differences to the old one, agent by agent.
 
 The inputs of a launch cannot change while the program runs: such agents are restarted, when they are idle. The daemon's
 own behaviour (reading the screen, the restart policy, approval) changes at once. An agent that is no longer configured
-is stopped and stays listed. Everything else is not touched.
+is stopped and stays listed. All other agents are not touched.
 """
 
 from collections.abc import Callable, Iterable
@@ -136,8 +136,8 @@ def _changed(before: BaseModel, after: BaseModel) -> list[str]:
 
 
 def in_layers(config: Config, names: Iterable[str]) -> list[list[str]]:
-    """Returns `names` in the order of their start: each layer after those that it depends on, also through agents that
-    are not among them."""
+    """Returns `names` in the order of their start: each layer after those that it depends on, also indirectly through
+    agents that are not among `names`."""
     wanted = list(names)
     sorter = TopologicalSorter({name: agent.depends_on for name, agent in config.agents.items()})
     for name in wanted:

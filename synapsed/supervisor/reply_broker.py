@@ -1,12 +1,14 @@
-"""The replies that agents wait for: performs what `replies` decides. It alone changes their tasks and records.
+"""Manages the replies that agents wait for: performs the changes that `tasks.replies` decides.
 
-Neither a kill -9 loses a reply nor does it double one:
+The agent that asks has a task of its own, which the reply completes, and a record of its wait; the request is the task
+of the agent that is asked. Only this module changes such tasks and records. A kill -9 neither loses a reply nor doubles
+one:
 
-1. the asking agent's task and its record are one commit, before the question is sent; 2. the request is durable in one
-   commit with the record about it;
-3. that the request ended is durable in its own agent's commit; the reply follows, and a daemon that finds an ended
-   request with a reply still awaited (`reconcile`) lets it follow then;
-4. the reply and the message about it are one commit, which removes the record.
+1. the asking agent's task and its record are one commit, before the question is sent;
+2. the request is durable in one commit with the record about it;
+3. the end of the request is durable in the commit of the agent that was asked; the reply follows. A daemon that finds
+   an ended request whose reply is still awaited (`reconcile`) makes the reply then;
+4. the reply and the message that notifies the asking agent are one commit, which removes the record.
 """
 
 import asyncio
@@ -40,7 +42,7 @@ log = structlog.stdlib.get_logger("synapsed.replies")
 
 
 class ReplyBroker:
-    """`agents` are all there are, by id."""
+    """Keeps the records of all awaited replies. `agents` has all agents, by id."""
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class ReplyBroker:
         self._planner = planner
         self._records: dict[str, ReplyRecord] = {}
         self._dues: dict[str, tuple[float, float]] = {}
-        """Date at which the record of a task is due, and the same by the boot clock, which counts."""
+        """For each task, the date at which its record is due, and the same time by the boot clock, which decides."""
         self._requests: dict[str, str] = {}
         """Requests by id, with the tasks that their replies complete."""
         self._ended: dict[str, Task] = {}
@@ -65,7 +67,7 @@ class ReplyBroker:
         """Number of callers that wait for the reply to a task."""
         self._lock = asyncio.Lock()
         self._begun = False
-        """True when every agent is there, so that the notice of a reply finds its own."""
+        """True when all agents are made, so that the notice of a reply finds its agent."""
         self._work = TaskSet(_not_settled)
 
     # --- from one daemon to the next ---
@@ -79,7 +81,7 @@ class ReplyBroker:
         """Settles requests that ended while there was no daemon; every agent's actor runs."""
         for record in list(self._records.values()):
             own = await self._store.task(record.task_id)
-            if own is None or (own.terminal and record.state != "over"):  # a version that knows no replies ran between
+            if own is None or (own.terminal and record.state != "over"):  # a version without replies ran in between
                 await self._store.commit(reply_over=record.task_id)
                 self._drop(record.task_id)
             elif record.asker not in self._agents:
@@ -98,14 +100,15 @@ class ReplyBroker:
         """Finishes the work that was begun; the next daemon finds the rest."""
         await self._work.finish()
 
-    # --- what the post asks ---
+    # --- for the dispatcher ---
 
     def owns(self, task_id: str) -> bool:
-        """Returns True if the task is one that a reply completes, and has not yet."""
+        """Returns True if the task waits for the reply that completes it."""
         return task_id in self._records
 
     async def expect(self, task: Task, *, wait: bool, limit: float | None) -> Task:
-        """Makes `task`, an agent's own, for a reply. Raises QueueFull, StoreError."""
+        """Makes `task` durable: the asking agent's own task, which the reply will complete. `limit`: seconds that the
+        reply may take. Raises QueueFull, StoreError."""
         if sum(record.asker == task.agent_id for record in self._records.values()) >= AWAITED_MAX:
             raise QueueFull(f"{task.agent_id} waits for {AWAITED_MAX} replies already", agent=task.agent_id)
         settlement = replies.made(task, wait=wait, limit=limit or replies.LIMIT_S, now=self._clock.wall())
@@ -113,9 +116,9 @@ class ReplyBroker:
         return settlement.task
 
     def asked(self, named: str, request: Task) -> ReplyRecord | None:
-        """Returns the record of the task `named`, to be durable with `request`; None if no agent here waits for its
-        reply. From now on the request counts as asked: call `not_asked` if it was not accepted. Raises InvalidRequest,
-        Forbidden."""
+        """Returns the record of the task `named`, to be durable with `request`; None if no agent of this daemon waits
+        for its reply. From now on the question counts as asked: call `not_asked` if it was not accepted. Raises
+        InvalidRequest, Forbidden."""
         record = self._records.get(named)
         if record is None:
             return None
@@ -135,7 +138,7 @@ class ReplyBroker:
         self._put(record.model_copy(update={"state": "open", "asked": None, "request": None}))
 
     def ended(self, request: Task) -> None:
-        """Notes that a task is at its end, durably: if its reply is awaited, that is its answer."""
+        """Notes that a task is at its end, durably: if a reply to it is awaited, the reply is its answer."""
         if (task_id := self._requests.get(request.id)) is not None:
             self._ended[task_id] = request
             self._spawn()
@@ -150,9 +153,10 @@ class ReplyBroker:
         owner: str | None = None,
         visible_to: str | None = None,
     ) -> Task:
-        """Completes the task that `named` (it, or the request, or the beginning of either's id) or, without it, the
-        last request to agent `by` stands for; it must be one of `owner`. The beginning of an id names only requests to
-        agent `visible_to`, if that is not None. Raises TaskNotFound, AmbiguousAddress, NotWaiting, Forbidden."""
+        """Completes a task by a reply. `named` is the id of the task or of its request, or the beginning of one of
+        these; without it, the reply is to the last request to agent `by`. The task must be one of agent `owner`, if
+        that is given. The beginning of an id names only requests to agent `visible_to`, if that is given. Raises
+        TaskNotFound, AmbiguousAddress, NotWaiting, Forbidden."""
         async with self._lock:
             try:
                 task = await (self._named(named, visible_to) if named is not None else self._last(by or ""))
@@ -164,7 +168,7 @@ class ReplyBroker:
             record = self._records.get(task.id)
             sender = self._replying(task, self._asked_of(task), sender)
             if task.status is TaskState.COMPLETED and _same_reply(task, message, sender):
-                return task  # said again by a client that did not hear the answer
+                return task  # sent again by a client that did not get the response
             now, parts = self._clock.wall(), message.parts
             if record is None or record.state == "over":
                 settlement = replies.corrected(task, parts, sender, told_by=record, now=now)
@@ -192,7 +196,7 @@ class ReplyBroker:
                 await self.cancel(record.task_id, reason="removed")
 
     async def collected(self, task_id: str) -> None:
-        """Notes that the waiting caller has the reply. Does nothing if no notice is due any more."""
+        """Notes that the waiting caller has the reply, so that the agent needs no notice of it."""
         async with self._lock:
             record, task = self._records.get(task_id), await self._store.task(task_id)
             if record is not None and task is not None and record.state == "over":
@@ -210,8 +214,8 @@ class ReplyBroker:
                 del self._callers[task_id]
 
     def waits(self) -> Iterator[tuple[str, str]]:
-        """Yields pairs of waiting and awaited agents: those with a waiting caller, and those whose request is being
-        worked on."""
+        """Yields pairs of a waiting and an awaited agent: those where a caller waits, or where the awaited agent works
+        on the request."""
         for record in self._records.values():
             if record.state == "asked" and record.asked is not None:
                 task = self._current(record.asked)
@@ -219,7 +223,8 @@ class ReplyBroker:
                     yield record.asker, record.asked
 
     def check(self, waiter: str, waited: str, edges: Iterable[tuple[str, str]]) -> None:
-        """Raises WouldDeadlock if `waiter` may not wait for `waited`; `edges` are waits that are no replies."""
+        """Raises WouldDeadlock if `waiter` may not wait for `waited`; `edges` are waits for other things than
+        replies."""
         check_wait([*edges, *self.waits()], waiter, waited)
 
     def request_of(self, task_id: str) -> str | None:
@@ -245,7 +250,7 @@ class ReplyBroker:
         self._ended.pop(task_id, None)
 
     async def _perform(self, settlement: Settlement) -> None:
-        """Performs one commit, and relies on it only then."""
+        """Performs one commit; this object changes only when it is durable."""
         task, record, notice = settlement.task, settlement.record, settlement.notice
         if notice is not None and not self._takes(notice):
             notice = None
@@ -265,8 +270,8 @@ class ReplyBroker:
             self._agents[notice.agent_id].enter(notice)
 
     def _takes(self, notice: Task) -> bool:
-        """Returns True if its agent is still there, and a reply can be typed to it: if no model reads it, it would be
-        run as a command. The agent's own task has it all the same."""
+        """Returns True if the agent of the notice still exists, and a reply may be typed to it: if no model reads the
+        reply, it would be run as a command. The agent's own task has the reply in any case."""
         agent = self._agents.get(notice.agent_id)
         return agent is not None and agent.takes_agents
 
@@ -290,7 +295,7 @@ class ReplyBroker:
             log.warning("the database refused a reply; it will be tried again", error=error.message)
 
     async def _look_at(self, record: ReplyRecord) -> None:
-        """Finds a request that is at its end without a report."""
+        """Looks for the end of a request that was not reported."""
         request = await self._store.task(record.request or "")
         if request is not None and request.terminal:
             self._ended[record.task_id] = request
@@ -345,7 +350,7 @@ class ReplyBroker:
         return record.asked if record is not None else _replier(task)
 
     async def _last(self, agent_id: str) -> Task:
-        """Returns the agent's question in the turn that runs, else its last one."""
+        """Returns the task that a reply to the agent's present request completes, or else a reply to its last one."""
         running = self._current(agent_id)
         recent, _ = await self._store.tasks(TaskFilter(agent_id=agent_id, limit=RECENT))
         for request in [*([running] if running is not None else ()), *recent]:
@@ -358,8 +363,8 @@ class ReplyBroker:
         raise NotWaiting("nobody waits for a reply of this agent", agent=agent_id)
 
     def _check_asker_is_here(self, agent_id: str | None) -> None:
-        """Raises NotWaiting with advice, if the agent works on a request from elsewhere: its asker follows that task,
-        and has no other one here."""
+        """Raises NotWaiting with advice if the agent works on a request from another host: the asker follows that task,
+        and has no task of its own on this host."""
         running = self._current(agent_id) if agent_id is not None else None
         asker = sender_of(running) if running is not None and SENDER_TASK in running.metadata else None
         if asker is not None and asker.tier is Tier.EXTERNAL:
@@ -368,7 +373,7 @@ class ReplyBroker:
             )
 
     def _replying(self, task: Task, asked: str | None, sender: Sender | None) -> Sender:
-        """Returns the replying sender. Raises Forbidden for one that was not asked."""
+        """Returns the replying sender. Raises Forbidden for a sender that was not asked."""
         if sender is None:
             return Sender(id=asked or PERSON, tier=Tier.CLAIMED)
         if asked is not None and sender.id != asked:
@@ -376,7 +381,7 @@ class ReplyBroker:
         return sender
 
     def _sender(self, agent_id: str) -> Sender:
-        """Returns the sender: an agent of ours, for which the daemon itself vouches, or one elsewhere."""
+        """Returns the agent as a sender: one of this daemon, which vouches for it, or one elsewhere."""
         if (alias := alias_of(agent_id)) is not None:
             return Sender(id=alias, tier=Tier.EXTERNAL)
         if (agent := self._agents.get(agent_id)) is None:
@@ -394,7 +399,7 @@ def _not_settled(error: BaseException) -> None:
 
 
 def _is_elsewhere(record: ReplyRecord) -> bool:
-    """Returns True if the asked agent does not report the end of a request."""
+    """Returns True if the asked agent is elsewhere, so that the end of its request is not reported to this daemon."""
     return record.state == "asked" and record.asked is not None and alias_of(record.asked) is not None
 
 

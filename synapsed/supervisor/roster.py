@@ -48,7 +48,7 @@ class Roster:
         self.ports = Ports(listen=config.api.agent_ports)
 
     def config_of(self, record: AgentRecord) -> AgentConfig:
-        """Returns the agent's configuration; for one that was started by hand the defaults, and the values of its
+        """Returns the agent's configuration; for an agent that was started by hand, the defaults with the values of its
         request."""
         found = self.config.agents.get(record.name) if record.from_config else None
         return found or (self._resuming if record.resume_at_reset else self._defaults)
@@ -79,8 +79,8 @@ class Roster:
         self._on_config(config)
 
     def configured(self, name: str, record: AgentRecord | None) -> AgentRecord:
-        """Returns the wanted record of an agent: a new one's, or `record` brought up to date; it may not be configured
-        any more. Raises InvalidRequest, PortsExhausted."""
+        """Returns the record that an agent should have: a new one, or `record` brought up to date, also if the agent is
+        no longer configured. Raises InvalidRequest, PortsExhausted."""
         if (config := self.config.agents.get(name)) is None:
             assert record is not None, "only an agent that is there is left out of a new configuration"
             return record.model_copy(update={"from_config": False})
@@ -133,8 +133,8 @@ class Roster:
         )
 
     async def save_started(self, paths: Paths, record: AgentRecord, request: StartRequest) -> None:
-        """Writes a started agent to `agents.d`, without the environment of the caller's shell, but with `--env`. Raises
-        StoreError."""
+        """Writes a started agent to `agents.d`, with the variables of `--env`, but without the environment of the
+        caller's shell. Raises StoreError."""
         config = self._model(
             profile=record.profile,
             cwd=record.cwd,
@@ -161,8 +161,8 @@ class Roster:
         self._release(record.port)
 
     def _free_name(self, profile: str, port: int | None, cwd: Path) -> str:
-        """Returns the profile's name; if that is in use, with its folder after it. If the folder says nothing, the port
-        is used, or a number without a port."""
+        """Returns the profile's name; if that is in use, the name of the folder is added to it. If the folder's name is
+        of no use, the port is added, or without a port a number."""
         if profile not in self._names:
             return profile
         folder = folder_in_name(cwd, home=Path.home())
@@ -181,8 +181,8 @@ class Roster:
             self.ports.release(port)
 
     def _claim(self, name: str, port: int | Literal[False] | None, profile: Profile) -> int | None:
-        """Returns the port that the agent has from now on: `port`, or one of the profile's range, or of the common one;
-        None if `port` is False."""
+        """Returns the port that the agent has from now on: `port`, or one of the profile's range or of the common
+        range; None if `port` is False."""
         if port is False:
             return None
         if port is not None:
@@ -212,7 +212,8 @@ class Roster:
 
 
 def resuming(model: type[AgentConfig]) -> dict[str, Any]:
-    """Returns the keys of an agent that was started with `resume_at_reset`, as far as a part that is there has them."""
+    """Returns the configuration of an agent that was started with `resume_at_reset`: the keys that an installed part
+    has."""
     return {key: value for key, value in RESUME_AT_RESET.items() if key in model.model_fields}
 
 

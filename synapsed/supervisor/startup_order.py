@@ -1,4 +1,4 @@
-"""Agents in order: some at once, and those that others depend on first."""
+"""Starts many agents in order: a limited number at once, and those that others depend on first."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -28,7 +28,8 @@ log = structlog.stdlib.get_logger("synapsed.manager")
 async def each(
     work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent], *, parallel: int | None = PARALLEL
 ) -> None:
-    """Does `work` for each, some at a time (None: all at once); a failure is logged and does not stop the others."""
+    """Does `work` for each agent, `parallel` at a time (None: all at once); a failure is logged and does not stop the
+    others."""
     chosen = list(agents)
     room = asyncio.Semaphore(parallel or max(1, len(chosen)))
 
@@ -43,8 +44,8 @@ async def each(
 
 
 class StartOrder:
-    """Starts agents by `depends_on`; `agents` are all there are, by id. Call `changed` whenever something about an
-    agent changed."""
+    """Starts agents by `depends_on`; `agents` has all agents, by id. Call `changed` whenever the state or activity of
+    an agent changed."""
 
     def __init__(self, agents: Mapping[str, Agent], *, clock: Clock, timers: Timers) -> None:
         self._agents = agents
@@ -61,7 +62,7 @@ class StartOrder:
             await asyncio.sleep(0)
 
     def end(self) -> None:
-        """Ends all starts."""
+        """Ends the starts that are under way: no further agent is started."""
         self._over = True
         self.changed()
 
@@ -70,8 +71,8 @@ class StartOrder:
         news.set()
 
     async def start(self, wanted: Iterable[Agent], config: Config) -> None:
-        """Starts `wanted`, after the agents that they depend on are ready. One that was made again meanwhile, for
-        another configuration, is started in its new form; one that was stopped is not."""
+        """Starts `wanted`, each after the agents that it depends on are ready. An agent that was made again meanwhile,
+        for another configuration, is started in its new form; one that was stopped is not started."""
         for layer in in_layers(config, [agent.record.name for agent in wanted]):
             needed = {other for name in layer if name in config.agents for other in config.agents[name].depends_on}
             await self._until_up([agent for agent in self._agents.values() if agent.record.name in needed])
@@ -85,13 +86,13 @@ class StartOrder:
             if left <= 0:
                 log.warning("what others depend on is not ready; they are started all the same", agents=late)
                 return
-            if self._news.is_set():  # by the end of an earlier wait: it tells of nothing new
+            if self._news.is_set():  # set at the end of an earlier wait: nothing is new
                 self._news = asyncio.Event()
             await pause(self._timers, left, woken=self._news)
 
 
 class AgentNews(Follower):
-    """Tells the start order of changes, once the agent believes them."""
+    """Reports changes of agents to the start order, when they have taken effect in the agents."""
 
     name = "start order"
     wants = EventFilter(types=frozenset({"agentState", "activity"}))

@@ -18,24 +18,25 @@ from synapsed.store.store import SqliteStore
 from synapsed.tasks.prompt_text import SHORT_ID
 
 EVERY_S = 600.0
-"""Pause between two looks."""
+"""Seconds of pause between two cleanups."""
 
 STEP_PAUSE_S = 0.02
 """Seconds of pause between two steps: ten times the length of a step, so that the writer is mostly free for others."""
 
 LEAST_AGE_S = 3600.0
-"""A task that ended within this time stays, however many there are: its client may be about to ask for it."""
+"""Seconds after its end in which a task stays, even if there are too many tasks: its client may be about to ask for
+it."""
 
 DAY_S = 86_400.0
 
 VACUUM_PAGES = 32
-"""Pages given back in one step."""
+"""Pages of the database file that are given back in one step."""
 
 log = structlog.stdlib.get_logger("synapsed.retention")
 
 
 class Retention:
-    """`inbox` returns an agent's inbox."""
+    """Removes old tasks by the limits `keep`. `inbox` returns an agent's inbox folder."""
 
     def __init__(
         self, store: SqliteStore, keep: Keep, *, inbox: Callable[[str], Path], clock: Clock, timers: Timers
@@ -47,7 +48,7 @@ class Retention:
         self._timers = timers
 
     async def run(self) -> None:
-        """Looks again and again, until it is cancelled."""
+        """Cleans up again and again, until it is cancelled."""
         while True:
             try:
                 await self.tidy()
@@ -80,7 +81,8 @@ class Retention:
         return removed
 
     async def _forget(self, tasks: Sequence[tuple[str, str]]) -> None:
-        """Removes their files. They are named by the beginning of the task's id, which another task may share."""
+        """Removes the files of the tasks. Files are named by the beginning of the task's id, which another task may
+        share."""
         files: dict[str, set[str]] = {}
         for task_id, agent_id in tasks:
             if not await self._store.find_tasks(task_id[:SHORT_ID], 1):

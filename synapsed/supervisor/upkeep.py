@@ -1,14 +1,14 @@
-"""Restores the daemon's own files if they are removed (its folder of state, its database, its locks and its sockets),
-and watches its event loop.
+"""Restores the daemon's own files if they are removed: its state folder, its database, its locks and its sockets; also
+watches its event loop.
 
-`Upkeep` checks every second if some of them were removed, reports it, and makes again those that it can. Otherwise it
-would be noticed only when the daemon ends, with the loss of all data since then.
+`Upkeep` checks every second if some of these files were removed, reports that, and makes again those that it can.
 
-Keepers whose sockets were removed are asked to bind them again. Files in the folders of the sockets look old to
-cleaners that go by age: a shared lock keeps systemd-tmpfiles from them, and a touch keeps others.
+Keepers (the processes that hold the programs' terminals) whose sockets were removed are asked to bind them again. Files
+in the folders of the sockets look old to programs that remove old files: a shared lock keeps systemd-tmpfiles from
+removing them, and new time stamps keep others from it.
 
-A file that is removed while it is open goes on for its process, but no other finds it: all later writes would be lost
-with the process, without an error.
+A file that is removed while it is open stays usable for its process, but no other process finds it: without these
+checks all later writes would be lost at the end of the daemon, without an error.
 """
 
 import asyncio
@@ -39,12 +39,14 @@ from synapsed.supervisor.hook_socket import HookSocket
 STATE, DATABASE, LOCK, RUN_LOCK = "state", "database", "lock", "lock of the sockets"
 CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET = "control socket", "hooks socket", "questions socket"
 SOCKETS = (CONTROL_SOCKET, HOOKS_SOCKET, DECIDE_SOCKET)
-"""Sockets; a service manager may put others in their places."""
+"""Names of the sockets, which a service manager may replace with its own."""
 
 
 class Premises:
+    """Finds out if files of the daemon were removed."""
+
     def __init__(self, paths: Paths) -> None:
-        """All of them are there now."""
+        """Expects that all files are there now."""
         self._places: Mapping[str, Path] = {
             STATE: paths.state,
             DATABASE: paths.database,
@@ -57,8 +59,8 @@ class Premises:
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
     def find_deleted(self) -> dict[str, Path]:
-        """Returns the files that are gone, or replaced, since the last look, by name; blocks for a moment. They count
-        as known then."""
+        """Returns the files that were removed or replaced since the last call, by name; each change is returned once.
+        Blocks for a moment."""
         lost = {}
         for name, place in self._places.items():
             now = _identity(place)
@@ -69,7 +71,7 @@ class Premises:
         return lost
 
     def made_again(self) -> None:
-        """Notes that the present files are ours."""
+        """Notes that the present files are the daemon's own."""
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
 
@@ -82,19 +84,20 @@ def _identity(place: Path) -> tuple[int, int] | None:
 
 
 LOOK_EVERY_S = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 TOUCH_EVERY_S = 6 * 3600.0
 """Longest time in seconds that the XDG base directory specification lets a file in a runtime directory rest."""
 
 CHECK_S = 1.0
 TOLD_S = 0.25
-"""Seconds by which a timer of a second must be late to be reported: some call blocks the event loop."""
+"""Seconds by which a timer of one second must be late to be reported: then a call has blocked the event loop."""
 
 log = structlog.stdlib.get_logger("synapsed.daemon")
 
 
 async def watch_loop(clock: Clock, lag: Histogram, look: Callable[[], object]) -> None:
-    """Notes in `lag`, and logs, when the event loop was held up; `look` is called each time. Until cancelled."""
+    """Notes in `lag`, and logs, how long the event loop was blocked; calls `look` each time. Runs until it is
+    cancelled."""
     while True:
         look()
         due = clock.monotonic() + CHECK_S
@@ -109,7 +112,7 @@ class ControlServer(Protocol):
     """Server of the control socket, which also shows alerts to people."""
 
     async def start_unix(self, path: Path) -> None:
-        """Listens there, in place of the former address. Raises SynapsedError, OSError."""
+        """Listens at `path` in place of the former address. Raises SynapsedError, OSError."""
         ...
 
     def alert(self, message: str) -> None: ...
@@ -118,7 +121,8 @@ class ControlServer(Protocol):
 
 
 class Upkeep:
-    """`launches` are those of the programs that run, `hooks` the sockets of hooks by their names among the premises."""
+    """Watches the files of one daemon. `launches` returns the launches of the programs that run; `hooks` has the
+    sockets of hooks, by their names in `Premises`."""
 
     def __init__(
         self,
@@ -141,12 +145,12 @@ class Upkeep:
         self._folders = KeptFolders(paths.sockets, paths.keeper_sockets)
         self._installed = InstalledFiles()
         self._stands_in = False
-        """True if the control socket is not in its own place."""
+        """True while the control socket is at another path than its own."""
         self._standing: dict[str, str] = {}
         """Present alerts, by subject."""
 
     async def run(self) -> None:
-        """Runs; all files are there at the call. Ends when it is cancelled."""
+        """Runs until it is cancelled. All files must be there at the call."""
         premises = Premises(self._paths)
         lost: dict[str, Path] = {}
         try:
@@ -163,7 +167,7 @@ class Upkeep:
             self._folders.close()
 
     def _look(self, premises: Premises, launches: Sequence[LaunchRecord]) -> tuple[dict[str, Path], str]:
-        """Returns the missing files, and the warning about the installed files. In a thread, all at once."""
+        """Returns the missing files, and the warning about the installed files. Blocks: runs in a thread."""
         self._folders.keep(time.monotonic())
         _call_unfound(launches)
         return premises.find_deleted(), self._installed.problem()
@@ -180,8 +184,8 @@ class Upkeep:
                 self._servers.alert(f"{place} ({name}) was removed while the daemon ran, and is made again")
 
     async def _make_again(self, lost: dict[str, Path]) -> None:
-        """Takes restored files out of `lost`. One that cannot be made yet (a runtime directory that comes with the next
-        login) is tried at every look."""
+        """Makes the files of `lost` again, and takes the restored ones out of it. One that cannot be made yet (a
+        runtime directory that comes with the next login) is tried at every check."""
         makers: list[tuple[set[str], Callable[[], Awaitable[None]]]] = [
             (set(), self._make_directories),
             ({STATE, DATABASE}, self._store_again),
@@ -210,9 +214,9 @@ class Upkeep:
         await self._store.rescue()
 
     async def _control_again(self) -> None:
-        """Moves the control socket to a stand-in: if its own place cannot be made, because a logout has removed the
-        runtime directory, it is below the state directory meanwhile: the lock says so. Raises the error of its own
-        place."""
+        """Makes the control socket again. If its folder cannot be made, because a logout has removed the runtime
+        directory, the socket is meanwhile below the state directory, which the lock file says. In this case raises the
+        error of its own place."""
         try:
             await self._servers.start_unix(self._paths.control_socket)
         except (SynapsedError, OSError):
@@ -231,7 +235,7 @@ class Upkeep:
         await asyncio.to_thread(self._lock.make_again)
 
     def _settle(self, about: str, trouble: str) -> None:
-        """Reports it, in place of the former report; empty: it is over."""
+        """Alerts people to `trouble`, in place of the former alert about the same subject; empty: it is over."""
         before = self._standing.get(about, "")
         if trouble == before:
             return
@@ -244,14 +248,14 @@ class Upkeep:
 
 
 class KeptFolders:
-    """Folders that are kept from cleaners that go by age."""
+    """Folders that are protected from programs that remove old files."""
 
     def __init__(self, *folders: Path) -> None:
         self._held: dict[Path, int] = dict.fromkeys(folders, -1)
         self._touched: float | None = None
 
     def keep(self, now: float) -> None:
-        """Keeps them; blocks for a moment."""
+        """Protects the folders; blocks for a moment."""
         for folder, fd in self._held.items():
             if not _is_open_at(fd, folder):
                 self._release(folder)
@@ -285,7 +289,7 @@ def _share(folder: Path) -> int:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return -1
-    with contextlib.suppress(OSError):  # a cleaner is at work, or the file system has no locks
+    with contextlib.suppress(OSError):  # a cleaner works in it, or the file system has no locks
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return fd
 

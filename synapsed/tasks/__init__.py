@@ -1,5 +1,5 @@
-"""Tasks without an agent: their transitions, the text that is typed for them, their senders, the way back of
-replies."""
+"""Tasks, apart from the agents that work on them: their transitions, the text that is typed for them, their senders,
+and the replies to them."""
 
 from synapsed.tasks.live_answer import Told
 from synapsed.tasks.prompt_text import REPLY_TO, RESPONSE_EXPECTED

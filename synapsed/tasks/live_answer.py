@@ -1,8 +1,9 @@
-"""Pieces of a task's answer that were sent before the answer was complete, so that its end can be sent as the rest.
+"""Keeps the pieces of a task's answer that were sent before the answer was complete, so that at its end only the rest
+is sent.
 
-A client that joins the pieces of the artifact has the answer: a piece is only sent if it continues those before. A
+A client that joins the pieces of the artifact has the answer: a piece is only sent if it continues the pieces before. A
 piece that replaces them (`append` false) is sent at the beginning of another message, and at the end if the answer is
-really another text.
+a different text.
 """
 
 from dataclasses import dataclass, field
@@ -12,13 +13,14 @@ from synapsed.model.link import LinkTurnSaid
 
 @dataclass(slots=True)
 class Told:
-    """The pieces of one turn. `text` is all of them together; for a turn that an earlier daemon or attempt began it is
-    read from the log (`store.lookup.told_before`), with `again`: then the first piece may repeat some of it."""
+    """The pieces of one turn (the program's work on the message). `text` is all of them together; for a turn that an
+    earlier daemon or attempt began it is read from the log (`store.lookup.told_before`), with `again`: then the first
+    piece may repeat a part of it."""
 
     text: str = ""
     again: bool = False
     _said: str = field(default="", init=False)
-    """Text from the link, which may be behind the sent text, or differ from it."""
+    """Text from the link, which may be shorter than the sent text, or differ from it."""
 
     def piece(self, said: LinkTurnSaid) -> tuple[str, bool] | None:
         """Returns the piece to send now, and True if it is appended; None if there is no new text."""
@@ -28,8 +30,8 @@ class Told:
         return self.toward(self._said, another=another)
 
     def toward(self, text: str, *, another: bool = False) -> tuple[str, bool] | None:
-        """Returns the same as `piece`, if `text` is all that is known of the answer; for `another` message, it replaces
-        the text of the one before."""
+        """Returns the same as `piece`, if `text` is all that is known of the answer. `another`: `text` belongs to
+        another message, and may replace the text of the one before."""
         before = self.text
         if not text.startswith(before):
             if another:

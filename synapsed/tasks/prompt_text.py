@@ -1,11 +1,11 @@
-"""A message as it is typed: the mark before it, which names the sender to the model, its text, and its files.
+"""Composes a message as it is typed: the mark before it, which names the sender to the model, its text, and its files.
 
 Text, small data as JSON and a file's address are typed. Long text, large data and the content of files, which a
 terminal does not take well, are written into the agent's inbox, and the typed text names the path. `compose` is pure,
-and gives the same letter for the same task each time: a delivery that goes on after a restart finds its own files and
-its own text. `agents.message_files` puts the files there.
+and returns the same letter for the same task each time: a delivery that goes on after a restart finds its own files and
+its own text. `agents.message_files` writes the files.
 
-The marks of a message of others:
+The marks of a message from others:
 
     [A2A:1a2b3c4d:synapse-TYPE-8100] text from an agent or a named sender (S17)
     [A2A:1a2b3c4d:synapse-TYPE-8100:R] text         the same, and a reply is expected
@@ -16,13 +16,13 @@ sender is known:
 
     [A2A:provenance] agent: …
 
-The id in the mark identifies the reply: it is that of the sender's own task if there is one, as in the seeds. Only
-synapsed writes frames: text that looks like one in a message of others loses its bracket.
+The id in the mark identifies the reply: it is that of the sender's own task if there is one (S17). Only synapsed writes
+such frames: text that looks like one in a message from others loses its bracket.
 
-Characters that look like those of our own marks, and invisible ones, stand here as classes for regular expressions:
-after Unicode 16's compatibility mappings (NFKD, accents taken away), its list of confusables (UTS 39), its
-default-ignorable code points and blanks. They are written down, because working them out takes longer than a message
-may.
+Characters that look like those of our own marks, and invisible ones, are listed here as classes for regular
+expressions: they come from Unicode 16's compatibility mappings (NFKD, without accents), its list of confusables
+(UTS 39), its default-ignorable code points and blanks. They are listed, because computing them takes longer than a
+message may.
 """
 
 import base64
@@ -51,7 +51,7 @@ UNSEEN = (
     r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d165-\U0001d182\U0001d185-\U0001d18b"
     r"\U000e0000-\U000e0fff]"
 )
-"""Blanks, controls, and characters that are drawn as nothing or upon their neighbour."""
+"""Blanks, controls, and characters that are invisible or drawn over their neighbour."""
 
 OPENING = (
     r"[\[\u0f3a\u0f3c\u169b\u2045\u2308\u230a\u2329\u23a1-\u23a3\u2768\u276a\u276c\u276e\u2770\u2772\u27c5\u27e6\u27e8"
@@ -59,7 +59,7 @@ OPENING = (
     r"\u2e26\u2e28\u2e55\u2e57\u2e59\u2e5b\u3008\u300a\u300c\u300e\u3010\u3014\u3016\u3018\u301a\ufe17\ufe39\ufe3b\ufe3d"
     r"\ufe3f\ufe41\ufe43\ufe47\ufe5d\uff3b\uff5f\uff62]"
 )
-"""`[`, and the other brackets that open, but for round and curly ones."""
+"""`[`, and the other brackets that open, except for round and curly ones."""
 
 LETTER_A = (
     r"[Aa\xaa\xc0-\xc5\xe0-\xe5\u0100-\u0105\u01cd\u01ce\u01de-\u01e1\u01fa\u01fb\u0200-\u0203\u0226\u0227\u023a\u0250"
@@ -112,7 +112,7 @@ _REPLY_EXPECTED = " Your answer in this turn goes back to {name} as the reply."
 
 
 def mark(task: Task) -> str:
-    """Returns the mark before the text of `task`; empty if a person sent it, or had it sent."""
+    """Returns the mark before the text of `task`; empty if a person sent the task, or let it be sent."""
     sender = sender_of(task)
     if sender is None or sender.tier is Tier.PERSON:
         return ""
@@ -160,7 +160,7 @@ def _expects_reply(task: Task) -> bool:
 
 
 TEXT_MAX = 1 << 20
-"""Bytes of a message's text, data included. A longer text is a file, and should be sent as one."""
+"""Bytes of a message's text, data included. A longer text has to be sent as a file."""
 
 DATA_TYPED_MAX = 8 << 10
 """Bytes of one data part that are typed; a larger one becomes a file."""
@@ -169,15 +169,15 @@ FILES_MAX = 64
 """Files of one message."""
 
 NAME_MAX = 100
-"""Bytes of a file's name, as it came."""
+"""Bytes of the part of an enclosure's name that comes from the sender's file."""
 
 _UNSAFE = re.compile(r"[^\w.+=,@~-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """A file of the inbox; `name` has no separators. A file that is kept already (`model.kept_file`) has its place,
-    `kept`, instead of the content."""
+    """A file of the inbox; `name` has no separators. For a file that this host has already (`model.kept_file`), `kept`
+    is its place, and there is no content."""
 
     name: str
     content: bytes = b""
@@ -195,7 +195,7 @@ class Letter:
 def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
     """Returns the text to type for `task`, marked with the sender if there is one, and the files for `inbox`.
 
-    Raises InvalidRequest for an empty message and for a part that is no file, TooLarge beyond TEXT_MAX, and for a
+    Raises InvalidRequest for an empty message and for an invalid file part, TooLarge beyond TEXT_MAX, and for a
     command of the program that cannot be typed whole.
     """
     writer = _Writer(task, spec, inbox)

@@ -1,18 +1,18 @@
-"""Replies that agents wait for (S20), and a check for waits that would never end: decided purely; the table is
-`TRANSITIONS`.
+"""Decides about replies that agents wait for (S20), and checks for waits that would never end. Pure; `TRANSITIONS` is
+the table.
 
 The agent that asks has a task of its own, which the reply completes; it is made before the question is sent. ::
 
     open ──asked──► asked ──replied, ended, expired, canceled──► over ──told, collected──► (nothing is kept)
       └──replied, expired, canceled───────────────────────────────┘
 
-- `asked`: the request is with another agent, durable together with that request.
-- `replied`: with words of the asked agent's own; `ended`: its turn ended without them, so that its answer is the reply,
-  its failure the failure.
-- `over`: the task is at its end. If no caller waits, the agent is notified in the same commit, by a message; else when
-  the caller has not come for the reply in time.
+- `asked`: another agent has the request; this state is stored together with the request.
+- `replied`: the asked agent replied in words of its own; `ended`: its turn (its work on the request) ended without a
+  reply, so its answer counts as the reply, and its failure as the failure.
+- `over`: the task is at its end. If no caller waits, the agent is notified in the same commit, by a message (`told`);
+  else a message is sent when the caller has not fetched the reply in time.
 
-Each change is a `Settlement`: the content of one transaction. `supervisor.reply_broker` performs it; nothing else
+Each change is a `Settlement`: the content of one transaction. `supervisor.reply_broker` performs it; no other code
 changes these tasks and records.
 
 An edge `(a, b)` says that agent a goes on only when b has answered. A wait that closes a circle never ends, nor does a
@@ -58,17 +58,17 @@ UNASKED_S = 600.0
 """Seconds that a task waits for its question to be sent: its maker may have ended before that."""
 
 COLLECT_S = 15.0
-"""Seconds that a reply is kept for the caller that waits for it: a daemon that was killed is waited for 10 s."""
+"""Seconds that a reply is kept for the caller that waits for it: clients wait for a killed daemon for 10 s."""
 
 DIRECTION = "direction"
 OUTGOING = "outgoing"
 """`metadata.direction` of a task that a reply completes: it is typed to no program."""
 
 IN_REPLY_TO = "in_reply_to"
-"""Key of a message's metadata: it is the reply to that task."""
+"""Key of a message's metadata: the task to which the message is the reply."""
 
 REPLY = "reply"
-"""Key of the task's metadata: the replying agent, its task, and true if the words are its own."""
+"""Key of the task's metadata: the replying agent, its task, and `implicit`, which is false if the words are its own."""
 
 HOPS = "hops"
 """Key of a task's metadata: the number of agents that the message has passed through."""
@@ -76,8 +76,8 @@ HOPS = "hops"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """One transaction: the task, the message that notifies its agent (`notice`), the new record, None if nothing more
-    is awaited."""
+    """One transaction: the task, the message that notifies its agent (`notice`), and the new record; None if no more is
+    awaited."""
 
     task: Task
     record: ReplyRecord | None
@@ -113,7 +113,7 @@ def made(task: Task, *, wait: bool, limit: float, now: float) -> Settlement:
 
 
 def asked(record: ReplyRecord, request: Task, *, now: float) -> ReplyRecord:
-    """Returns the record for the question `request`, which is about to be sent; to be made durable with it."""
+    """Returns the record for the question `request`, which is about to be sent; both are to be stored together."""
     changes = {
         "state": moved(record, "asked"),
         "asked": request.agent_id,
@@ -131,7 +131,7 @@ def replied(record: ReplyRecord, task: Task, parts: Sequence[Part], sender: Send
 
 
 def ended(record: ReplyRecord, task: Task, request: Task, sender: Sender, *, now: float) -> Settlement:
-    """Ends the agent's own task with the end of the request's task: with its answer, or its failure."""
+    """Ends the agent's own task with the result of the request's task: its answer, or its failure."""
     noted = _noted(task, sender, request.id, implicit=True)
     if request.status is TaskState.COMPLETED:
         parts = [part for artifact in request.artifacts if artifact.artifact_id == ANSWER_ID for part in artifact.parts]
@@ -159,7 +159,7 @@ def canceled(record: ReplyRecord, task: Task, *, reason: str, now: float) -> Set
 
 
 def told(record: ReplyRecord, task: Task, sender: Sender, *, now: float) -> Settlement:
-    """Notifies the agent after all, because the waiting caller has not come."""
+    """Notifies the agent by a message, because the waiting caller has not fetched the reply."""
     moved(record, "told")
     notice = _notice(task, sender, record.hops, now)
     return Settlement(task=task, record=None, events=transitions.submitted(notice).events, notice=notice)
@@ -174,9 +174,9 @@ def gone(record: ReplyRecord, task: Task) -> Settlement:
 def corrected(
     task: Task, parts: Sequence[Part], sender: Sender, *, told_by: ReplyRecord | None, now: float
 ) -> Settlement:
-    """Replaces the answer, which was taken for the reply, by later words of the asked agent's own. The agent is
-    notified of them, unless a caller has still to come for the reply (`told_by`). Raises NotWaiting if it had replied
-    before, or failed."""
+    """Replaces an answer that counted as the reply by later words of the asked agent's own. The asking agent is
+    notified of them, unless a caller still has to fetch the reply (`told_by`). Raises NotWaiting if the asked agent had
+    replied before, or failed."""
     reply = task.metadata.get(REPLY)
     if task.status is not TaskState.COMPLETED or not isinstance(reply, dict) or reply.get("implicit") is not True:
         why = f"has its reply already (it is {task.status.value})"
@@ -221,7 +221,7 @@ def _completed(task: Task, parts: Sequence[Part], *, exact: bool, now: float) ->
 
 
 def _notice(task: Task, sender: Sender, hops: int, now: float) -> Task:
-    """Returns the message that brings the agent the reply."""
+    """Returns the message that brings the reply to the agent."""
     parts: list[Part] = [part for artifact in task.artifacts for part in artifact.parts]
     if task.status is TaskState.FAILED and task.error is not None:
         parts = [TextPart(text=f"There is no reply: {task.error.code}: {task.error.message}")]
@@ -250,7 +250,7 @@ def _hops(task: Task) -> int:
 
 def circle(edges: Iterable[tuple[str, str]], waiter: str, waited: str) -> list[str] | None:
     """Returns the agents in the circle that the wait of `waiter` for `waited` would close, beginning and ending with
-    `waiter`; None if it closes none."""
+    `waiter`; None if it closes no circle."""
     if waiter == waited:
         return [waiter, waiter]
     follows: dict[str, list[str]] = {}

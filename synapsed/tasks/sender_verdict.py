@@ -1,4 +1,5 @@
-"""The verdict on the sender of a message, from the machine's evidence of the caller and the claim in the message. Pure.
+"""Decides who the sender of a message is, from the machine's evidence about the caller and the claim in the message.
+Pure.
 
 ============================  ==========================  =============================
 the caller is                 the message claims          the verdict
@@ -7,10 +8,11 @@ an agent                      nothing, or that agent      that agent, verified
 an agent                      another name                refused
 an agent, not known which     nothing                     `unknown`, claimed
 a person                      nothing                     a person: no sender
-a person, or an agent, not    a name                      that one, claimed
+a person, or an agent, not    a name                      that name, claimed
 known which
-another machine               a name; or a claim that     that one, external
-                              it is `name@host`
+another machine               a name                      that name, external
+a person, or an agent, not    a name with an `@`          that name, external
+known which
 a device, or a token for a    a name                      `name@token-ID`, external
 script
 any                           to be synapsed itself       refused
@@ -28,8 +30,8 @@ from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier, is_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Evidence of the caller of a request: `person`, else an agent, with `agent_id` if it is known. `remote`: on
-    another machine. `visitor`: `token-ID` or `device-ID` of a person's."""
+    """Evidence about the caller of a request: `person`, else an agent, with `agent_id` if it is known. `remote`: on
+    another machine. `visitor`: `token-ID` or `device-ID` of a person's token or device."""
 
     person: bool
     agent_id: str | None = None
@@ -38,9 +40,9 @@ class Caller:
 
 
 def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) -> Sender | None:
-    """Returns the sender of a message, None for a person's own. `claim` is the value of `metadata.sender`: an id or
+    """Returns the sender of a message; None if a person sent it. `claim` is the value of `metadata.sender`: an id or
     address, or `{sender_id, …}`; `find` returns the agent of an address or id. Raises Forbidden for a claim against the
-    evidence, AmbiguousAddress for one that fits several agents, InvalidRequest for a malformed one."""
+    evidence, AmbiguousAddress for a claim that fits several agents, InvalidRequest for a malformed one."""
     name = _claimed(claim)
     if name is not None and is_system(name):
         raise Forbidden(f"{SYSTEM} is synapsed itself", sender=name)
@@ -62,8 +64,8 @@ def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) 
 
 
 def _of_visitor(name: str, visitor: str) -> Sender:
-    """Returns the sender for a visitor. The visitor's own name stands before its id: that is the name of no agent here
-    or elsewhere, so that the names of agents make no difference. Raises Forbidden, InvalidRequest."""
+    """Returns the sender for a visitor: the claimed name with the visitor's id after it. No agent here or elsewhere has
+    such a name, so the names of agents make no difference. Raises Forbidden, InvalidRequest."""
     name, field = name.removeprefix("@"), "metadata.sender.sender_id"
     if "@" in name:
         raise Forbidden(f"{field}: {name[:100]!r} is of another host, for which {visitor} does not speak", sender=name)
@@ -73,7 +75,7 @@ def _of_visitor(name: str, visitor: str) -> Sender:
 
 
 def _claimed(claim: Any) -> str | None:
-    """Returns the name in a claim, None if nothing is claimed."""
+    """Returns the name in a claim; None if it has no name."""
     name = claim.get("sender_id") if isinstance(claim, dict) else claim
     if claim is None or name in (None, ""):
         return None
@@ -83,13 +85,13 @@ def _claimed(claim: Any) -> str | None:
         raise InvalidRequest(
             f"{field}: must be an agent's address or a name, at most {SENDER_MAX} characters", field=field
         )
-    return read.id  # as it is read later
+    return read.id  # in the form in which it is read later
 
 
 def _verified(agent_id: str, find: Callable[[str], AgentView]) -> Sender:
     try:
         view = find(agent_id)
-    except UnknownAgent:  # removed while its last words were on the way
+    except UnknownAgent:  # the agent was removed while its last message was on the way
         return Sender(id=agent_id, tier=Tier.AGENT)
     return Sender(id=view.id, tier=Tier.AGENT, type=view.type, endpoint=view.endpoint)
 
@@ -100,7 +102,7 @@ def _check_is(agent_id: str, name: str, find: Callable[[str], AgentView]) -> Non
         claimed = find(name).id
     except UnknownAgent:
         claimed = name.removeprefix("@")
-    except AmbiguousAddress:  # a type, of which it is one
+    except AmbiguousAddress:  # the name of a type, which may be the agent's
         claimed = agent_id if find(agent_id).type == name.removeprefix("@") else ""
     if claimed != agent_id:
         raise Forbidden(

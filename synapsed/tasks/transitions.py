@@ -1,7 +1,8 @@
-"""Transitions of a task, decided purely: every change is a `Commit`, the one transaction that makes it durable.
+"""Decides the transitions of a task. Pure: every change is a `Commit`, the one transaction that makes it durable.
 
-A change is a function from the present task to the new task and the events about the change; the actor performs it by
-committing, and only then relies on it. Processes and time come in only as arguments (`now`: seconds since the epoch).
+A change is a function from the present task to the new task and the events about the change. The agent's actor performs
+it by committing, and only then relies on it. Processes and time come in only as arguments (`now`: seconds since the
+epoch).
 """
 
 import json
@@ -43,18 +44,18 @@ COMMAND = "command"
 
 
 def is_command(task: Task) -> bool:
-    """Returns True if its text may be a command of the program."""
+    """Returns True if the text of `task` may be a command of the program."""
     return task.metadata.get(COMMAND) is True
 
 
 def wants_new_conversation(task: Task) -> bool:
-    """Returns True if its message begins a new conversation."""
+    """Returns True if the message of `task` begins a new conversation."""
     return task.metadata.get(NEW_CONVERSATION) is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """The new state of one task, and all that is written with it."""
+    """The new state of one task, and everything that is written with it."""
 
     task: Task
     events: tuple[NewEvent, ...] = ()
@@ -69,20 +70,21 @@ def submitted(task: Task, reply: ReplyRecord | None = None) -> Commit:
 
 
 def accepted(task: Task, reply: ReplyRecord | None = None) -> Commit:
-    """Returns the commit of a new task: `submitted`, and the event of its passing from an agent."""
+    """Returns the commit of a new task: that of `submitted`, with the event of `passed_on`."""
     commit = submitted(task, reply)
     return replace(commit, events=(*commit.events, *passed_on(task)))
 
 
 def begun(task: Task, *, launch_id: str, attempt: int, now: float) -> Commit:
-    """Returns the commit with which the task leaves the mailbox; it is durable before a byte of it is typed."""
+    """Returns the commit with which the task leaves the mailbox; it is durable before a byte of the message is
+    typed."""
     task = _changed(task, now, status=TaskState.WORKING)
     turn = TurnRecord(task_id=task.id, launch_id=launch_id, attempt=attempt)
     return Commit(task=task, events=(_status(task),), turn=turn)
 
 
 def progressed(task: Task, *, message_id: str, text: str, now: float) -> Commit:
-    """Adds an assistant message that was not the last; a message under a former id replaces that one."""
+    """Adds an assistant message that was not the last; it replaces an earlier message with the same id."""
     artifact = Artifact(artifact_id=f"{PROGRESS}-{message_id}", name=PROGRESS, parts=[TextPart(text=text)])
     task = _changed(task, now, artifacts=_with(task.artifacts, artifact))
     return Commit(task=task, events=(_event(task, TaskArtifactAdded(artifact=artifact)),))
@@ -115,9 +117,9 @@ def completed(
     background: int = 0,
 ) -> Commit:
     """Completes the task. `blocks` are the pieces of an answer that is more than text; the answer itself is kept whole,
-    except for a beginning that was gone from the screen (`truncated`: so many lines are `missing`, if that is known).
-    The pieces that were `told` are not sent again, unless the answer is another text; nor are the blocks that the task
-    has already. `background`: number of the program's background tasks that go on."""
+    except for a beginning that was gone from the screen (`truncated`; `missing` is the number of its lines, if known).
+    `told` is the text that was sent already: it is not sent again, unless the answer is another text, nor are the
+    blocks that the task has already. `background`: number of the program's background tasks that go on."""
     artifacts = [Artifact.answer(answer, truncated=truncated, missing=missing), *blocks]
     append = bool(told) and answer.startswith(told)
     rest = Artifact.answer(answer[len(told) :], truncated=truncated, missing=missing)
@@ -145,7 +147,7 @@ def failed(task: Task, *, code: str, message: str, now: float, details: dict[str
 
 
 def undelivered(task: Task, *, reason: str, screen: str, now: float) -> Commit:
-    """Fails the task, because the message is not in the program, whose screen shows why."""
+    """Fails the task, because the program did not get the message; the program's `screen` shows the reason."""
     message = f"the message could not be delivered: {reason}"
     return failed(task, code="UNDELIVERED", message=message, details={"screen": screen}, now=now)
 
@@ -157,7 +159,7 @@ def canceled(task: Task, *, reason: str, now: float) -> Commit:
 
 
 def stopped(task: Task, *, reason: str, failure: str, now: float) -> Commit:
-    """Ends a task whose turn was stopped; with `failure` it fails for want of an answer."""
+    """Ends a task whose turn was stopped: it is canceled, or with `failure` fails, because there was no answer."""
     if failure:
         return failed(task, code="TIMEOUT", message=failure, now=now)
     return canceled(task, reason=reason, now=now)
@@ -178,12 +180,12 @@ def answered(task: Task, *, prompt: Prompt, answer: Message) -> Task:
 
 
 def has_answer(task: Task, message: Message) -> bool:
-    """Returns True if `message` is an answer that was taken already."""
+    """Returns True if `message` is an answer that the task has already."""
     return any(said.message_id == message.message_id and said.parts == message.parts for said in task.exchange)
 
 
 def handed_over(task: Task, *, artifact: Artifact, append: bool, last_chunk: bool, now: float) -> Commit:
-    """Adds the program's own report of its output: a new artifact, one in place of another, or further parts of one."""
+    """Adds output that the program reported itself: a new artifact, one that replaces another, or more parts of one."""
     known = next((each for each in task.artifacts if each.artifact_id == artifact.artifact_id), None)
     whole = artifact
     if append and known is not None:
@@ -199,16 +201,16 @@ def working_again(task: Task, *, now: float) -> Commit:
 
 
 def returned(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
-    """Returns the task to the mailbox, because the turn's text never was in the program; its next attempt has a number
-    of its own."""
+    """Returns the task to the mailbox, because the program never got the turn's text; the next attempt has a number of
+    its own."""
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     turn = record.model_copy(update={"attempt": record.attempt + 1, "link": {}})
     return Commit(task=task, events=(_status(task, reason=reason),), turn=turn)
 
 
 def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
-    """Puts the task off, because the program has the message and could not work on it: it waits, and the program is
-    then asked to go on."""
+    """Puts the task off, because the program has the message and could not work on it: the task waits, and then the
+    program is asked to go on."""
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     changes = {"attempt": record.attempt + 1, "link": {}, "continued": record.launch_id}
     return Commit(task=task, events=(_status(task, reason=reason),), turn=record.model_copy(update=changes))
@@ -216,7 +218,7 @@ def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commi
 
 def delivered(task: Task, before: TurnRecord, after: TurnRecord) -> list[NewEvent]:
     """Returns the event for a change of the record from `before` to `after` in which the message was submitted: the
-    submit key is known to be written, or the program's channel has taken it."""
+    submit key is known to be written, or the program's channel has taken the message."""
     if _is_delivered(before) or not _is_delivered(after):
         return []
     return [NewEvent.of(task, TaskDelivered(attempt=after.attempt))]
@@ -227,17 +229,17 @@ def _is_delivered(record: TurnRecord) -> bool:
 
 
 def is_submitted(record: TurnRecord) -> bool:
-    """Returns True if the program may have the message: from then on it is never typed again."""
+    """Returns True if the program may have the message, which is then never typed again."""
     return bool(record.link.get("submitted"))
 
 
 def is_being_stopped(record: TurnRecord) -> bool:
-    """Returns True if the turn's end was requested, which the program may not know yet."""
+    """Returns True if the turn's end was requested; the program may not have got the request yet."""
     return bool(record.link.get("interrupting"))
 
 
 def waits_for(task: Task, prompt_id: str) -> bool:
-    """Returns True if the task waits with that prompt; it may be the next one already."""
+    """Returns True if the task waits for an answer to that prompt: it may have another prompt already."""
     asked = task.prompt.prompt_id if task.prompt is not None else prompt_id
     return task.status in INTERRUPTED_STATES and asked == prompt_id
 
@@ -245,7 +247,7 @@ def waits_for(task: Task, prompt_id: str) -> bool:
 def text_of(message: Message) -> str:
     """Returns the text to type for an answer to a prompt: text as it is, data as JSON, a file by its address.
 
-    Raises InvalidRequest for an empty one, UnsupportedMedia for a file that came by value.
+    Raises InvalidRequest for an empty message, UnsupportedMedia for a file that came by value.
     """
     pieces = []
     for part in message.parts:
@@ -265,7 +267,7 @@ def text_of(message: Message) -> str:
 
 
 def describe_exit(exited: LinkExited) -> str:
-    """Returns `exit code 7`, `signal SIGKILL`, or why it is not known."""
+    """Returns `exit code 7`, `signal SIGKILL`, or the reason why the code is not known."""
     code = exited.exit_code
     if code is None:
         return exited.reason or "exit code unknown"
@@ -306,7 +308,8 @@ def _without_blocks(task: Task) -> list[Artifact]:
 
 
 def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
-    """Returns the news about the answer's blocks: new and changed ones, and without parts those that are gone."""
+    """Returns the news about the answer's blocks: the new and changed blocks, and those that are gone, without
+    parts."""
     before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
     told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
     gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]
@@ -329,8 +332,8 @@ _ID_MAX = 128
 
 
 def passed_on(task: Task) -> tuple[NewEvent, ...]:
-    """Returns the event of a new task's passing from the agent that sent it; nothing for a person's task, or one of
-    synapsed's own."""
+    """Returns the event that an agent passed a new task on to another agent; no event for a task of a person, or of
+    synapsed itself."""
     sender = sender_of(task)
     if sender is None or sender.id == SYSTEM or sender.tier is Tier.PERSON:
         return ()
@@ -348,7 +351,7 @@ def passed_on(task: Task) -> tuple[NewEvent, ...]:
 
 
 def handed_back(record: ReplyRecord, task: Task, *, own_words: bool) -> tuple[NewEvent, ...]:
-    """Returns the event of `task`, the asker's own, getting its reply."""
+    """Returns the event that `task`, the asking agent's own, got its reply."""
     if record.asked is None:
         return ()
     end = task.status.value if task.error is None else f"{task.status.value}, {task.error.code}"

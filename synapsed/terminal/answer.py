@@ -1,6 +1,7 @@
-"""An answer read off the terminal: the last resort, always marked `exact: false`.
+"""Reads an answer off the terminal: the last resort, always marked `exact: false`.
 
-Block-oriented programs: the blocks after the message's own. `printed` reads the output of line-oriented ones.
+This is for programs that draw blocks of text: the answer is in the blocks below the message. `printed` reads the output
+of line-oriented programs.
 """
 
 import re
@@ -17,7 +18,7 @@ _WORD = re.compile(r"\w")
 PASTE_MODE = re.compile(rb"\x1b\[\?2004([hl])")
 
 ANCHOR_CHARS = 40
-"""Characters of a message's first line that are searched on the screen; more may be wrapped."""
+"""Characters of a message's first line that are searched for on the screen; a longer text may be wrapped."""
 
 
 def edited(output: bytes) -> int | None:
@@ -33,7 +34,7 @@ def edited(output: bytes) -> int | None:
 
 
 def anchor_of(message: str) -> str:
-    """Returns the beginning of `message` that is searched on the screen; empty for a message without text."""
+    """Returns the beginning of `message` that is searched for on the screen; empty for a message without text."""
     return message.strip().split("\n")[0].strip()[:ANCHOR_CHARS].rstrip()
 
 
@@ -48,9 +49,9 @@ def position_below(
     lines: Sequence[str], message: str, start: re.Pattern[str] | None = None, *, quoted_too: bool = True
 ) -> int | None:
     """Returns the number of the line below the last one in which the program shows the beginning of `message`, as it
-    was typed; None if it is not shown. An answer may quote it: a line that begins an answer (`start`), or has words
-    before it, is only taken if there is no better one, and only with `quoted_too`. Of these, a line that begins with
-    the message and has an answer below comes first: some programs put the same sign before both."""
+    was typed; None if it is not shown. An answer may quote the message: a line that begins an answer (`start`), or has
+    words before the message, is only taken if there is no better one, and only with `quoted_too`. Among these, a line
+    that begins with the message and has an answer below comes first: some programs put the same sign before both."""
     first = anchor_of(message)
     echoed: int | None = None
     quoted: int | None = None

@@ -2,7 +2,7 @@
 below the composer, where a person's status line is, and in numbers that may count for the background. Pure.
 
 This stillness is used only for programs with known signs of work: for another program a running clock may be the only
-sign. So may numbers be, if a turn runs, or if nothing is known to run in the background.
+sign. Numbers that count may be the only sign, too, if a turn runs, or if no background task is known.
 """
 
 import re
@@ -16,7 +16,7 @@ COUNT_MAX = 99
 """Highest count that is believed."""
 
 ROWS_ABOVE = 8
-"""Rows above the composer that report it, too."""
+"""Rows above the composer that may report background tasks, too."""
 
 _NUMBERS = re.compile(r"(?:[ \t]*\d[\d.,:/%]*[ \t]?(?:ms|[smhdkM]\b)?)+")
 
@@ -31,7 +31,7 @@ class BackgroundWork:
         """Last report of a side channel."""
 
     def names(self, screen: ScreenSnapshot, composer: ComposerState, parts: tuple[str, ...] | None) -> tuple[str, ...]:
-        """`parts` are those of the program's status record; None where it writes none."""
+        """Returns the tasks. `parts` are those of the program's status records; None if it writes no records."""
         return (self.told if parts is None else parts) or self._shown(screen, composer)
 
     def _shown(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[str, ...]:
@@ -50,14 +50,14 @@ def _words(found: re.Match[str]) -> tuple[str, ...]:
 
 
 class Calm:
-    """Stillness in one launch. Times are monotonic seconds."""
+    """The stillness of the screen in one launch. Times are monotonic seconds."""
 
     def __init__(self, profile: Profile) -> None:
         self._wanted = profile.busy.known and needs_composer(profile.composer)
         self._screen: ScreenSnapshot | None = None
         self._shown: tuple[bool, str] = (False, "")
         self.since = 0.0
-        """Time of the last other movement; as of the last `look`."""
+        """Time of the last movement that counts, as of the last `look`."""
 
     def moved(self, now: float) -> None:
         """Notes that the program has reported something that it may draw only now."""

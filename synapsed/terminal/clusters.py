@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator
 
 CLUSTER_MAX = 64
-"""Characters that join another in its cell. Unicode's stream-safe text has 30 at the most (UAX 15), the longest emoji
-ten; the emulator's memory holds beyond 200."""
+"""Characters that may join another in its cell. Unicode's stream-safe text has 30 at the most (UAX 15), the longest
+emoji ten; the emulator's memory stays sound with more than 200."""
 
 # Characters that take no column: Mn, Me, most of Cf, conjoining vowels and finals, default ignorable ones.
 _ZERO_RANGES = (
@@ -109,7 +109,7 @@ _JOINING = re.compile(_joins(_ZERO_RANGES + _CLUSTER_RANGES))
 _LINK = re.compile(f"[{_charset(_LINK_RANGES)}]")
 _SYLLABLE = re.compile(f"[{_BEGINS_SYLLABLE}]")
 
-# Strings go to their terminator, BEL included: where another sees it go on, nothing in it is printed.
+# A string goes to its terminator, which may be BEL. A terminal that does not end it at BEL prints nothing of the rest.
 _SEQUENCES = (
     r"(?P<string>\x1b[\]PX^_][^\x07\x1b]*(?:\x07|(?=\x1b)|\Z))"
     r"|(?P<pen>\x1b\[[0-9;:]*m)"
@@ -163,7 +163,7 @@ class ClusterBound:
         self._linked = False
         """True if the next character may join the text in the cell before the cursor."""
         self._dangling = False
-        """True if there may be such a cell elsewhere."""
+        """True if there may be such a cell elsewhere on the screen."""
         self._syllable = False
         """True if the last character printed begins a conjoined syllable: another such character joins it."""
         self._inside = False
@@ -189,8 +189,8 @@ class ClusterBound:
         return data if bounded is None else bounded.encode("utf-8")
 
     def pieces(self, data: bytes, *, clusters: bool) -> Iterator[bytes]:
-        """Yields the same in pieces: before each piece but the first, which begins with a joining character, the caller
-        may say that the cursor `moved`, because the character before it may be in an unexpected place."""
+        """Yields the result of `feed` in pieces. Each but the first begins with a joining character: before it the
+        caller may note that the cursor `moved`, because the character before may be in an unexpected place."""
         text, start = data.decode("utf-8"), 0
         for run in (_CLUSTER_RUN if clusters else _RUN).finditer(text):
             if run.start() > start:
@@ -204,7 +204,7 @@ class ClusterBound:
         return self._inside
 
     def _end(self, text: str) -> None:
-        """Notes the end of `text`, in which nothing joins anything."""
+        """Notes the end of `text`, in which no character joins another."""
         end = len(text)
         while (escape := text.rfind("\x1b", 0, end)) >= 0:
             found = _SEQUENCE.match(text, escape)
@@ -279,14 +279,14 @@ class ClusterBound:
         return None
 
     def _run(self, run: str) -> str | None:
-        """Returns as many of these characters, which take no column, as there is room for."""
+        """Returns as many of these characters, which take no column, as there is room for; None for all of them."""
         kept = run[: CLUSTER_MAX - self._count] if self._attached else ""
         self._count += len(kept)
         self._joined = True
         return None if len(kept) == len(run) else kept
 
     def _cluster(self, run: str) -> str | None:
-        """Does the same for all characters that join in clusters."""
+        """Returns as many of these characters, which join in clusters, as there is room for; None for all of them."""
         if self._attached and self._count + len(run) < CLUSTER_MAX and _SYLLABLE.search(run) is None:
             self._count += len(run)
             self._joined, self._syllable = True, False
@@ -311,5 +311,5 @@ class ClusterBound:
 
 
 def _is_open(sequence: re.Match[str]) -> bool:
-    """Returns True if it is a string that goes on after the end of the text."""
+    """Returns True if `sequence` is a string that goes on after the end of the text."""
     return sequence.lastgroup == "string" and sequence.end() == len(sequence.string) and sequence[0][-1] != "\x07"

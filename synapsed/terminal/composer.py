@@ -39,7 +39,7 @@ class ComposerState:
 
 ABSENT = ComposerState("absent")
 END_CHARS = 40
-"""Characters of a message's end that are searched at the cursor; more may be wrapped, or above the screen."""
+"""Characters of a message's end that are searched for at the cursor; the text before may be above the screen."""
 AROUND_ROWS = 3
 """Rows above and below the composer's row that count as its surroundings; `Composer.rows_above` may differ."""
 
@@ -64,7 +64,7 @@ def unended(screen: ScreenSnapshot) -> str:
     """Returns the text that a program has left on the cursor's line without ending it, when its prompt is about to
     follow."""
     text = cursor_line(screen)[1]
-    # Blanks are counted in columns, of which a character may take two: those at the end are not known then.
+    # A wide character takes two columns, so the number of blanks at the end is known in plain ASCII only.
     return (text if text.isascii() else text.rstrip()) if text.strip() else ""
 
 
@@ -145,8 +145,8 @@ def holds_back(spec: DeliverySpec, screen: ScreenSnapshot, composer: ComposerSta
 
 def ends_at_cursor(screen: ScreenSnapshot, message: str, *, edited: bool = False) -> bool:
     """Returns True if the last line of `message` is the last echo of the program, or of its terminal. `edited`: a line
-    editor is running. Some end a row that is full: then the cursor waits on the empty one below, as after Enter
-    elsewhere."""
+    editor is running. Some line editors end a full row: then the cursor waits on the empty row below, which without an
+    editor means that Enter was pressed."""
     last = message.rpartition("\n")[2].strip()[-END_CHARS:]
     shown = last in cursor_line(screen)[1] or (edited and _full_row_above(screen).endswith(last))
     return bool(last) and shown
@@ -177,15 +177,15 @@ def shows_line(composer: ComposerState, screen: ScreenSnapshot, line: str) -> bo
 
 
 TYPED_S = 3.0
-"""Seconds after which the effect of a key is on the screen; a program that has not read the key is known to have
-not."""
+"""Seconds after which the effect of a key is on the screen. If the program reads the key later, that is noted, too
+(`OwnText.typed`)."""
 
 KNOWN_MAX = 16
 
 
 class OwnText:
     """Decides which texts in the composer of one launch are the program's own. Times are monotonic seconds. `known` are
-    those of an earlier look at the same launch: with them, the present text may have been typed meanwhile."""
+    the texts that an earlier daemon found for the same launch: the present text may have been typed since then."""
 
     def __init__(self, known: Sequence[str] | None = None, now: float = 0.0) -> None:
         self._known = list(known or ())
@@ -199,7 +199,7 @@ class OwnText:
         return list(self._known)
 
     def typed(self, now: float) -> None:
-        """Notes that keys went to the program, or it has read some."""
+        """Notes that keys went to the program, or that the program has read some."""
         self._typed_at = now
 
     def is_own(self, composer: ComposerState, *, before: bool, now: float) -> bool:

@@ -1,13 +1,13 @@
-"""The keystrokes for a message: without characters that a terminal would obey, never a command by accident, and with
-indented blocks as Python's prompt takes them: one statement at a time, a block until an empty line. Pure.
+"""Makes the keystrokes for a message: without characters that a terminal would obey, never a command by accident, and
+with indented blocks as Python's prompt takes them: one statement at a time, a block until an empty line. Pure.
 
 A body must not be able to leave a bracketed paste (`ESC [ 201 ~`), press a key (C0, C1) or turn into a program's own
-command (`/clear`, `!rm`): OSC and CSI are made of control characters, and none but tab and newline passes.
+command (`/clear`, `!rm`): OSC and CSI are made of control characters, of which only tab and newline pass.
 
 A message of several lines is written like a file: there a block ends before the next line at the margin, and empty
-lines mean nothing. At the prompt an empty line ends the block, and a line at the margin without one is an error. So
-each block gets its empty line, and those within a block are left out. A line that continues a statement (`else:`) ends
-no block, and lines in brackets or in quotes are not separate.
+lines mean nothing. At the prompt an empty line ends the block, and a line at the margin is an error before that. So
+each block gets its empty line, and empty lines within a block are left out. A line that continues a statement (`else:`)
+ends no block, and lines in brackets or in quotes are not separate.
 """
 
 import re
@@ -24,8 +24,8 @@ _LINES_MAX = 20_000
 
 
 def as_typed(spec: Indented, text: str, *, whole: bool) -> str:
-    """Returns `text` as it is typed at such a prompt. `whole`: the program takes it as one, blocks and all, and only
-    wants the empty line at its end."""
+    """Returns `text` as it is typed at the prompt of `spec`. `whole`: the program takes the text as one, with its
+    blocks, and needs only the empty line at its end."""
     lines = text.split("\n")
     if whole or len(lines) > _LINES_MAX:
         return f"{text}\n" if len(lines) > 1 or spec.opens.search(text) else text
@@ -76,7 +76,7 @@ class _Nesting:
 
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
-"""U+FEFF is among them: programs take it for white space where Python does not: `exit` before one ends them."""
+"""U+FEFF is among them, because programs (unlike Python) take it for white space: `exit` before one ends them."""
 _NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")
 PASTE_BEGIN = "\x1b[200~"
 PASTE_END = "\x1b[201~"
@@ -101,7 +101,7 @@ class Typed:
 
     @property
     def one_by_one(self) -> bool:
-        """True if it has several lines that a line-oriented program takes one by one."""
+        """True if the message has several lines that a line-oriented program takes one by one."""
         return b"\n" in self.paste and not self.paste.startswith(PASTE_BEGIN.encode())
 
     def may_be(self, prompt: str | None) -> bool:
@@ -128,7 +128,7 @@ def clean(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Returns True if `text` would be invisible once it is typed: no program takes that for a message."""
+    """Returns True if `text` would be invisible once it is typed: no program takes such a text for a message."""
     slices = (text[at : at + _SLICE] for at in range(0, len(text), _SLICE))
     return not any(character.isprintable() and not character.isspace() for some in slices for character in set(some))
 

@@ -1,6 +1,6 @@
 """The screen of one agent: the bytes its program wrote, as rows of text, a cursor and modes.
 
-Kept away from the emulator, whichever it is (`emulator`):
+The following is kept away from the emulator, whichever one `emulator` uses:
 
 - An escape sequence or character cut by the end of a chunk is kept back (`Screen.pending`), so that the emulator's
   parser is at rest whenever the screen is read, and a checkpoint stands between two sequences.
@@ -37,8 +37,8 @@ _RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 class Screen:
     """The screen of one agent. Pure: bytes in, facts out; no I/O and no clock.
 
-    Its size is `snapshot.bounded`. ``scrollback_lines`` is how many rows above the screen are kept, about (the emulator
-    rounds up, to some hundreds); 0 keeps none.
+    Its size is `snapshot.bounded`. About ``scrollback_lines`` rows above the screen are kept (the emulator rounds up,
+    to some hundreds); 0 keeps none.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Screen:
     ) -> None:
         self._cols, self._rows = bounded(cols, rows)
         self._emulator = Emulator(self._cols, self._rows, scrollback_lines=scrollback_lines)
-        # Set at all: the emulator tells the colours a program sets only where it knows both of these.
+        # Both are always set, because only then the emulator reports the colours that a program sets.
         self._emulator.set_default_colors(DEFAULT_FOREGROUND, DEFAULT_BACKGROUND)
         self._grid = Grid(self._emulator)
         self._grid.refresh()
@@ -103,7 +103,7 @@ class Screen:
 
     @property
     def synchronized(self) -> bool:
-        """True while the program is drawing a frame (mode 2026): the screen shows half of it."""
+        """True while the program is drawing a frame (mode 2026): the screen shows only a part of it."""
         return self._emulator.mode(2026)
 
     def text(self, *, scrollback: bool) -> str:
@@ -133,11 +133,11 @@ class Screen:
     def redraw(self, *, scrollback: bool = False, notice: Sequence[str] = (), alone: bool = False) -> bytes:
         """Returns the bytes that make a terminal of this size show the same.
 
-        Cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours the program
-        set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the main one too.
-        With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. ``alone``:
-        only the content of an alternate screen, on the other terminal's present screen. Not kept: hyperlinks, images,
-        protected cells and the state that DECSC saved.
+        They restore cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours
+        the program set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the
+        main one too; with ``scrollback``, for a checkpoint, also the rows above. ``notice`` is drawn over the last
+        rows. ``alone``: only the content of an alternate screen, on the other terminal's present screen. They do not
+        restore hyperlinks, images, protected cells and the state that DECSC saved.
         """
         snapshot = self.snapshot()
         parts = [redraw.RESET, b"\x1b[?2027%c" % ord("h" if 2027 in snapshot.modes.dec else "l")]

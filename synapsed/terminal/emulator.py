@@ -1,7 +1,7 @@
 """The emulator behind `Screen`: a terminal of libghostty-vt (`ghostty`), chosen by the contract suite in
 ``tests/emulator`` and an hour of fuzz (docs/adr/0062-the-emulator-again.md).
 
-- History is bounded by bytes: bounded by lines the library corrupts its memory.
+- The history has a limit in bytes: with a limit in lines the library corrupts its memory.
 - Its answers to queries are dropped: the daemon answers them itself (`queries`).
 - 132-column mode (DECCOLM) would resize the emulator without its owner: it is never allowed (40 is not passed on), and
   if it was set in another way the size is restored after the piece.
@@ -21,7 +21,7 @@ from synapsed.terminal.snapshot import ANSI, DEC, Cell, Modes
 __all__ = ["Emulator", "ScreenRow"]
 
 _SCROLLBACK_BYTES_PER_CELL = 12
-"""Fewer bytes are kept than are asked for, by as much as pages are not full."""
+"""The library keeps fewer bytes than requested, by as much as its pages are not full."""
 
 _CELL_PIXELS = (8, 16)
 
@@ -58,7 +58,7 @@ class Emulator:
         self._mode_values = ffi.new("void*[]", [ffi.addressof(self._modes, index) for index in range(len(_MODES))])
         self._set("SCROLLBACK_MAX_BYTES", ffi.new("size_t*", scrollback_lines * cols * _SCROLLBACK_BYTES_PER_CELL))
         self._set("KITTY_IMAGE_STORAGE_LIMIT", ffi.new("uint64_t*", 0))
-        # Programs cannot ask for this one: so the style shows if they have asked for another.
+        # No program can set this style: so any other style shows that the program has set one.
         self._set("DEFAULT_CURSOR_STYLE", ffi.new("int*", CURSOR["BLOCK_HOLLOW"]))
         self._main_cursor = (0, 0)
         self._just_read, self._joined = True, False
@@ -167,7 +167,7 @@ class Emulator:
         return texts
 
     def row(self, index: int) -> ScreenRow:
-        """Returns the cells of a row. One that shows what another showed is the same object."""
+        """Returns the cells of a row. A row with the same content as an earlier one is the same object."""
         return self._reader.row(index)
 
     def drawn(self, index: int) -> str | None:
@@ -187,11 +187,11 @@ class Emulator:
         return self._format("PLAIN", trim=True).decode("utf-8", "replace")
 
     def content(self) -> bytes:
-        """Returns the same with the sequences that draw it."""
+        """Returns the text of `text` with the sequences that draw it."""
         return self._format("VT", trim=False)
 
     def extras(self) -> Extras:
-        """Returns the state around the rows: written around a single cell, so that it costs nothing."""
+        """Returns the state that is not in the rows. The library writes it around a single cell, which costs little."""
         selection = sized("GhosttySelection")
         point = ffi.new("Point*")
         check(lib.ghostty_terminal_grid_ref(self._terminal, point[0], ffi.addressof(selection[0], "start")), "ref")
@@ -200,8 +200,8 @@ class Emulator:
 
     @contextmanager
     def main_screen(self) -> Iterator[tuple[int, int]]:
-        """Shows the main screen under the alternate one meanwhile; yields the place of its cursor. Mode 47 changes
-        between the two and touches nothing else."""
+        """Shows the main screen under the alternate one while the context lasts; yields the place of its cursor. Mode
+        47 changes between the two screens, and nothing else."""
         was_set = self.mode(47)
         self._write(b"\x1b[?47l")
         try:

@@ -1,16 +1,16 @@
-"""Prepares output for the emulator: without sequences that it must not get, or gets in other ways, and cut into
-portions that a screen takes in about a millisecond each. Pure.
+"""Prepares output for the emulator: cuts it into portions that a screen takes in about a millisecond each, and limits
+the repetitions of a character. Pure.
 
-The cost of output depends on its content, not on its length: 64 KiB of text take a millisecond, 64 KiB of resets, of
-marks without wrapping, or of questions a hundred and more. So a portion ends after a number of cheap elements, and
-after each expensive one; the caller may leave the thread to others between two portions.
+The cost of output depends on its content, not on its length: 64 KiB of text take a millisecond; 64 KiB of resets, of
+marks without wrapping, or of queries take a hundred and more. So a portion ends after a number of cheap elements, and
+after each expensive one; the caller may let other threads run between two portions.
 """
 
 import re
 from collections.abc import Iterator
 
 LONGEST = 8 * 1024
-"""Bytes of a portion of nothing but text."""
+"""Most bytes of a portion that is only text."""
 
 _THINGS = 128
 """Stretches of text, characters beyond the alphabets, and sequences in a portion."""
@@ -22,10 +22,10 @@ _DEAR = (
     rb"|\][^\x07\x1b]{0,256}\?(?:\x07|\x1b\\)?)"
 )
 _LETTERS = rb"[\x00-\x1a\x1c-\xcb\xe4-\xe9\xeb-\xed]{1,%d}+" % (LONGEST // _THINGS)
-# A few pens with the text that they draw cost no more than that.
+# A few pens with the text that they draw cost no more than such a stretch of text.
 _PENS = rb"(?:\x1b\[[\d;:]{0,32}+m[\x20-\x7e\r\n]{0,32}+){1,4}+"
 _LINES = rb"(?:\xe2[\x94-\x97][\x80-\xbf]){1,16}+"
-# Marks, and all that may join, begin with these.
+# Marks, and all other characters that may join, begin with these bytes.
 _OTHERS = rb"(?:[\xcc-\xe3\xea\xee-\xff][\x80-\xbf]*+){1,2}+"
 
 _THING = rb"%b|%b|%b|%b|(?!%b)\x1b" % (_LETTERS, _PENS, _LINES, _OTHERS, _DEAR)
@@ -38,7 +38,7 @@ def portions(data: bytes) -> Iterator[bytes]:
         yield portion[0]
 
 
-# REP, of so many that it may be more than a screen has cells.
+# REP with a number of at least three digits: it may be larger than the number of a screen's cells.
 _REPEAT = re.compile(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
 _REPEAT_MAX = 65535
 """Value that terminals use for a larger parameter."""

@@ -44,10 +44,10 @@ _COLUMNS = bytes([1, 2, 0, 1]) + bytes(252)
 """The columns that a cell of each width takes."""
 
 _LAYOUTS, _VARIANTS, _TOLD = 32, 8, 4096
-"""Rows remembered besides the visible ones, and besides as many again; variants of each; styles of the library."""
+"""Rows that are remembered beyond twice the visible ones; variants of each row; remembered styles of the library."""
 
 _GRAPHEME_BYTES = 1024
-"""Code points of a cell that are read at once; more need a second read."""
+"""Bytes of a cell's text that are read at once; a longer text needs a second read."""
 
 
 @dataclass(slots=True, eq=False)
@@ -70,9 +70,9 @@ class ScreenRow:
 class _Layout:
     """The layout of a row, from its cells; the same cells may have other styles, or hold other clusters.
 
-    `numbers` are the styles of the columns, as the row's page has them, if there are any, and `named` those that are
-    met; `painted` columns have only that background; `joined` columns have more than one code point. `known` are the
-    rows that were made of it.
+    `numbers` has the style of each column, as the row's page numbers them (empty if all are the default one), and
+    `named` the different ones among them; `painted` columns have only that background; `joined` columns have more than
+    one code point. `known` are the rows that were made of the layout.
     """
 
     __slots__ = ("cells", "graphemes", "head", "joined", "known", "named", "numbers", "painted", "widths")
@@ -113,8 +113,8 @@ class _Layout:
     def row(
         self, styles: Sequence[int], painted: Sequence[int], clusters: Sequence[str], *, wrapped: bool
     ) -> ScreenRow:
-        """Makes the row. `styles` are the indexes of the `named` ones, `painted` those of its columns, and `clusters`
-        are the texts of the `joined` columns."""
+        """Makes the row. `styles` are the indexes of the `named` styles, `painted` are those of the `painted` columns,
+        and `clusters` are the texts of the `joined` columns."""
         graphemes = self.graphemes
         if self.joined:
             graphemes = [*graphemes]
@@ -183,9 +183,9 @@ class RowReader:
         self.styles = [Cell(" ")]
         self._indexes = {self.styles[0]: 0}
         self._told: dict[bytes, int] = {}
-        """The indexes of styles, as the library writes them."""
+        """Indexes of styles, by the bytes of the library's own form of them."""
         self._named: dict[bytes, dict[int, int]] = {}
-        """The same by page and number: these hold until the next `read`."""
+        """Indexes of styles, by page and number: these are valid until the next `read`."""
         self._layouts: dict[bytes, _Layout] = {}
         self._at, self._entered = -1, False
         """The row that the iterator stands at, and True if its cells were read."""
@@ -236,7 +236,7 @@ class RowReader:
             return None
         if self._drawn[y] is None:
             unknown = [row for row, drawn in enumerate(self._drawn) if drawn is None]
-            # The palette comes before them, and behind them the pen and the link of what is printed next.
+            # The library writes the palette before the rows, and after them the pen and the link of the next text.
             written = self._write("VT", unknown[0], unknown[-1]).partition("\x1b]4;255;")[2].partition("\x1b\\")[2]
             drawn = written.partition("\x1b]8;")[0].split("\r\n")
             for row in unknown:
@@ -244,7 +244,8 @@ class RowReader:
         return self._drawn[y]
 
     def row(self, y: int) -> ScreenRow:
-        """Returns the cells of a row, as of the last `read`. One that shows what another did is the same object."""
+        """Returns the cells of a row, as of the last `read`. A row with the content of an earlier one is the same
+        object."""
         row = self._rows[y]
         if row is None:
             self._stand_at(y)
@@ -330,7 +331,7 @@ class RowReader:
         return row
 
     def _styles(self, layout: _Layout) -> tuple[int, ...]:
-        """Returns the indexes of the styles of this row."""
+        """Returns the indexes of the styles of the row that the iterator stands at."""
         if not layout.named:
             return ()
         page = self._page[:]
@@ -343,7 +344,7 @@ class RowReader:
             return (*(self._index_of(named, number, layout) for number in layout.named),)
 
     def _index_of(self, named: dict[int, int], number: int, layout: _Layout) -> int:
-        """Returns the index of a style of this row."""
+        """Returns the index of a style of the row that the iterator stands at."""
         index = named.get(number)
         if index is None:
             self._enter(layout.numbers.index(number))
@@ -364,7 +365,7 @@ class RowReader:
         return index
 
     def _cluster(self, column: int) -> str:
-        """Returns the text in a column of this row that has more than one code point."""
+        """Returns the text in a column, with more than one code point, of the row that the iterator stands at."""
         self._enter(column)
         buffer = self._buffer
         buffer.ptr, buffer.cap, buffer.len = self._bytes, len(self._bytes), 0

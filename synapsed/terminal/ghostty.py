@@ -70,8 +70,8 @@ CURSOR = _values("GhosttyRenderStateCursorVisualStyle")
 COLOR = _values("GhosttyStyleColorTag")
 OUT_OF_SPACE = _values("GhosttyResult")["OUT_OF_SPACE"]
 
-# A cell is 64 bits, as `_check_cells` holds it to: 2 of what it holds, 24 of a code point or a colour, 16 of its style,
-# 2 of its width.
+# A cell has 64 bits, which `_check_cells` verifies: 2 for the kind of its content, 24 for a code point or a colour, 16
+# for its style, 2 for its width.
 CELL_BYTES = 8
 CONTENT_AT, STYLE_AT, WIDTH_AT = 2, 26, 42
 CODE_POINT, JOINED, PALETTE, RGB = range(4)

@@ -27,7 +27,7 @@ _UNMOVED = re.compile(
 """Sequences that leave the cursor in its place."""
 
 _UNMOVED_WITHIN = re.compile(rb"\x1b(?:\[[\d;]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]|\([0B]|[=>])|[\x00\x07]")
-"""Blocks among them that never go on in the next line."""
+"""Those of them that never go on in the next line."""
 
 _ERASED = re.compile(rb"\x1b\[[02]?K")
 
@@ -35,9 +35,10 @@ _MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class LineText:
-    """Lines from `start` on (a spool offset: the place of the message's submission). The first, which the echo of the
-    submitted line break ends, does not count, nor do those that a line editor draws until it is left; the last, which
-    may be the next prompt, counts when it has ended. The text ends before a line that only a terminal can draw."""
+    """Collects the lines of the output from `start`, the offset at which the message was submitted. It leaves out the
+    first line, which is the end of the echoed input, and what a line editor draws before it is left. An unfinished last
+    line may be the next prompt, and counts only when it has ended. The text ends before a line that only a terminal can
+    draw."""
 
     def __init__(self, start: int) -> None:
         self.text = ""
@@ -115,7 +116,7 @@ def _all_shown(lines: bytes) -> str | None:
 
 
 def _shown(line: bytes) -> str | None:
-    """Returns the line as a terminal shows it; None if only a terminal can tell. The last text written over the line
+    """Returns the line as a terminal shows it; None if only a terminal can draw it. The last text written over the line
     counts, if it hides all the text before."""
     *over, last = line.rstrip(b"\r").split(b"\r")
     shown = _plain(last)
@@ -137,8 +138,8 @@ def _plain(line: bytes) -> str | None:
 
 
 class ScreenText:
-    """The text of the block that is being drawn below `message`. `begun` says that the turn was under way already, so
-    that its message may have scrolled away; else nothing counts before the message is on the screen."""
+    """The text of the block that is being drawn below `message`. `begun`: the turn was under way already, so that its
+    message may have scrolled away; without it no text counts before the message is on the screen."""
 
     def __init__(self, stream: StreamSpec, answer: AnswerSpec, message: str, *, begun: bool = False) -> None:
         self._stream = stream
@@ -163,7 +164,7 @@ class ScreenText:
             if begin is not None:
                 block[0] = self._begins(block[0])
             block = _trimmed([self._stripped(line) for line in block])
-            # A program that draws all of its conversation again shows older blocks, before the message is in sight.
+            # A program that draws all of its conversation again shows older blocks before it shows the message.
             if below is not None or begin is None or not _is_another(self._lines, block):
                 self._take(block, first=begin is not None)
         stream = self._stream
@@ -232,9 +233,9 @@ def _is_another(old: Sequence[Line], new: Sequence[Line]) -> bool:
 
 
 def _joined(old: list[Line], new: list[Line]) -> list[Line]:
-    """Returns `old` continued by `new`, which repeats its end: the longest possible overlap, at least a whole line with
-    text. Its last line may have grown since. If they have nothing in common it is another screen, or too much was
-    missed."""
+    """Returns `old` continued by `new`, which repeats the end of `old`: the longest possible overlap, at least a whole
+    line with text. The last line of `old` may have grown. Without an overlap (another screen, or too much was missed)
+    it returns `old`."""
     before, now = [text for text, _ in old], [text for text, _ in new]
     for start in range(max(0, len(old) - len(new)), len(old)):
         kept = before[start:]

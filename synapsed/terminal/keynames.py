@@ -34,7 +34,7 @@ _NAMED: Final = {
     **{f"F{number}": f"\x1bO{letter}" for number, letter in enumerate("PQRS", 1)},
 }
 _CURSOR: Final = {"Up": "A", "Down": "B", "Right": "C", "Left": "D", "End": "F", "Home": "H"}
-"""Keys with another form while a program has switched it on (DECCKM)."""
+"""Keys that have another form while a program has switched that on (DECCKM)."""
 _ALIASES: Final = {
     "Return": "Enter",
     "Escape": "Esc",

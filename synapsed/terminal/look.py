@@ -1,4 +1,5 @@
-"""The result of a look at a terminal, and other reports of its observer (`observer`): values, without the emulator."""
+"""The result of a look (one reading of a terminal), and other reports of its observer (`observer`): values, without the
+emulator."""
 
 import math
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Look:
     unreadable_at: float = 0.0
     """Time at which a screen that is not understood is reported, if it stays so; 0 for never."""
     calm_since: float = 0.0
-    """The same, without numbers that count and the text below the composer."""
+    """The time of `still_since`, if numbers that count and the text below the composer do not count as changes."""
     background: tuple[str, ...] = ()
     """Background tasks that the program reports."""
     record: str | None = None
@@ -52,15 +53,15 @@ class Look:
     good_until: float = 0.0
     """Time up to which another look would be the same if nothing else changes."""
     mid_frame: bool = False
-    """True if the program was drawing: the screen has half of it."""
+    """True if the program was drawing: the screen has only a part of the frame."""
     kinds: str | None = None
     """Style of each character of the screen's text (`Screen.kinds`), on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harm:
-    """Known output that ended the emulator: none of it before `skip_to` is drawn, and nothing at all if the launch goes
-    on without a screen (`blind`)."""
+    """Known output that ended the emulator: output before `skip_to` is not drawn, and no output at all is drawn if the
+    launch goes on without a screen (`blind`)."""
 
     skip_to: int
     blind: bool = False

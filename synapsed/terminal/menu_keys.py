@@ -1,4 +1,5 @@
-"""A menu or a window that asks, as it was read, and the keys that answer it, each step seen before the next. Pure."""
+"""A menu or a window that asks, as it was read, and the keys that answer it: the effect of each step must be seen
+before the next one. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ _ON = "(*) "
 
 
 class Move(NamedTuple):
-    """Keys to press, and the marks to see then (see `Menu.marks`); None if the keys end the menu."""
+    """Keys to press, and the mark to see after them (one of `Menu.marks`); None if the keys end the menu."""
 
     keys: bytes
     mark: str | None
@@ -23,9 +24,9 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MenuWindow:
-    """Parts of a window besides its list: buttons, the first of which goes on. `focus` is the button that has the keys;
-    `field`: instead of a list there is a row for words, which has `typed` in it. `radio`: one of its rows is chosen,
-    with a key of its own. `hides`: the typed text is a secret, and is not checked."""
+    """Parts of a window besides its list: buttons, the first of which goes on. `focus` is the button that has the focus
+    of the keyboard; `field`: instead of a list there is a text field, which has the text `typed` in it. `radio`: one
+    row of the list is chosen, with a key of its own. `hides`: the typed text is a secret, and is not checked."""
 
     buttons: tuple[MenuOption, ...]
     focus: int | None = None
@@ -37,9 +38,10 @@ class MenuWindow:
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """`asked` is the text above the options; `marked` the option that Enter would take. `across`: they stand in one
-    row. `ticks`: each is ticked or not with `tick`, and Enter takes them all. `rows` are those of all of it. With a
-    `window`, Enter counts on its buttons alone, and `marked` is -1 if no row of the list is known to be marked."""
+    """A menu. `asked` is the text above the options; `marked` the option that Enter would take. `across`: the options
+    stand in one row. `ticks`: each is ticked or not with `tick`, and Enter takes all that are ticked. `rows` are those
+    of the whole menu. With a `window`, Enter counts on its buttons alone, and `marked` is -1 if no row of the list is
+    known to be marked."""
 
     asked: tuple[str, ...]
     options: tuple[MenuOption, ...]
@@ -50,7 +52,8 @@ class Menu:
     tick: Literal["space", "right"] = "space"
     window: MenuWindow | None = None
     framed: bool = False
-    """True if it is known by more than its rows: a prompt's sign at the cursor within it is no prompt."""
+    """True if more than its rows, such as a frame, shows that this is a menu: a prompt's sign at the cursor in it is
+    then no prompt."""
 
     @property
     def mark(self) -> str:
@@ -123,7 +126,7 @@ def _keys(arrow: str, *, application: bool) -> bytes:
 
 
 def _to(menu: Menu, wanted: int, *, application: bool) -> list[Move]:
-    """Moves the mark one by one."""
+    """Returns the moves of the mark to the option `wanted`, one step each."""
     at = max(menu.marked, 0)
     forth = wanted > at
     arrow = (_RIGHT if forth else _LEFT) if menu.across else (_DOWN if forth else _UP)
@@ -141,7 +144,7 @@ def _typed(window: MenuWindow, words: str, *, typed: bool) -> list[Move]:
 
 
 def _pressed(window: MenuWindow, button: int) -> list[Move]:
-    """Presses Tab on to the button, then Enter."""
+    """Returns the moves that press Tab until `button` has the focus, then Enter."""
     count = len(window.buttons)
     passed: Iterable[int] = range(button + 1)
     if window.focus is not None:

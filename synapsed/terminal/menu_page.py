@@ -36,7 +36,7 @@ class Style(NamedTuple):
 
     @property
     def prominence(self) -> tuple[bool, ...]:
-        """Prominence: of two buttons, the one with more of it is the chosen one."""
+        """A measure of how much it stands out: of two buttons, the one with the larger value is the chosen one."""
         return (self.inverse, self.underline, self.bg is not None, self.bold, not self.dim, self.fg is not None)
 
     @property
@@ -53,7 +53,8 @@ def _style(cell: Cell) -> Style:
 
 
 class Page:
-    """`lines` are the rows as they are, `inner` the same with frames blanked, character for character."""
+    """A screen for readers of menus. `lines` are the rows as they are, `inner` the same rows with frames blanked,
+    character for character."""
 
     def __init__(self, screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> None:
         self.screen = screen
@@ -105,8 +106,8 @@ class Page:
         return next((n for n in range(at - 1, -1, -1) if self.lines[row][n] in FRAMES), None)
 
     def composes(self, rows: range) -> bool:
-        """Returns True if there is a composer on the screen, outside of `rows`: it has the keys then. One that is
-        farther above is a message, drawn as it was typed; right above, `rows` may be completions of its text."""
+        """Returns True if there is a composer on the screen, outside of `rows`: then the composer gets the keys. One
+        farther above is a sent message, drawn as it was typed; of one directly above, `rows` may be completions."""
         if self._composers is None:
             self._composers = self._find_composers()
         at, _ = self.screen.cursor
@@ -114,7 +115,7 @@ class Page:
         return typed or any(spot.start not in rows and spot.stop >= rows.start for spot in self._composers)
 
     def _find_composers(self) -> list[range]:
-        """Returns their rows, with the edges below them."""
+        """Returns the rows of each composer, with the edge below it."""
         ruled = [row for row in range(len(self.lines)) if self.is_rule(row)]
         between = [
             (top, end)
@@ -145,12 +146,12 @@ SIDE = re.compile(rf"\s+[{FRAMES}╭╮╰╯┌┐└┘├┤].*$")
 MARGIN = 1
 """Columns before a row's end, or before a box's side, in which programs write nothing."""
 SLACK = 9
-"""Number of further columns that may be free if the look is considered, too: opencode does not go to the end of its
-rows."""
+"""Number of further columns that may be free if the row's look counts, too: opencode does not fill its rows to the
+end."""
 
 type Look = Literal["ignored", "needed", "enough"]
-"""Weight of a row's look, compared with that of the label: descriptions below a label seldom have the same look, and
-some programs wrap before a row is full."""
+"""Weight that an equal style has as a sign that a row continues the label above it: descriptions below a label seldom
+have its style, and some programs wrap before a row is full."""
 
 
 def continued(page: Page, row: int, at: int, look: Look = "ignored") -> list[int]:

@@ -18,7 +18,7 @@ _TICK = re.compile(r"(?:\[(?P<box>[ xX✓✔*])\]|\((?P<round>[ xX*])\)|(?P<off>
 _NUMBER = re.compile(r"(?P<number>\d{1,2})[.):]\s++(?=\S)")
 _CROSS = re.compile(r"\s*+(?P<open>[\[(])(?P<state>[ xX*])[\])]\s++(?=\S)")
 _TOGGLES = re.compile(r"\bspace\b|\btoggle\b", re.IGNORECASE)
-"""Rows are ticked with another key than Enter: a filled sign is not the mark."""
+"""Words that say that rows are ticked with another key than Enter: then a filled sign is a tick, not the mark."""
 _BUTTON = re.compile(r"\[\s*+(?P<square>[^\[\]<>]{1,30}?)\s*\]|<\s*+(?P<angle>[^\[\]<>]{1,30}?)\s*>")
 _RADIO = re.compile(r"(?P<mark>[●◉○◯])\s++(?P<label>[^●◉○◯/\s]++(?: [^●◉○◯/\s]++)*+)\s*+/?\s*+")
 ROWS_MAX = 40
@@ -44,7 +44,7 @@ TOGGLE = re.compile(r"\s*+\?\s.*[›‣»]\s(?P<first>[^\s/]{1,20}) / (?P<second
 
 @dataclass(frozen=True, slots=True)
 class MenuOption:
-    """`at` is where its label begins, in `row`."""
+    """An option of a menu; `at` is the place in `row` where its label begins."""
 
     key: str
     label: str
@@ -118,7 +118,7 @@ def down(page: Page, row: int) -> Options | None:
 
 
 def _may_be(page: Page, options: int, last: int) -> bool:
-    """Returns True if their look is worth reading, which takes time."""
+    """Returns True if the options may be a menu, so that reading their styles, which takes time, is worth it."""
     return CHOICES <= options <= OPTIONS_MAX and page.words_below(last) <= BELOW_MAX
 
 
@@ -171,7 +171,7 @@ class _Siblings:
         return found
 
     def _ends(self, at: int, step: int) -> bool:
-        """Returns True for hints and questions, which are no options."""
+        """Returns True for hints and questions, which are not options."""
         text = self._page.inner[at]
         asks = step < 0 and self._marked.number is None and _QUESTION.search(text) is not None
         return (
@@ -203,7 +203,8 @@ class _Siblings:
         return not text[: self._rest].strip()
 
     def _numbered(self, rows: list[tuple[int, _Entry | None]], row: int) -> list[tuple[int, _Entry]] | None:
-        """Returns those whose numbers follow each other, from 1, or from the place that the list is scrolled to."""
+        """Returns the options whose numbers follow each other, from 1 or from the place that the list is scrolled
+        to."""
         options = [(at, entry) for at, entry in rows if entry is not None]
         mine = next(n for n, (at, _) in enumerate(options) if at == row)
         begin = end = mine
@@ -251,12 +252,12 @@ def _option(page: Page, number: int, row: int, entry: _Entry) -> MenuOption:
 
 
 def _label(page: Page, row: int, at: int) -> str:
-    """Returns the text there, without the faint text after it, which belongs to the marked option alone."""
+    """Returns the label that begins at `at`, without the faint text after it, which only the marked option has."""
     text = SIDE.sub("", page.lines[row][at : page.faint_from(row, at)]).rstrip()
     return re.sub(r"\s{2,}", "  ", text)
 
 
-# --- options in one row, and those that only their look tells apart --------------------------------------------------
+# --- options in one row, and those that differ only in their style ---------------------------------------------------
 
 
 def across_row(page: Page, row: int) -> Options | None:
@@ -302,7 +303,7 @@ def ticked_rows(page: Page, row: int) -> Options | None:
     if (entry := _entry(text, start)).tick is None or entry.number is not None:
         return None
     if row + 1 < len(page.lines) and _tick_at(page, row + 1, start) is not None:
-        return None  # they are read from the last
+        return None  # the rows are read from the last one
     first = row
     while first and (above := _tick_at(page, first - 1, start)) is not None and above.at == entry.at:
         first -= 1
@@ -345,6 +346,6 @@ def one_of_rows(page: Page, row: int) -> Options | None:
 
 
 def _cross(page: Page, row: int) -> tuple[bool, int, str] | None:
-    """Returns True if it is crossed, the place where its label begins, and its bracket."""
+    """Returns True if the option in `row` has a cross, the place where its label begins, and its bracket."""
     match = _CROSS.match(page.inner[row])
     return None if match is None else (match["state"] != " ", match.end(), match["open"])

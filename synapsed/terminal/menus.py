@@ -1,13 +1,16 @@
-"""Menus that no profile knows, read off the screen: rows of which one is marked, or has another background than its
-siblings, or below a row that filters them; and the question above them. Pure.
+"""Finds on the screen a menu that no profile describes: its question, its options and the marked one. Pure.
+
+The options are rows, one of which is marked or has another background than its siblings, or rows below a row that
+filters them. The question stands above them.
 
 A menu is a mark (``❯ Yes``, ``› 1. Yes``, ``● Yes``, or a row or button with another style than its siblings) among
 rows that stand aligned with it, numbered or not, in a box or not. Much output looks like that: answers in prose, lists
 of tasks, a message quoted with its sign. So a menu must show by more than its words that it waits for keys (`_weigh`),
 and on a screen with a composer there is no menu.
 
-All menus are answered in one way: the mark is moved one step at a time, each seen before the next, then Enter by
-itself. `menu_keys` has these steps. Digits are ignored by some programs and submit at once in others.
+All menus are answered in one way: the mark is moved one step at a time, and each step must be seen before the next;
+then Enter is pressed by itself. `menu_keys` has these steps. Digits are ignored by some programs, and submit at once in
+others.
 
 A row that stands out may as well be a status line or a heading, so `menus` takes it for a choice only below a question.
 A list that is filtered shows how many of its rows are left (``2/14``), which no other does.
@@ -112,7 +115,7 @@ def filtered_rows(page: Page) -> Menu | None:
     rows.sort()
     starts = [_POINTER.match(page.inner[each]) for each in rows]
     marked = [n for n, start in enumerate(starts) if start is not None and start[0].strip()]
-    if not marked:  # a newer one has a line along all its rows
+    if not marked:  # a newer program has no pointer, and a line along all its rows
         lit = odd_one([page.style(each, start.end()) for each, start in zip(rows, starts, strict=True) if start])
         marked = [] if lit is None else [lit]
     if len(marked) != 1:
@@ -134,7 +137,7 @@ def _counts(page: Page, row: int) -> bool:
 _CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○✔]|\[ ?\w|<|\[[ xX✓✔*]\]|\([ xX*]\)")
 _EDGES = " ─━═│┃║┌┐╭╮┏┓╔╗├┤"
 _CHOSEN = re.compile(r"(?<=[)\]?:])\s+(?P<chosen>[^\s()\[\]][^()\[\]]*)$")
-"""Marked option that some programs show after a question."""
+"""The marked option, which some programs show after the question, too."""
 _RIGHT_TICKS = re.compile(r"\bRight\b[^\n]{0,3}> to toggle|\bpick: →")
 """Key that ticks a row if Space does not."""
 _QUOTED = re.compile(r"\s*+[❯›>]\s")
@@ -211,7 +214,7 @@ def _weigh(page: Page, found: Options, top: int, asked: list[str]) -> int:
     if found.filled and not (hints or signed):
         return 0
     if screen.cursor_visible and not screen.alternate and screen.cursor[0] > last and not alone:
-        return 0  # it was answered, and what came of it stands below it
+        return 0  # it was answered: the output after the answer stands below it
     return (
         found.styled
         + found.numbered
@@ -234,13 +237,13 @@ def _hints(page: Page, found: Options, top: int, pattern: re.Pattern[str]) -> bo
 
 
 def _titled(page: Page, found: Options) -> bool:
-    """Returns True if it is the first thing in a box that has a title."""
+    """Returns True if the options are the first rows in a box that has a title."""
     above = found.options[0].row - 1
     return above >= 0 and page.is_rule(above) and re.search(r"\w", page.lines[above]) is not None
 
 
 def _boxed(page: Page, found: Options) -> bool:
-    """Returns True if it stands in a box, or along a line, that ends below it."""
+    """Returns True if the options stand in a box, or along a line, that ends below them."""
     last = found.options[-1]
     side = page.frame_left_of(last.row, found.column) if found.column else None
     if side is None:
@@ -249,7 +252,7 @@ def _boxed(page: Page, found: Options) -> bool:
     return next((edge for edge in edges if edge not in FRAMES), "") in tuple("╰└┗├")
 
 
-# --- what is asked ---------------------------------------------------------------------------------------------------
+# --- the question ----------------------------------------------------------------------------------------------------
 
 
 def _asked(page: Page, found: Options) -> tuple[int, list[str]]:
@@ -294,8 +297,7 @@ def _gap(page: Page, row: int) -> bool:
 
 
 def _paragraph(page: Page, rows: list[int]) -> list[int]:
-    """Returns those of `rows`, from below, that form the last paragraph; and the one above it if it has nothing
-    else."""
+    """Returns those of `rows`, from below, that form the last paragraph."""
     told = list(rows)
     while told and page.blank(told[0]):
         told.pop(0)

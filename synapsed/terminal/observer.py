@@ -70,7 +70,7 @@ STEADY_S = 0.15
 """Seconds for which a dialog must read the same before it is reported, because it is drawn in pieces."""
 
 DOUBTFUL_S = 1.0
-"""The same for a text with only a prompt's sign, because output may stop there."""
+"""The same seconds for a text that has only a prompt's sign, because output may pause after such a sign."""
 
 QUERIES_MAX = 512
 """Queries in one piece of output that are answered: most need a look at the screen. A program asks for the 256 colours
@@ -107,7 +107,7 @@ class TerminalObserver:
     """True if output was skipped: the former screen is lost."""
 
     facts: TerminalFacts | None = None
-    """Field of `Ask`; so is the next."""
+    """Field of `Ask`, as the next attribute is."""
 
     learned: tuple[LearnedPrompt, ...] = ()
 
@@ -148,12 +148,12 @@ class TerminalObserver:
         self._changed_at = 0.0
         self._calm, self._background = Calm(profile), BackgroundWork(profile)
         self._title: tuple[str, float] = ("", 0.0)
-        """The title, and the time since which it is that."""
+        """The title, and the time of its last change."""
         self._fed_at = 0.0
         self._before = ""
         """Text before the prompt on its line: output that did not end it."""
         self._prompt: tuple[str, float] = ("", 0.0)
-        """The prompt's id, and the time since which it is that."""
+        """The prompt's id, and the time of its last change."""
         self.worked_until = 0
         """Spool offset at which the program's status record last went from work to rest."""
         self.given_back: Literal["program", "command"] | None = None
@@ -165,7 +165,7 @@ class TerminalObserver:
         self._unreadable = Unreadable()
         self._last = _LastLook()
         self._queries = 0
-        """Number in the piece of output that came last."""
+        """Number of queries in the last piece of output."""
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
@@ -186,7 +186,7 @@ class TerminalObserver:
         channels since then would be missing; they report again what still matters."""
         size = {"cols": checkpoint.cols, "rows": checkpoint.rows}
         self = cls(profile, **size, offset=checkpoint.offset, harm=harm)
-        if not self.lost_screen:  # one at the very offset may be what did the harm
+        if not self.lost_screen:  # the redraw of a checkpoint in the harmed part may itself have done the harm
             self.screen.feed(checkpoint.redraw)
         state = checkpoint.state
         self._before = str(state.get("before", ""))
@@ -195,7 +195,7 @@ class TerminalObserver:
         own = state.get("own", ())
         self._own_text = OwnText([str(text) for text in own] if isinstance(own, list) else (), now)
         self._background = BackgroundWork(profile, state.get("background"))
-        with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen tells what there is
+        with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen shows the state, too
             self._activity = Activity(state.get("activity", Activity.STARTING))
             self._progress = ProgressState(state.get("progress", 0))
             self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
@@ -243,7 +243,7 @@ class TerminalObserver:
         )
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> list[TerminalReply]:
-        """Takes output of the program at `offset`; `continues`: it is one piece with the last one."""
+        """Takes output of the program at `offset`; `continues`: it belongs to the same piece as the output before."""
         replies: list[TerminalReply] = []
         fed = 0
         self._queries = self._queries if continues else 0
@@ -284,7 +284,7 @@ class TerminalObserver:
 
     def _prompted_again(self) -> None:
         """Drops the state and the progress of the program that had the terminal: it has ended, and a killed program
-        removes neither. A program that is known is no shell."""
+        removes neither. A program with a known `status_app` is not a shell, and keeps both."""
         if self._profile.status_app is None:
             self._records.ended()
             self._progress = ProgressState.NONE
@@ -303,7 +303,7 @@ class TerminalObserver:
         return self._unseen_until
 
     def _draw(self, offset: int, data: bytes) -> None:
-        """Gives the screen the allowed part of the output."""
+        """Gives the allowed part of the output to the screen."""
         if offset >= self._unseen_until:
             self.screen.feed(data)
         elif offset + len(data) > self._unseen_until:
@@ -383,7 +383,7 @@ class TerminalObserver:
         return look
 
     def _turning_points(self, look: Look) -> list[float]:
-        """Returns when time alone may change `look`. A program at rest, without a sign against it, stays so."""
+        """Returns the times at which time alone may change `look`: none for a rest that no sign contradicts."""
         points = [look.steady_at, look.unreadable_at]
         if self._shown_at is not None and self._activity is Activity.STARTING:
             points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))
@@ -525,9 +525,9 @@ class TerminalObserver:
         return max(self._calm.since, self._title[1], self.turn.stop_asked_at or 0.0)
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:
-        """Returns the question on the screen. A program that asks waits for that answer only: beside a composer, a
-        dialog is only shown; but a row of a menu may look like a prompt at the cursor, if a menu hides the composer or
-        has the screen."""
+        """Returns the composer (absent while a question gets the keys) and the question on the screen. A dialog beside
+        a composer is only text, for a program that asks takes nothing but the answer. But a row of a menu may look like
+        a prompt at the cursor."""
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
@@ -580,7 +580,7 @@ class TerminalObserver:
         self._since.note("composer", seen.composer.state, now)
 
     def mid_frame(self, now: float) -> bool:
-        """Returns True if the program is drawing: the screen has half of it."""
+        """Returns True if the program is drawing: the screen has only a part of the frame."""
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
 
     def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> bytes:

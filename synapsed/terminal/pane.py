@@ -1,8 +1,8 @@
 """A screen as a terminal of another size shows it: a part around the cursor, or all of it in the upper left corner; and
 a notice of synapsed's own, laid out for its last rows. Pure.
 
-Drawn from the cells, because output for a window of one size is unreadable in every other. Nothing scrolls, so that no
-line gets into the other terminal's scrollback, and nothing needs the alternate screen.
+The screen is drawn from its cells, because output for a window of one size is unreadable in every other. The drawing
+does not scroll, so that no line gets into the other terminal's scrollback, and it does not need the alternate screen.
 """
 
 import unicodedata

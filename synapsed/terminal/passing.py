@@ -43,7 +43,7 @@ CONTROLS: Final[Mapping[bytes, frozenset[int] | None]] = {
     **dict.fromkeys((b"#p", b"#q", b"#{", b"#}", b"#P", b"#Q"), _ANY),  # colours, put aside and back
     **dict.fromkeys((b"$r", b"$t", b"$v", b"$x", b"$z", b"${", b"*x"), _ANY),  # rectangles
 }
-"""Control sequences, by their parts that are no numbers: the values that pass, or `_ANY`."""
+"""Control sequences, by their parts that are not numbers: the values that pass, or `_ANY`."""
 
 _ESCAPES = re.compile(rb"c|%b" % PLAIN_ESCAPES)
 
@@ -92,7 +92,7 @@ _COMMAND = re.compile(rb"(?=\d)0*+(\d{0,5}+)(?:;(.*+))?+", re.DOTALL)
 
 
 def passes(token: Token, *, clipboard: bool) -> Token | None:
-    """Returns `token` as a terminal may get it, or None; `clipboard`: the program may set that."""
+    """Returns `token` as a terminal may get it, or None; `clipboard`: the program may set the clipboard."""
     match token:
         case ControlSequence():
             return _control(token)

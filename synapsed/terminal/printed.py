@@ -37,19 +37,19 @@ def read_lines(
     one_by_one: bool = False,
     edits: bool = False,
 ) -> _Reading[LinesRead]:
-    """Returns the answer in `output`: everything that was printed since the message was submitted, the next prompt
-    included.
+    """Returns the answer in `output`, which is everything that was printed since the message was submitted, with the
+    next prompt.
 
-    The echo of the submitted line break ends the first line, which holds nothing of the answer; nor do the drawings of
-    a line editor until it is left, or once more: `prompt`, after which the message was typed, and `message`.
-    `one_by_one`: `output` begins where the message was typed, and the program took each of its lines separately;
-    `edits`: in a line editor. It yields at each step, so that other work can go on.
+    The echo of the submitted line break ends the first line, which holds nothing of the answer. The same is true of
+    text that a line editor draws before the program leaves it, or once more: `prompt`, after which the message was
+    typed, and `message`. `one_by_one`: `output` begins where the message was typed, and the program took each of its
+    lines separately; `edits`: in a line editor. It yields at each step, so that other work can go on.
     """
     end = yield from prompted(composer, output, cols=cols, rows=rows)
     before = prompt.encode() if one_by_one else b""  # the place where its editor begins to draw
     lines, last, missing = yield from _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows)
     if end is None and (tail := last.rstrip()) and lines[-1].endswith(tail):
-        above = lines[-1].removesuffix(tail).rstrip()  # the text before the cursor's line, as it looks here
+        above = lines[-1].removesuffix(tail).rstrip()  # the emulator counts it to that line, the snapshot does not
         lines[-1:] = [*([above] if above else []), *_without_prompt(composer, last, prompt)]
     if one_by_one:
         lines = _without_echo(composer, lines, message, edits=edits)
@@ -78,7 +78,7 @@ class _Above:
         self._since = 0
 
     def feed(self, portion: bytes) -> None:
-        """Draws `portion`; a program that erases the rows above its screen means all of them."""
+        """Draws `portion`. If a program erases the rows above its screen, the lines that were taken go, too."""
         ended = portion.rfind(b"\n") + 1
         for piece in (portion[:ended], portion[ended:]) if self._since > TAKEN_EVERY else (portion,):
             self._screen.feed(piece)
@@ -90,7 +90,7 @@ class _Above:
                 self._take()
 
     def all(self) -> list[str]:
-        """Returns them with those that are on the screen."""
+        """Returns the lines, with those that are on the screen."""
         first, *rest = self._screen.text(scrollback=True).rstrip().split("\n")
         self._keep([self._begun + first, *rest])
         return list(self.lines)
@@ -139,8 +139,8 @@ def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
 
 def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: bool) -> list[str]:
     """Returns `lines` without those of `message`: a terminal echoes them as they come, a line editor shows them after
-    its prompt, or after its mark of a further line. If a program `edits`, the line after its prompt has no text that it
-    has printed next."""
+    its prompt, or after its mark of a further line. A program that `edits` prints no output directly after its prompt,
+    so a line that seems to have some is kept whole."""
     typed = [line.strip() for line in message.split("\n")]
     left, kept = list(typed), []
     for line in lines:
@@ -151,7 +151,7 @@ def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: 
             left.pop(0)
         elif any(each.strip() in typed for each in _continued(composer, line)):
             continue  # drawn once more
-        elif len(left) == 1 and left[0] and not edits and line.startswith(left[0]):  # its end is typed later
+        elif len(left) == 1 and left[0] and not edits and line.startswith(left[0]):  # its break is typed later
             printed = line.removeprefix(left.pop())
             rest = _behind_prompts(composer, printed)
             kept += [last] if (last := rest[-1] if rest else printed) else []
@@ -189,8 +189,8 @@ def _continued(composer: Composer, line: str) -> list[str]:
 
 
 def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> _Reading[int | None]:
-    """Returns the place in `output` where the program's next prompt begins, for which its line editor switches
-    bracketed paste on again; None if it does not, or does so after the prompt."""
+    """Returns the place in `output` where the program's next prompt begins, by its line editor, which switches
+    bracketed paste on again; None if the editor does not, or does so after the prompt."""
     switches = list(PASTE_MODE.finditer(output))
     if not switches or switches[-1][1] != b"h" or composer.line is None:
         return None

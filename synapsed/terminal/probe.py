@@ -1,14 +1,14 @@
-"""A process that does the daemon's work on a screen, to find out if it survives.
+"""Does the daemon's work on a screen in a process of its own, to find out if the process survives it.
 
     python -m synapsed.terminal.probe < HEADER LINE, the bytes of a checkpoint, output
 
 The header is JSON: `cols`, `rows`, how many bytes of the checkpoint there are (`drawn`), and how many seconds it may
-compute (`cpu_s`). It ends with 0 if all goes well; the emulator may end it, or not return at all. Its input must be
-taken for hostile: it has no rights.
+compute (`cpu_s`). The process ends with 0 if all goes well; the emulator may end it, or not return at all. It has no
+rights, because its input may be hostile.
 
 With `search` in the header it finds out instead how many bytes of the output are to be skipped so that a screen which
-begins after them survives, and writes their number. This process then feeds nothing itself: each trial is a child of
-its own, without rights, so that a search costs one start of Python.
+begins after them survives, and writes their number. The process then draws nothing itself: each trial is a child of its
+own, without rights, so that a search costs one start of Python.
 """
 
 import functools
@@ -26,10 +26,10 @@ from synapsed.terminal.emulated_screen import Screen
 CHUNK = 64 * 1024
 
 CASE_S = 30
-"""Seconds for one trial of a search, by the clock on the wall: the emulator may wait for something."""
+"""Seconds of real time, not of computing, for one trial of a search: the emulator may wait for something."""
 
 ENDED_MAX = 3
-"""Trials in a row that may be ended from outside (SIGKILL): they say nothing of the output."""
+"""Trials in a row that may be ended from outside (SIGKILL): they prove nothing about the output."""
 
 CASES_MAX = 100
 """Trials of one search: two dozen find one harm in 8 MiB. If they do not suffice, all of the output is skipped."""
@@ -65,7 +65,7 @@ def harm_end(survives: Callable[[bytes, bytes], bool], drawn: bytes, output: byt
     try:
         while not lives(drawn, b""):
             if not drawn:
-                return len(output)  # a trial of nothing ends too: it tells nothing
+                return len(output)  # a trial without any output fails, too: trials prove nothing
             drawn = b""  # the checkpoint itself does the harm
         while not lives(drawn, rest := output[passed:]):
             good, bad = 0, len(rest)
@@ -78,7 +78,7 @@ def harm_end(survives: Callable[[bytes, bytes], bool], drawn: bytes, output: byt
             passed, drawn = passed + bad, b""
     except _TooManyCases:
         return len(output)
-    return passed if passed or drawn != given else len(output)  # former harm does none now: it is not found
+    return passed if passed or drawn != given else len(output)  # the former harm does not happen again
 
 
 class _TooManyCases(Exception):
@@ -86,7 +86,7 @@ class _TooManyCases(Exception):
 
 
 def _survives(header: dict[str, Any], drawn: bytes, output: bytes) -> bool:
-    """Makes a trial, in a child without rights. One that was ended from outside is made again."""
+    """Makes a trial, in a child without rights. A trial that was ended from outside is repeated."""
     codes = (_ended(header, drawn, output) for _ in range(ENDED_MAX))
     return next((code for code in codes if code != -signal.SIGKILL), -signal.SIGKILL) == 0
 

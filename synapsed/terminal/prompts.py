@@ -2,7 +2,8 @@
 
 Dialogs are a profile's data. Questions that no profile knows are read if they show that they wait for keys: menus with
 a mark (`menus`), and requests for Enter or a letter. The generic questions of line-oriented programs (S4) are searched
-only if a profile says so, and only on the cursor's line, where a program that reads its terminal has left the cursor.
+for only if a profile says so, and only on the cursor's line, where a program that reads its terminal has left the
+cursor.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ _LEADERS = re.compile(r"[╌┄┈╍┅┉·.\s-]+")
 """A dotted line within a dialog."""
 _FRAME = re.compile(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
 _MARKER = re.compile(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
-"""The mark of the selected option, which moves without the question being another one."""
+"""The mark of the selected option: when it moves, the question is still the same."""
 BODY_ROWS_MAX = 24
 """Rows above a question in which its dialog may begin if the profile does not describe its beginning."""
 
@@ -36,8 +37,8 @@ BODY_ROWS_MAX = 24
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A prompt on the screen, and the profile's dialog that it was read by (None: a generic question). `for_words` are
-    the keys of the dialog's rows for free text. `doubtful`: it has only the sign of a prompt, which output may end in
-    for a moment. `menu`: it was read off the screen as one, and is answered by moving its mark."""
+    the keys of the dialog's rows for free text. `doubtful`: it has only the sign of a prompt, and output may end in
+    such a sign for a moment. `menu`: the question was read as this menu, and is answered by moving its mark."""
 
     prompt: Prompt
     dialog: Dialog | None
@@ -72,7 +73,7 @@ def find_prompt(
         if all(p.search(text) for p in dialog.when):
             if not any(p.search(text) for p in dialog.unless):
                 return _read_dialog(dialog, text, Page(screen, cells or _no_cells))
-            over = True  # it stands there and asks nothing, also not as a menu of no profile
+            over = True  # the dialog is on the screen and asks nothing: it must not be read as an unknown menu either
     if over:
         return None
     if (asked := find_unknown(spec, screen, cells)) is not None:
@@ -81,7 +82,7 @@ def find_prompt(
 
 
 def find_unknown(spec: Prompts, screen: ScreenSnapshot, cells: Cells | None) -> Asked | None:
-    """Returns a question in a menu, or in words that are known of any program, and in no dialog of the profile."""
+    """Returns a question that is in no dialog of the profile: a menu, or words that any program may use."""
     if not (spec.enabled and spec.menus) or cells is None:
         return None
     if (menu := find_menu(screen, cells)) is not None:
@@ -212,7 +213,7 @@ def _fingerprint(kind: str, prompt: str, options: list[PromptOption], *, own_wor
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-# --- what no profile knows -------------------------------------------------------------------------------------------
+# --- questions that no profile knows ---------------------------------------------------------------------------------
 
 _PAUSED = [PromptOption(key="enter", label="Continue")]
 PAUSE = Dialog(type="confirmation", when=[], options=[ListedOption(key="enter", label="Continue", keys="\r")])
@@ -241,7 +242,7 @@ _BEFORE_WORK = (
 )
 """Subject of a question, by the words of its sentence; the first counts."""
 _PERMISSION = re.compile(r"\b(?:allow|permi(?:t|ssion)|approve|grant|run|execut\w+)\b", re.IGNORECASE)
-"""The same for all of the question."""
+"""Words of a permission, anywhere in the question."""
 _YES_NO = (re.compile(r"\W*(?:yes|continue|ok)\b", re.IGNORECASE), re.compile(r"\W*(?:no|cancel)\b", re.IGNORECASE))
 
 
@@ -395,14 +396,14 @@ def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
 
 
 def _differ(choices: list[str]) -> bool:
-    """Returns True if the `choices` differ; `1/1`, `2/14` count something."""
+    """Returns True if the `choices` differ and do not count something, as `1/1` and `2/14` do."""
     numbers = [int(one) for one in choices if one.isdecimal()]
     counts = len(numbers) == len(choices) and numbers != list(range(numbers[0], numbers[0] + len(numbers)))
     return len({one.casefold() for one in choices}) == len(choices) and not counts
 
 
 def _distinct(keys: str) -> bool:
-    """Returns True if they are letters for options, one of which is the default."""
+    """Returns True if `keys` are letters for options, one of which is the default."""
     return len(set(keys.lower())) == len(keys) and sum(key.isupper() for key in keys) == 1
 
 
@@ -490,7 +491,7 @@ _BREAKS = re.compile(r"(?:\r\n?|\n)+")
 def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     """Returns the pieces to type as an answer to `asked` with `text`, each after the program has shown the effect of
     the one before, and the chosen option's key (None for free text). Nothing is typed for an option of a menu: its mark
-    is moved (`menus.route`).
+    is moved (`menu_keys.route`).
 
     An option is named by its key, its label or an alias of the profile; if only options are taken, also by an
     unambiguous beginning of its label. Raises InvalidChoice with the options.

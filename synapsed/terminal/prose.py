@@ -66,8 +66,8 @@ def certain(lines: Sequence[Line], wrapping: Wrapping) -> str:
 
 
 def _between(above: str, below: str, wrapping: Wrapping, *, last: bool) -> str | None:
-    """Returns the source between two rows: a line break if the next word would have had room in the row above, a space
-    (or nothing, in a script without spaces) if it had not; None if it is not certain."""
+    """Returns the source between two rows: a line break if the next word would have had room in the row above; a space
+    (or an empty text, in a script without spaces) if it had no room; None if it is not certain."""
     word, more = _first_word(below)
     used = columns(above)
     if used + 1 + columns(word) <= wrapping.width - wrapping.slack:

@@ -18,10 +18,10 @@ White space around keys and values does not count. A pair that is malformed or u
 with the same key counts; a report any pair of which breaks a limit, or whose text does not decode or holds control
 characters, does not count. All of it is untrusted: any output of a program, a tool's output too, can contain a report.
 
-So if the program's `app` is known, a report without it counts for a part at the most (except a `clear` without any,
-with which programs leave: it does no harm). If it is not known, a program that has reported rest is believed about its
-work: until it rests again, reports of another `app` for the root come from its tools, and change nothing. While it
-rests, another may be its successor in the same terminal.
+So if the program's `app` is known, a report without that `app` counts for a part at the most (except a `clear` without
+any `app`, which programs write when they leave: it does no harm). If it is not known, a program that has reported rest
+is believed about its work: until it rests again, reports of another `app` for the root come from its tools, and change
+nothing. While it rests, another program may be its successor in the same terminal.
 """
 
 import base64
@@ -34,7 +34,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 MAX_RECORDS = 256
-"""Records a terminal keeps; past that the one updated longest ago goes."""
+"""Records a terminal keeps; beyond that the one updated longest ago is removed."""
 
 MAX_KEY = 16
 MAX_ID = 128
@@ -86,7 +86,7 @@ class Record:
     msg: str | None = None
 
     def body(self) -> str:
-        """The report that makes this record."""
+        """Returns the report that makes this record."""
         texts = {"title": self.title, "msg": self.msg}
         said = {
             "state": self.state,
@@ -150,12 +150,12 @@ def _pairs(body: str) -> dict[str, str]:
         if equals and _KEY.fullmatch(key) and _VALUE.fullmatch(value):
             pairs[key] = _checked(key, value)
         elif key == "id":
-            raise _Broken  # skipped, the report would be one of the root
+            raise _Broken  # without its id the report would count for the root
     return pairs
 
 
 def _checked(key: str, value: str) -> str:
-    """Returns the value in its valid form; the earlier one of two must be valid, too."""
+    """Returns the value in its valid form. It is called for each of two pairs with the same key: both must be valid."""
     match key:
         case "id":
             return _id(value)
@@ -169,7 +169,7 @@ def _checked(key: str, value: str) -> str:
 
 
 def _id(record_id: str) -> str:
-    """Returns the id; one that is outside the grammar is never taken for the root's."""
+    """Returns the id. One that is outside the grammar breaks the report: it must not count for the root."""
     segments = record_id.split("/")
     if len(record_id) > MAX_ID or len(segments) > MAX_ID_SEGMENTS:
         raise _Broken
@@ -193,7 +193,7 @@ def _text(encoded: str, max_encoded: int, max_decoded: int) -> str:
 
 
 class StatusRecords:
-    """The records of one terminal. Pure; bounded by `MAX_RECORDS`. `app` is the program's own, where that is known."""
+    """The records of one terminal. Pure; bounded by `MAX_RECORDS`. `app` is the program's own, None if not known."""
 
     def __init__(self, records: Sequence[Record] = (), speaker: str | None = None, *, app: str | None = None) -> None:
         self._app = app
@@ -206,7 +206,7 @@ class StatusRecords:
     def from_state(
         cls, state: Sequence[Mapping[str, Any]] | None, speaker: str | None = None, *, app: str | None = None
     ) -> "StatusRecords":
-        """Returns the records as `to_state` gave them, none for None, and `speaker` as it was."""
+        """Returns the records that `to_state` returned (None: no records), with the former `speaker`."""
         records = []
         for fields in state or ():
             kind = fields.get("kind")
@@ -220,7 +220,7 @@ class StatusRecords:
 
     @property
     def root(self) -> Literal["idle", "working", "done", "blocked", "error"] | None:
-        """State of the program itself; None if it has reported none."""
+        """State of the program itself; None if it has not reported its state."""
         record = self._records.get("")
         return record.state.value if record is not None else None
 
@@ -231,7 +231,7 @@ class StatusRecords:
         return tuple(record.title or record.id for record in active)
 
     def get(self, record_id: str = "") -> Record | None:
-        """Returns the record of an id; of the root without one."""
+        """Returns the record of an id; without an id that of the root."""
         return self._records.get(record_id)
 
     def __len__(self) -> int:

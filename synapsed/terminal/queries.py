@@ -1,13 +1,13 @@
 """Answers to a program's queries of its terminal.
 
-The daemon answers always, and always itself: for colours, the size of a cell and the keyboard with the values of the
-viewer's terminal (`OuterTerminal`), for all else in the same way with or without a viewer. Some questions stay
-unanswered on purpose:
+The daemon itself gives every answer: about colours, the size of a cell and the keyboard with the values of the viewer's
+terminal (`OuterTerminal`), about all else in the same way with or without a viewer. Some questions stay unanswered on
+purpose:
 
 - the kitty keyboard protocol, unless the viewer's terminal speaks it: programs that get an answer change the encoding
   of keys;
-- the clipboard, the window's title and graphics: a program's output could be made to type their content. For the same
-  reason nothing is repeated in an answer but numbers.
+- the clipboard, the window's title and graphics: by a query, hostile output could have their content typed. For the
+  same reason an answer repeats only numbers of the query.
 """
 
 import re
@@ -56,7 +56,7 @@ _UNLIKE_WORDS = (
 )
 _LEFT = re.compile(rf"(?:{_UNLIKE_WORDS}|(?>[?>]?\d{{0,4}}[nR]|[01]\$r|7501;\?|\^\[P?|\^G|[\[\]\\])|\s)++")
 """Answers as they are shown, or as a line editor has left them, which removes sequences that begin or end like a key. A
-program may show anything: nothing here is tried in two ways."""
+program may show any text, so the expression never tries anything in two ways."""
 _SURE = re.compile(_UNLIKE_WORDS)
 
 

@@ -1,9 +1,9 @@
 """Rows of cells and the state around them, as the bytes that draw them again; `Screen.redraw` joins them.
 
-The emulator has a formatter for this, which is used if it is correct: for the scrollback, at its own speed, and for
-state that has no other source (tab stops, margins, character sets, keyboard flags, the pen). It is not used for the
-visible rows, because it leaves out rows that have colour and no text, and not in its own order, because it sets the
-scrolling region, which homes the cursor, after placing the cursor.
+The emulator has a formatter for this, which is used where it is correct: for the scrollback, because it is fast, and
+for state that has no other source (tab stops, margins, character sets, keyboard flags, the pen). It is not used for the
+visible rows, because it leaves out rows that have colour and no text. Its own order is not used either: it places the
+cursor before it sets the scrolling region, which moves the cursor home.
 """
 
 import re
@@ -136,7 +136,7 @@ class Extras:
 
 _PEN = re.compile(rb"\x1b\[[\d;:]*m")
 _BLANKS_BYTES = 16 * 1024
-"""Bytes at the end of the content in which rows of spaces are searched."""
+"""Bytes at the end of the content that are searched for rows of spaces."""
 
 
 def blank_rows_below(content: bytes, cols: int, used: int) -> int:
@@ -160,7 +160,7 @@ def blank_rows_below(content: bytes, cols: int, used: int) -> int:
 
 _DRAWN_FIRST = frozenset({6, 25, 69, 2027})
 _NOT_RESTORED = frozenset({3, 40, 47, 1047, 1048, 1049})
-"""132 columns, the alternate screen and the saved cursor: acts more than states."""
+"""132 columns, the alternate screen and the saved cursor: setting one of these modes is an action, not a state."""
 
 _PLAIN_MODES = tuple(mode for mode in DEC if mode not in _DRAWN_FIRST | _NOT_RESTORED)
 

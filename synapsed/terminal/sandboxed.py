@@ -1,6 +1,7 @@
-"""Reading of a screen in a process of its own that has no rights: the bytes that it draws may come from anyone.
+"""The names with which programs of parts read a screen, in a process of its own that has no rights: the bytes that it
+draws may come from anyone.
 
-These are the names that programs of parts use. They load the emulator, which no module of the daemon's process does.
+Importing them loads the emulator, which no module of the daemon's process does.
 """
 
 from synapsed.process.sandbox import give_up_rights

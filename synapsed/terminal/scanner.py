@@ -1,7 +1,7 @@
-"""Reads a program's reports to and queries of its terminal out of its output.
+"""Finds a program's reports to its terminal, and its queries, in its output.
 
-`Scanner` turns a stream of bytes, cut anywhere, into events, by the sequences that `tokenizer` finds in it. ENQ is not
-read: it asks for an answerback, which is empty.
+`Scanner` turns a stream of bytes, cut anywhere, into events, by the sequences that `tokenizer` finds in it. ENQ does
+not count: it asks for an answerback, which is empty.
 """
 
 import re
@@ -72,7 +72,7 @@ class StatusReported(ScanEvent):
 
 @dataclass(frozen=True, slots=True)
 class ProgressChanged(ScanEvent):
-    """OSC 9;4. ``percent`` is None if the state has none or it is missing."""
+    """OSC 9;4. ``percent`` is None if it is missing, or if the state has no percentage."""
 
     state: ProgressState
     percent: int | None
@@ -127,7 +127,7 @@ _DEFAULT = frozenset({b"", b"0"})
 _WINDOW_REPORTS = frozenset({b"11", b"13", b"14", b"15", b"16", b"18", b"19", b"20", b"21"})
 
 # (prefix, final) of the control sequences that ask, and their kinds. `CSI > n` sets a keyboard mode, `CSI > q` with a
-# parameter and `CSI t` with most of them are commands too: `_control_query` tells those apart.
+# parameter and `CSI t` with most of them are commands too: `_control_query` distinguishes them.
 _CONTROL_QUERIES = {
     (b"", b"c"): QueryKind.DEVICE_ATTRIBUTES,
     (b">", b"c"): QueryKind.SECONDARY_ATTRIBUTES,

@@ -11,8 +11,8 @@ from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 
 def shown(screen: Screen, fmt: ScreenForm) -> Shown:
-    """Returns text, lines with colours, a redraw for a terminal of that size, a document of lines, cursor and modes, a
-    picture to be drawn, or rows of a page."""
+    """Returns text, lines with colours, a redraw for a terminal of that size, a `document`, a picture to be drawn, or
+    rows of a page."""
     now = screen.snapshot()
     if fmt == "text":
         return now.text()
@@ -28,7 +28,7 @@ def shown(screen: Screen, fmt: ScreenForm) -> Shown:
 
 
 def document(screen: Screen) -> dict[str, Any]:
-    """Returns lines, cursor and modes."""
+    """Returns the size, lines, cursor and title, and if the alternate screen is shown, as JSON values."""
     now = screen.snapshot()
     return {
         "cols": now.cols,
@@ -41,7 +41,7 @@ def document(screen: Screen) -> dict[str, Any]:
 
 
 def kept(checkpoint: Checkpoint) -> Screen:
-    """Returns the kept screen."""
+    """Returns the screen of a checkpoint."""
     screen = Screen(checkpoint.cols, checkpoint.rows)
     screen.feed(checkpoint.redraw)
     return screen

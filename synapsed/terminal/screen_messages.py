@@ -1,6 +1,7 @@
 """Types of notes and requests to a screen, for modules that do not have its emulator.
 
-Everything is done in its order, so that an answer includes all the output that was fed before.
+A screen handles output, notes and requests in the order in which they come, so that an answer includes all the output
+that was fed before.
 """
 
 from collections.abc import Callable, Sequence
@@ -67,7 +68,7 @@ class InBackground:
 type Note = KeysTyped | StopAsked | StopOver | TurnOpened | TurnClosed | InBackground | Skipped | OuterTerminal
 
 
-# --- what is asked ---------------------------------------------------------------------------------------------------
+# --- requests --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class Ask:
     in_turn: bool = False
     """A message was submitted, and its turn is not over."""
     facts: TerminalFacts | None = None
-    """Processes that read the terminal, if they were asked for."""
+    """The terminal's mode and the processes that read it, if the kernel was asked."""
     learned: tuple[LearnedPrompt, ...] = ()
     """The prompts that are known of a program that no profile describes."""
     given_back: Literal["program", "command"] | None = None
@@ -128,11 +129,11 @@ class Redraw:
     offset: int
 
     def rest(self, offset: int, data: bytes) -> bytes:
-        """Returns the part of the output `data` at `offset` that comes after it."""
+        """Returns the part of the output `data` at `offset` that comes after `drawn` and `pending`."""
         return data[max(0, self.offset - offset) :]
 
 
-# --- what comes back -------------------------------------------------------------------------------------------------
+# --- answers ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class Harmed:
 
 @dataclass(frozen=True, slots=True)
 class Incomplete:
-    """Output could not be read back when the screen was drawn once more: its text is missing."""
+    """Output could not be read again when the screen was drawn once more: its text is missing."""
 
 
 type StageEvent = Drawn | Harmed | Incomplete
@@ -163,22 +164,22 @@ class Start:
     """Known facts of a screen before anything is drawn."""
 
     offset: int
-    """Offset at which the output begins that it will get."""
+    """Offset at which the output begins that the screen will get."""
     started: bool = False
-    """It was kept after the program had started."""
+    """The screen was saved after the program had started."""
     harm: Harm | None = None
     """Output of this launch that is skipped."""
     size: tuple[int, int] | None = None
-    """Columns and rows with which it was kept."""
+    """Columns and rows with which the screen was saved."""
     asked: Any = None
-    """State of questions that the daemon before has kept with it (`Asking.kept`)."""
+    """State of questions that the former daemon saved with the screen (`Asking.kept`)."""
     misread: Any = None
     """The same for pasted text that is missing in the composer (`Misreading.left`)."""
 
 
 class Stage(Protocol):
-    """The screen of one launch of a program. No call blocks: output is drawn and requests are answered in their turn.
-    Once it is closed no request is answered."""
+    """The screen of one launch of a program. No call blocks: output is drawn and requests are answered in their order.
+    Once the stage is closed no request is answered."""
 
     start: Start
 
@@ -189,11 +190,11 @@ class Stage(Protocol):
         ...
 
     def open(self, told: Callable[[StageEvent], None]) -> None:
-        """Begins; `told` is called in the event loop, in order."""
+        """Starts the stage; `told` is called with its events, in the event loop and in order."""
         ...
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """Takes output of the program at `offset`; `continues`: it is one piece with the last one."""
+        """Takes output of the program at `offset`; `continues`: it belongs to the same piece as the output before."""
         ...
 
     def pass_over(self, offset: int) -> None:
@@ -203,7 +204,7 @@ class Stage(Protocol):
     def note(self, note: Note) -> None: ...
 
     def resize(self, cols: int, rows: int, at: int | None = None) -> None:
-        """Sets the size of the window from output `at` on; None: from here on."""
+        """Sets the size of the window from output `at` on; None: from now on."""
         ...
 
     async def look(self, ask: Ask) -> Look | None:
@@ -219,8 +220,8 @@ class Stage(Protocol):
         ...
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
-        """Returns the screen for a terminal of its size, `notice` over its last rows; `alone`: without the main one
-        beneath an alternate screen, and on that terminal's present screen."""
+        """Returns the screen for a terminal of its size, `notice` over its last rows; `alone`: without the main screen
+        beneath an alternate one, and on that terminal's present screen."""
         ...
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:

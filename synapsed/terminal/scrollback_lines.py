@@ -1,9 +1,9 @@
 """Earlier output of a program, as lines with their colours, for scrolling back.
 
 The emulator of the daemon keeps about a thousand rows, as they really were; older output is printed again from the
-spool, in the present width. Both are joined at their overlap. Pure, but for `main`: a program of its own, because
-looking back through megabytes takes its time, and because output may harm an emulator: that process has no rights when
-it draws.
+spool (the output on disk), in the present width. Both are joined at their overlap. Pure, but for `main`, which is a
+program of its own, because reading megabytes takes its time, and because output may harm an emulator: its process has
+no rights when it draws.
 """
 
 import json
@@ -15,7 +15,7 @@ from synapsed.process.sandbox import give_up_rights
 from synapsed.terminal.emulated_screen import Screen
 
 CPU_S = 30
-"""Seconds that it may compute."""
+"""Seconds for which the program may compute."""
 
 KEPT = 20_000
 """Rows that are kept of the output printed again."""
@@ -49,8 +49,8 @@ def plain(line: str) -> str:
 
 
 def joined(older: Sequence[str], newer: Sequence[str]) -> list[str]:
-    """Returns `older`, which goes as far as `newer` does and begins before it, up to the beginning of that, then
-    `newer`."""
+    """Returns the lines of `older` that come before `newer`, then `newer`. Both end with the same line, and `older`
+    begins earlier."""
     head = [plain(line).rstrip() for line in newer[:OVERLAP]]
     texts = [plain(line).rstrip() for line in older]
     for at in range(len(texts) - len(head), -1, -1):

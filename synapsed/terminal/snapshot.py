@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 ALTERNATE = (1049, 1047, 47)
-"""The modes that show the alternate screen, the one programs use first."""
+"""The modes that show the alternate screen; the first is the usual one."""
 
 DEC = (
     *(1, 3, 4, 5, 6, 7, 8, 9, 12, 25, 40, 45, 47, 66, 67, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1007),

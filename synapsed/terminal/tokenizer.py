@@ -1,9 +1,9 @@
 """Takes a terminal's output apart as the state machine of the VT500 does, which terminals share. Pure.
 
 `Tokenizer.take` cuts a stream, fed in any chunks, after its last whole character and sequence; `tokens` reads the
-sequences of such a piece. Nothing looks at text: ESC begins a new sequence in every state, so that the expression
-engine passes from one to the next, over the sequences of `PLAIN_CONTROLS` and `PLAIN_ESCAPES` too, which fill most
-output and only change its look.
+sequences of such a piece. The text between them is not examined: ESC begins a new sequence in every state, so the
+expression engine jumps from one to the next. It also jumps over the sequences of `PLAIN_CONTROLS` and `PLAIN_ESCAPES`,
+which fill most output and only change its look.
 
 Control characters inside a sequence are executed where it stands, before it, or passed over inside a string; CAN and
 SUB abort it, and so does an ESC that does not end a string; DEL and bytes beyond ASCII are passed over. The C1 controls
@@ -39,7 +39,7 @@ _GRAMMAR = (
     rb"|(?P<lead>[%b]*+)(?P<tail>%b(?:\x07|\x1b\\)?+|%b(?:\x1b\\)?+)"
     rb"|(?P<spoilt>[%b]*+(?:\[[%b -?]*+[@-~]?+|[%b -/]*+[0-~]?+)))" % (_STRAY, _OSC, _STRING, _STRAY, _STRAY, _STRAY)
 )
-"""The last two are strings and other sequences that have strays in them, or were aborted."""
+"""The last two alternatives are strings and other sequences that have strays in them, or were aborted."""
 
 _STRING_GROUPS: Final = frozenset({"command", "bel", "string", "tail"})
 """Groups of a match that can be the last one of a string."""
@@ -137,12 +137,13 @@ type Found = tuple[int, int, bytes, Token | None]
 aborted, is too long, or has an invalid form."""
 
 SHORT: Final = 48
-"""Bytes of a sequence that is remembered at the most, as programs write the same ones over and over."""
+"""Most bytes of a sequence whose token is remembered: programs write the same sequences over and over."""
 REMEMBERED: Final = 2048
 
 
 def tokens(whole: bytes, limit: int = MAX_SEQUENCE, *, without: re.Pattern[bytes] = _SEQUENCE) -> Iterator[Found]:
-    """Yields the sequences of `whole`, which `Tokenizer.take` gave, but for the plain ones (`without`)."""
+    """Yields the sequences of `whole`, which `Tokenizer.take` gave, as the expression `without` finds them: by default
+    without the plain ones."""
     for match in without.finditer(whole):
         start, end = match.span()
         if end - start <= SHORT:
@@ -193,11 +194,11 @@ def straightened(whole: bytes) -> bytes:
 def cleaned(data: bytes) -> bytes:
     """Returns `data`, whole sequences and text, as valid UTF-8, without control characters that do nothing.
 
-    Each invalid part of a character is U+FFFD, and so is each C1 control: terminals differ in what they do with one,
-    some begin a sequence, most do nothing. The replacement has the same width in all of them.
+    Each invalid part of a character becomes U+FFFD, and so does each C1 control: terminals treat these differently
+    (some begin a sequence, most do nothing), and the replacement has the same width in all of them.
     """
     if not data.isascii():
-        # First of all: a control character, whether it does anything or not, ends the character that it comes into.
+        # This comes first, because a control character without effect, too, ends an unfinished character.
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
@@ -249,7 +250,8 @@ class Tokenizer:
         return data[:cut]
 
     def _cut(self, data: bytes) -> int:
-        """Returns the offset of the sequence or the character that `data` ends inside of, which is held, or its end."""
+        """Returns the offset of the unfinished sequence or character at the end of `data`, which is held; without one,
+        the length of `data`."""
         end = len(data)
         cut = escape = data.rfind(b"\x1b")
         unfinished = _UNFINISHED.match(data, escape) if escape >= 0 else None
@@ -269,13 +271,13 @@ class Tokenizer:
         return cut
 
     def _bound(self, ending: re.Pattern[bytes], size: int, most: int) -> None:
-        """Drops held data that is too long, up to its end."""
+        """Drops the held sequence if it is too long, and its rest up to the end that `ending` finds."""
         if size > most:
             self._held.clear()
             self._inside, self._drops = ending, True
 
 
 def _incomplete_character(data: bytes) -> int:
-    """Returns the offset of the UTF-8 character that `data` ends inside of; its length if it ends in none."""
+    """Returns the offset of an unfinished UTF-8 character at the end of `data`; without one, the length of `data`."""
     found = _INCOMPLETE.search(data, max(0, len(data) - 3))
     return found.start() if found is not None else len(data)

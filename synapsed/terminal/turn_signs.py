@@ -1,10 +1,10 @@
 """Signs of a program's turns: the open turn, by its side channels, and a request to stop it; and messages in its own
-chrome (the fixed parts of its screen) that a turn failed, or was interrupted. Pure. `verdict` has the screen's signs
-against an open turn.
+chrome (the fixed parts of its screen) that a turn failed, or was interrupted. Pure. `verdict` has the signs on the
+screen that an open turn is over.
 
-Such words stay on the screen when the next turn has begun. Words below the turn's message belong to this turn; if the
-message is not on the screen (a placeholder stands for it, a character is shown as another), the marks that were there
-when it was submitted do not.
+The words of such a message stay on the screen when the next turn has begun. Words below the turn's message belong to
+this turn; if the message is not on the screen (a placeholder stands for it, a character is shown as another), the marks
+that were on the screen when it was submitted belong to earlier turns.
 """
 
 import re
@@ -25,7 +25,7 @@ class OpenTurn:
 
     def __init__(self) -> None:
         self.channel: str | None = None
-        """The channel that reported the turn's beginning; None while none is open."""
+        """The channel that reported the turn's beginning; None while no turn is open."""
         self.lost_ns: int | None = None
         """Time at which the end of the open turn was found to be lost (CLOCK_MONOTONIC); None while its channel is
         believed."""
@@ -40,7 +40,7 @@ class OpenTurn:
             self.closed()
 
     def opened(self, channel: str, at_ns: int) -> None:
-        """Notes that `channel` reported at `at_ns` that the program had taken a prompt."""
+        """Notes that `channel` reported at `at_ns` that the program had taken a message."""
         if self.lost_ns is not None and at_ns < self.lost_ns:
             return  # a late report, of the turn that is over
         self.channel = channel
@@ -62,7 +62,7 @@ class OpenTurn:
 
 
 CHROME_ROWS = 40
-"""Rows from the bottom in which the program's own words for an error or an interruption are searched."""
+"""Rows from the bottom that are searched for the program's own words for an error or an interruption."""
 
 type Marks = tuple[int, int]
 """Number of error marks, and number of interruption marks."""
@@ -102,7 +102,7 @@ def _without_chrome(profile: Profile, rows: Sequence[str]) -> list[str]:
 
 
 def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | None:
-    """Returns the words with which a hook of the person's refused `message`, in the place of an answer, or None."""
+    """Returns the words with which a person's hook refused `message`, in the place of an answer, or None."""
     pattern, start = profile.delivery.refused, profile.answer.start
     below = position_below(rows, message, start) if pattern is not None else None
     if pattern is None or start is None or below is None:
@@ -113,8 +113,8 @@ def refused_below(profile: Profile, rows: Sequence[str], message: str) -> str | 
 
 
 def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) -> Said:
-    """Returns the messages about the turn of `message`; none for a turn that ended well by the program's status record:
-    similar words then belong to the answer."""
+    """Returns the messages about the turn of `message`. A turn that ended well by the program's status record has no
+    messages: similar words then belong to the answer."""
     if look.record == "done":
         return None, False
     error, interrupted = read_chrome(profile, look.screen.lines, message, old)

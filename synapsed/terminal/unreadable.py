@@ -1,5 +1,5 @@
-"""A screen that cannot be read: the report in place of a question, and a check if a redraw would bring the program's
-own drawing back. Pure.
+"""Reports a screen that cannot be read in place of a question, and decides if a redraw would bring the program's own
+drawing back. Pure.
 
 A program that rests without a composer, without a known dialog and without any sign of work asks a person something, or
 has come to a standstill; so does one that reports waiting and shows no readable dialog. Either way only a person can go
@@ -84,7 +84,7 @@ def _told(screen: ScreenSnapshot, *, reads_lines: bool) -> Asked:
 
 
 SILENT = ("composer", "quiet", "kernel")
-"""Sources of a verdict that see no sign of the program's."""
+"""Sources of a verdict that does not rest on a sign of the program's own."""
 
 DEFACED_S = 3.0
 """Seconds after which a program that rests without its composer has probably been written over. Less than
@@ -95,9 +95,9 @@ DEFACED_HURRY_S = 1.0
 
 
 def is_defaced(profile: Profile, look: Look, now: float, *, hurry: bool = False) -> bool:
-    """Returns True if a program that draws its composer itself gives no report and shows none: a warning that it
+    """Returns True if a program that draws its composer itself gives no report and shows no composer: a warning that it
     printed, or another program's output, stands in its place. A redraw would bring it back. `hurry`: a message is half
-    typed, and missing in its place."""
+    typed, and is not in the composer."""
     composer, verdict = profile.composer, look.verdict
     silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT
     unseen = hurry and verdict.asked is None and look.composer.state != "draft"
@@ -117,8 +117,8 @@ def is_as_drawn(look: Look) -> bool:
 
 
 def _is_garbled(profile: Profile, look: Look, now: float) -> bool:
-    """Returns True if it was asked to stop, shows no work and no composer, and nothing moves: some programs draw over
-    themselves when they give a message back, on the main screen too."""
+    """Returns True if the program was asked to stop, shows no work and no composer, and nothing moves: some programs
+    draw over themselves when they give a message back, on the main screen too."""
     return (
         look.stopping
         and profile.composer.line is not None

@@ -6,34 +6,25 @@ The order, strongest first (measured, see docs/profiles.md); `Verdict.source` na
 ==================  ==============================================================================================
 source              says
 ==================  ==============================================================================================
-``dialog``          a dialog on the visible screen, in its composer's place: the program waits for a person, whatever
-                    else it says
+``dialog``          a dialog on the visible screen, in its composer's place: the program waits for a person, even if it
+                    says something else
 ``status record``   the program's own status record (OSC 7501), where it is believed
 side channel        a turn was accepted and has not ended; asked where no status record speaks
 ``title``           signs of waiting, of work
-``progress``        the same of its progress bar (OSC 9;4); none that was left behind: a composer stands, and nothing
-                    has moved for `STALE_S`, or the kernel says that a line is read
+``progress``        the same, by its progress bar (OSC 9;4), unless the bar was left behind: a composer is shown, and
+                    nothing has moved for `STALE_S`, or the kernel says that a line is read
 ``screen``          signs of waiting, of work in the program's own chrome, in the bottom rows
-``composer``        it stands and is empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
+``composer``        it is shown and empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
 ``kernel``          a line-oriented program without a known prompt reads its terminal, or rests: `unknown`; so is one
                     that has never been ready, and may be reading
-``quiet``           nothing of all this: `unknown` when it is quiet, never `ready`
+``quiet``           there is no other sign: `unknown` when the screen is quiet, never `ready`
 ==================  ==============================================================================================
 
 An answer that quotes `esc to interrupt` or a dialog is prose: stronger channels outrank the bottom rows, and beside a
 composer a dialog is only shown.
 
-A status record is untrusted: a tool's output can hold one, as can a file that is shown. So two are not believed
-(`doubt`), and the channels below them decide as if there were none:
-
-A sign in the bottom rows is taken for words of an answer (`quoted`) if the program's channels report no open turn, its
-composer is shown, and nothing has moved for `STALE_S`; unless the program reports that it has put off our message.
-
-The bottom rows from before a change of the window's size count until the program has drawn again, at most `STALE_S`: a
-narrower window may cut it off or take it out of those rows, and a busy machine lets a program wait for its turn.
-
-A title of work was left behind if the program has signs of work on its screen too, shows none of them, and nothing has
-moved for `STALE_S`: with its composer it rests, without one it may ask something that cannot be read.
+A status record is untrusted: a tool's output can hold one, as can a file that is shown. So these are not believed
+(`doubt`), and the channels below decide as if there were no record:
 
 ==========================  ======================================================================================
 record                      is not believed while
@@ -41,36 +32,43 @@ record                      is not believed while
 idle, done, error           a side channel has a turn open and the program's own chrome shows that it works (a title;
                             or the bottom rows, and something moved within `STALE_S`)
 working, blocked            no side channel has a turn open, the program shows no sign of work though it has such
-                            signs (or the kernel says that a line is read), its composer stands, and nothing has moved
-                            for `STALE_S`
+                            signs (or the kernel says that a line is read), its composer is shown, and nothing has
+                            moved for `STALE_S`
 working                     something runs in the background, no side channel has a turn open, the program shows no
-                            sign of work though it has such signs, its composer stands, and its screen is at rest
+                            sign of work though it has such signs, its composer is shown, and its screen is at rest
 ==========================  ======================================================================================
 
-A title of work belongs to the background, too, in that case. With a composer, numbers that count and the text below the
-composer do not count as movement (`background`).
+The first row keeps a printed `idle` from ending a turn or letting a message into one; the second keeps a printed
+`working` from blocking delivery for ever. A program without signs of its own that reads no line is always believed: a
+long silence is then work. In the case of the third row a title of work belongs to the background, too. With a composer,
+numbers that count and the text below the composer do not count as movement (`background`).
 
-Nor is a side channel's open turn believed for ever against the screen (`lost_end`). Its composer stands, nothing on the
-screen or in the title moves, and the program shows no sign of work:
+A sign in the bottom rows is taken for words of an answer (`quoted`) if the program's channels report no open turn, its
+composer is shown, and nothing has moved for `STALE_S`; unless the program reports that it has put off our message.
+
+The bottom rows from before a change of the window's size count until the program has drawn again, at most `STALE_S`: a
+narrower window may cut a sign off or take it out of those rows, and on a busy machine a program draws late.
+
+A title of work was left behind if the program has signs of work on its screen too, shows none of them, and nothing has
+moved for `STALE_S`: with its composer it rests, without one it may ask something that cannot be read.
+
+A side channel's open turn is not believed for ever against the screen either (`lost_end`). If the composer is shown,
+nothing on the screen or in the title moves, and the program shows no sign of work:
 
 ==============================================================  ==================================================
 the turn                                                        counts as over after
 ==============================================================  ==================================================
 was asked to stop                                               the profile's `interrupt.still_ms`
-has its composer empty, of a program with a sign of work, or    `STALE_S`
-with a title that says that it is ready
-has its composer empty, of a program without such signs; or a   `LOST_S`
-draft in it: some take their signs away for it
+has an empty composer, and the program has signs of work, or    `STALE_S`
+a title that says that it is ready
+has an empty composer, and the program has no such signs; or    `LOST_S`
+has a draft in it: some programs hide their signs beside one
 ==============================================================  ==================================================
 
 A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop, and a progress bar no
 longer than `interrupt.still_ms`. A lost end stays lost until the channel reports another turn: a row that changes does
-not open the turn again. Nor is an open turn believed while something that cannot be read stands in the composer's place
-(`covered`).
-
-The first keeps a printed `idle` from ending a turn or letting a message into one; the second keeps a printed `working`
-from blocking delivery for ever. A program without signs of its own that reads no line is always believed: a long
-silence is then work.
+not open the turn again. An open turn is also not believed while something that cannot be read stands in the composer's
+place (`covered`).
 """
 
 from dataclasses import dataclass, replace
@@ -88,7 +86,7 @@ QUIET_UNKNOWN_S = 3.0
 """Seconds of silence after which a program without signs is `unknown`."""
 
 START_UNKNOWN_S = 5.0
-"""The same for a program that has shown something and has not been ready yet."""
+"""Seconds of silence after which a program is `unknown` that has shown something and has not been ready yet."""
 
 FULL_SCREEN_S = 5.0
 FULL_SCREEN_SLOW_S = 25.0
@@ -96,7 +94,7 @@ FULL_SCREEN_SLOW_S = 25.0
 screen with a spinner, a monitor. The second is for a program with a composer of its own, which may be loading."""
 
 HIDDEN_CURSOR_S = 60.0
-"""The same for one that only hides the cursor, as installers and downloads do."""
+"""The same seconds for a program that only hides the cursor, as installers and downloads do."""
 
 CALM_S = QUIET_UNKNOWN_S
 """Seconds after which a screen with constant movement counts as at rest if nothing else has moved."""
@@ -110,7 +108,7 @@ STALE_S = 10.0
 
 LOST_S = 120.0
 """Seconds after which a turn's end counts as lost, for a program without signs of work. It may think for long without a
-word; but that it thinks for so long, and moves nothing, is less likely than a lost end."""
+word; but to think for so long, and move nothing on the screen, is less likely than a lost end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +123,7 @@ class Observation:
     progress: str | None = None
     """State of the progress bar, in the words of a profile; None while there is no bar."""
     turn_open: str | None
-    """The channel that says a turn was accepted and has not ended; None for none."""
+    """The channel that says a turn was accepted and has not ended; None if no channel says so."""
     quiet_s: float
     """Seconds since the screen last changed."""
     still_s: float = 0.0
@@ -134,7 +132,7 @@ class Observation:
     """Seconds since the screen last changed, without numbers that count and the text below the composer, where a
     person's status line is; same as `quiet_s` if no sign of work is known, or no composer is shown."""
     calm_still_s: float = 0.0
-    """The same with the title and `stopping`, as `still_s`."""
+    """The same seconds as `calm_s`, but changes of the title and `stopping` count, as in `still_s`."""
     background: tuple[str, ...] = ()
     """Background tasks that the program reports."""
     stopping: bool = False
@@ -149,13 +147,14 @@ class Observation:
     previous: Activity
     """The last verdict's activity: an unsettled screen changes nothing."""
     kernel: Word | None = None
-    """The kernel's report on the terminal's foreground: it is blocked reading a line, it rests with the terminal in its
-    own hands, or it works; None if it was not asked, or does not tell."""
+    """The kernel's report on the program in the terminal's foreground: it is blocked reading a line, it waits for one
+    of several things, it rests and has the terminal for itself, or it works; None if the kernel was not asked, or does
+    not report it."""
     shown_s: float = 0.0
-    """Seconds since the screen has text, in this launch."""
+    """Seconds since the screen first had text, in this launch."""
     given_back: Literal["program", "command"] | None = None
-    """A message was typed at the program's prompt, and since then the terminal is in line mode: for the program, which
-    had a line editor running, or for a program that it has started."""
+    """A message was typed at the program's prompt, and since then the terminal has been in line mode: `program`: for
+    the program itself, which had a line editor running; `command`: for a program that it has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,8 +262,8 @@ def has_signs(profile: Profile) -> bool:
 
 
 def working(profile: Profile, seen: Observation) -> str | None:
-    """Returns the present sign of work, or the one from before a change of the window's size, as evidence; None without
-    such a sign, if it is a title that was left behind, and if an answer quotes it."""
+    """Returns the present sign of work, or the one from before a change of the window's size, as evidence. Returns None
+    if there is no sign, if it is a title that was left behind, or if an answer quotes it."""
     sign = shows(profile.busy, seen)
     if sign is None and seen.quiet_s < STALE_S:
         return seen.undrawn
@@ -275,7 +274,7 @@ def working(profile: Profile, seen: Observation) -> str | None:
 
 def quoted(profile: Profile, seen: Observation) -> bool:
     """Returns True if the sign of work in the bottom rows is the only one, and the program's channels have reported
-    rest: a real sign would move. Beside a status record that says the same it counts."""
+    rest: a real sign would move. The sign counts if a status record says the same."""
     signs = profile.busy
     return (
         bool(profile.channels)
@@ -318,8 +317,8 @@ def _at_work(profile: Profile, seen: Observation) -> str | None:
 
 
 def stopped(profile: Profile, seen: Observation) -> bool:
-    """Returns True if the turn was asked to stop, and by the screen it has, in spite of other signs. A progress bar at
-    a composer does not count then: a killed program has not removed its own."""
+    """Returns True if the turn was asked to stop, and the screen shows that it has stopped, in spite of other signs. A
+    progress bar at a composer does not count then: a killed program has not removed it."""
     if not seen.stopping or seen.asked is not None or seen.composer.state == "absent" or edits_no_line(seen):
         return False
     if seen.calm_still_s < profile.interrupt.still_ms / 1000 or shows(profile.waiting, seen) is not None:
@@ -424,8 +423,8 @@ def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | Non
 
 
 def edits_no_line(seen: Observation) -> bool:
-    """Returns True if the text at the cursor is no prompt: a line editor takes keys from the terminal while it shows
-    its own. A program that was started may have a prompt without an editor: it is believed after a while."""
+    """Returns True if the text at the cursor is no prompt: a line editor that shows its prompt would take keys from the
+    terminal. A program that was started may have a prompt without an editor, which is believed after a while."""
     return seen.given_back == "program" or (seen.given_back == "command" and seen.quiet_s < STALE_S)
 
 

@@ -1,4 +1,4 @@
-"""A program's output for a viewer's terminal: text, and the sequences that `passing` lists. Pure."""
+"""Filters a program's output for a viewer's terminal: text passes, and the sequences that `passing` lists. Pure."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -26,11 +26,11 @@ _ABOVE: Final = 3
 
 
 class ViewerFilter:
-    """One for each stream; any chunking gives the same bytes, which are valid UTF-8 and whole sequences.
+    """A filter for one stream; any chunking gives the same bytes, which are valid UTF-8 and whole sequences.
 
-    `clipboard`: the program may set that. `one_screen`: the terminal shows all of it on one screen of its own, the
-    alternate one, so that what a person has on the other stays there, and the rows above it: when the program goes to
-    its other screen nothing passes any more, and that screen has to be drawn.
+    `clipboard`: the program may set the clipboard. `one_screen`: the viewer's terminal shows everything on its
+    alternate screen, so that the person's own text on the main screen, and in the rows above it, stays. When the
+    program changes to its other screen, no more output passes, and the caller has to draw that screen.
     """
 
     def __init__(self, *, clipboard: bool = False, one_screen: bool = False) -> None:
@@ -64,7 +64,7 @@ class ViewerFilter:
 
 
 class _Written(NamedTuple):
-    """A sequence as it is shown; it goes to the other screen, or would have set the clipboard."""
+    """A sequence as it is shown. `switches`: it goes to the other screen; `unset`: it would have set the clipboard."""
 
     shown: bytes
     switches: bool = False
@@ -87,7 +87,8 @@ _remembered = lru_cache(REMEMBERED, typed=True)(_written)
 
 
 def _switches(token: Token) -> bool:
-    """Returns True if it sets, resets or restores the mode of the alternate screen, or resets all, which ends it."""
+    """Returns True if `token` sets, resets or restores the mode of the alternate screen, or resets the terminal, which
+    ends that mode."""
     if isinstance(token, ControlSequence):
         return token.prefix == b"?" and token.final in b"hlr" and not _SCREENS.isdisjoint(token.values)
     return token == EscapeSequence(b"c")

@@ -1,4 +1,4 @@
-"""Dialog boxes that ask: buttons at the lower edge, and above them words, a list, or a field to type into. Pure.
+"""Reads dialog boxes that ask: buttons at the lower edge, and above them words, a list, or a text field. Pure.
 
 The libraries that draw such windows (dialog, newt, prompt_toolkit) take other keys than menus do: a list has its mark
 and the buttons have the focus, both may be visible at once, and Enter in a list or in a field chooses, goes on to the
@@ -103,7 +103,7 @@ def _window(page: Page, row: int, buttons: list[tuple[MenuOption, range]]) -> Me
     within = inner[0] if len(inner) == 1 else box
     if within is not box and len(within.rows) == 1:
         text = _cut(page, within.rows.start, within)
-        if not text.strip() or not text[:2].isspace():  # else a figure, in the middle of a bar
+        if not text.strip() or not text[:2].isspace():  # else it is the percentage in the middle of a progress bar
             field = _Field(within.rows.start, within.left)
     elif len(inner) <= 1:
         field = None if inner else _field(page, box, range(box.rows.start, above))
@@ -188,7 +188,8 @@ def _field_in(page: Page, box: _Box, row: int) -> _Field | None:
 def _listed(
     page: Page, within: _Box, below: int, buttons: int, box: _Box
 ) -> tuple[list[MenuOption], int | None, bool, bool]:
-    """Returns the list's rows, the marked one, True if they are ticked, and True if one of them is."""
+    """Returns the list's options, the index of the marked one, True if each has a tick box (`[ ]`), and True if each
+    has a radio button (`( )`)."""
     rows = _last_paragraph(page, within, min(within.rows.stop, below))
     found = [(row, _TICK.match(_cut(page, row, within))) for row in rows]
     ticked = [(row, match) for row, match in found if match is not None]

@@ -355,6 +355,7 @@ def test_a_bad_configuration_is_told_and_nothing_started(daemon: Daemon) -> None
     assert "config.toml:2: unknown key 'api.listn'; did you mean 'listen'?" in daemon.log()
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_main_port_that_is_taken_is_waited_for(daemon: Daemon) -> None:
     taken = free_port()

@@ -103,6 +103,7 @@ def test_answers_that_are_held_are_given_on_leaving_and_dropped_at_a_signal(daem
     assert daemon.task(kept)["status"] == "input_required"
 
 
+@pytest.mark.night
 def test_what_is_answered_elsewhere_says_so_in_every_inbox(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
     pane.run("synapsectl", "inbox")

@@ -95,6 +95,7 @@ def ctl(daemon: Daemon, folder: Path, *arguments: str) -> "subprocess.CompletedP
     )
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_each_verb_in_a_folder_of_shadows(daemon: Daemon, shadows: Shadows, monkeypatch: pytest.MonkeyPatch) -> None:
     """PYTHONPATH names the folder too: a shell's that begins with ':' does. An agent's program gets it as it is."""

@@ -74,6 +74,7 @@ def answered_once(daemon: Daemon, task: str, word: str) -> None:
     assert shown.count(f"You said: {word}") == 1
 
 
+@pytest.mark.night
 def test_parked_after_its_time_and_woken_by_a_message(tmp_path: Path) -> None:
     daemon = house(tmp_path, IDLE)
     daemon.start()

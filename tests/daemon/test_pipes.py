@@ -173,6 +173,7 @@ def test_no_kill_of_the_daemon_loses_or_doubles_a_message(piped: Piped) -> None:
     assert len(piped.receipts("prompt")) == 12
 
 
+@pytest.mark.night
 def test_a_turn_is_canceled_and_one_that_does_not_hear_ends_with_its_program(piped: Piped) -> None:
     never = piped.folder / "never"
     for words in ("", "deaf\n"):

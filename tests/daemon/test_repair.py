@@ -71,6 +71,7 @@ def test_an_older_copy_of_the_database_finds_the_program_that_runs(daemon: Daemo
     assert daemon.ready("dummy")["pid"] == pid
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_damaged_database_is_repaired(daemon: Daemon) -> None:
     assert daemon.ctl("start", "dummy").code == 0

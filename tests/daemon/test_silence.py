@@ -19,6 +19,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
+@pytest.mark.night
 def test_who_reads_asks_and_who_sleeps_works(daemon: Daemon) -> None:
     """Both print nothing and show no prompt that is known; only the one waits for a person."""
     daemon.ready("shell")

@@ -17,6 +17,7 @@ import pytest
 from synapsectl.parsing import parse
 from tests.docs.reading import DOCS, PAGES, README, ROOT, blocks, commands, inline_commands
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
+from tests.support.gated import first_of
 from tests.synapsectl.pty_tool import PtyTool
 
 START_HERE = ("first-hour", "moving", "trouble", "upgrading", "removing", "i-want")
@@ -190,7 +191,7 @@ IN_BLOCKS = ("a2a", "automation", "first-hour", "moving", "removing", "trouble",
 """Those of the README, of profiles.md and of bundles.md are typed by tests of their own."""
 
 
-@pytest.mark.parametrize("name", IN_BLOCKS)
+@pytest.mark.parametrize("name", first_of(IN_BLOCKS, 3))
 def test_the_blocks_of_a_page(daemon: Daemon, name: str) -> None:
     typed = [command for block in blocks(DOCS / f"{name}.md", "console") for command in commands(block)]
     here = [command for command in typed if not named_elsewhere(command)]
@@ -209,6 +210,7 @@ def wanted(name: str) -> set[str]:
     return {command for command in found if not PLACEHOLDER.search(command) and not named_elsewhere(command)}
 
 
+@pytest.mark.night
 @pytest.mark.timeout(300)
 def test_the_pages_to_start_with_say_what_can_be_typed(daemon: Daemon) -> None:
     told = {command for name in START_HERE for command in wanted(name)}

@@ -55,6 +55,14 @@ def test_an_option_that_was_added_is_noticed(tmp_path: Path) -> None:
     assert "'make surface'" in told.stderr
 
 
+def test_a_schema_whose_names_have_a_pattern_takes_no_others() -> None:
+    """OpenAPI lets all other names pass, and the daemon refuses them."""
+    lines = (ROOT / "surface" / "openapi.txt").read_text().splitlines()
+    named = [line for line in lines if '"patternProperties"' in line]
+    assert named
+    assert [line for line in named if '"additionalProperties": false' not in line] == []
+
+
 def test_what_is_removed_takes_its_own_lines_along(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = set(synapsectl())
     monkeypatch.delitem(all_verbs(), "schedule")

@@ -81,7 +81,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     broken = into / "broken-1.0.dist-info"
     broken.mkdir()
     (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (broken / "entry_points.txt").write_text("[synapsed.parts]\nbroken = synapsed_greetings\n")
+    (broken / "entry_points.txt").write_text("[synapsed.parts]\nbroken = synapsed_greetings\nhooks = acme_hooks\n")
     return into
 
 
@@ -98,10 +98,11 @@ def daemon(installed: Path, tmp_path: Path) -> Iterator[Daemon]:
 def test_a_part_that_is_installed_as_a_package_is_at_work(daemon: Daemon) -> None:
     daemon.start_agent()
     eventually(lambda: "good morning" in daemon.ctl("events", "--after", "0", "--json").out, "it greets the agent")
-    (alert,) = [one for one in daemon.get("/control/status").json["alerts"] if "part" in one]
+    clash, alert = [one for one in daemon.get("/control/status").json["alerts"] if "part" in one]
+    assert "the part acme_hooks is left out: its part has the name of one of synapsed's own, 'hooks'" in clash
     assert "the part broken is left out: ValueError: its face is called 'greetings'" in alert
     assert "ValueError: its face is called 'greetings'" in daemon.log()
-    (left_out,) = checked(daemon)["missing"]
+    _, left_out = checked(daemon)["missing"]
     assert "the part broken is left out: ValueError: its face is called 'greetings'" in left_out
     assert daemon.ctl("greet").out == "hello\n"
     assert "greet       greet an agent" in daemon.ctl("--help").out
@@ -141,6 +142,9 @@ def test_an_entry_point_is_read_as_it_is_written(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sys, "path", [str(tmp_path / name) for name in ("first", "gone", "second")])
     monkeypatch.setattr(outside, "_found", outside._found.__wrapped__)
     assert list(outside.packages.__wrapped__().items()) == [("a", "one"), ("b", "two")]
+    assert outside.clashing.__wrapped__() == {
+        "another": "its part has the name of one of synapsed's own, 'rules': its entry point needs another name"
+    }
 
 
 @pytest.mark.parametrize(
@@ -175,6 +179,7 @@ def described(folder: Path, requires: str) -> None:
     (about / "entry_points.txt").write_text("[synapsed.parts]\nfleet = synapsed_fleet\n")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_fleet_of_another_version_says_what_brings_the_right_one(tmp_path: Path) -> None:
     """As after 'pip install -U synapsed': pip tells of the conflict, and leaves the old one."""

@@ -226,6 +226,31 @@ def test_a_program_that_never_rests_is_not_waited_for_for_ever() -> None:
     assert program.keys == [b"\x15"]
 
 
+def test_the_keys_are_not_pressed_again_at_a_program_that_computes() -> None:
+    """It is starved, and stops when it comes to the first: another key would be for what it does then."""
+
+    class Starved(Program):
+        def do(self, step: Step) -> Any:
+            if isinstance(step, Rests):
+                self.shown.append("stopped")
+                return False
+            return super().do(step)
+
+    program = Starved(["working"], then=["working", "working"])
+    assert program.play(program.keyboard.interrupt(lambda look: look.screen.text() == "stopped"))
+    assert program.keys == [b"\x1b"]
+
+
+def test_a_program_that_computes_and_never_stops_is_asked_twice() -> None:
+    class Works(Program):
+        def do(self, step: Step) -> Any:
+            return False if isinstance(step, Rests) else super().do(step)
+
+    program = Works(["working"], then=["working", "working"])
+    assert not program.play(program.keyboard.interrupt(lambda _: False))
+    assert program.keys == [b"\x1b"] * 2
+
+
 def test_keys_that_take_a_line_are_pressed_for_each_with_backspace_between() -> None:
     """qwen's Ctrl-U does nothing in a line that is empty."""
 

@@ -22,10 +22,11 @@ from synapsed.profiles.screen_spec import (
     DeliverySpec,
     ErrorPattern,
     Interrupt,
+    Ready,
 )
 from synapsed.pty.keyboard import BACKSPACE
 from synapsed.pty.session import HANDS_OFF_S
-from synapsed.pty.turn_types import Phase, Save
+from synapsed.pty.turn_types import EMPTY_UNTOLD_S, UNKNOWN, Phase, Save
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.protocol import FrameKind, ScreenFrame
@@ -509,3 +510,33 @@ async def test_a_turn_that_is_over_is_not_recorded_any_more() -> None:
     await until(terminal.driver.turn.idle.is_set)
     assert terminal.wanted == before
     worker.cancel()
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+async def test_what_stood_above_the_composer_before_the_message_is_no_answer_to_it(drawn: bool) -> None:
+    """opencode does not show a message that is dated before those of before the clock was set back, and answers it with
+    no word: the answer to another one was taken for its own, when the daemon was killed meanwhile."""
+    old = ("Line 1 of an answer.", "Line 2 of it.")
+    blocks = {"answer": AnswerSpec(mode="blocks"), "ready": Ready(quiet_ms=200)}
+    terminal = Terminal(PROFILE.model_copy(update=blocks))
+    worker = await terminal.begin(rested=1.0)
+    await until(terminal.driver.turn.idle.is_set)
+    terminal.draw(*old, "> hello")
+    await terminal.judge(1.0)
+    await terminal.record()
+    assert terminal.session.turn is not None
+    terminal.driver.turn.add(terminal.session.turn._accept("quiet: the screen moves", terminal.clock.monotonic()))
+    await terminal.record()
+    terminal.draw(*old, *(["Line 3."] if drawn else []), "> ")
+    for _ in range(4):
+        await terminal.judge(EMPTY_UNTOLD_S)
+        await terminal.record()
+    (end,) = [event for event in terminal.events if isinstance(event, LinkTurnEnded | LinkTurnFailed)]
+    if drawn:
+        assert isinstance(end, LinkTurnEnded)
+        assert end.answer.rstrip("> \n") == "\n".join([*old, "Line 3."])
+    else:
+        assert isinstance(end, LinkTurnFailed)
+        assert (end.code, end.message) == ("TIMEOUT", UNKNOWN)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)

@@ -27,6 +27,7 @@ TYPED = {
     "typings": 2,
     "prompt": "> ",
     "before": [7, 8],
+    "stood": [9],
     "at_prompt": True,
     "shown_there": True,
     "typed_from": 10,

@@ -11,7 +11,7 @@ from synapsed.keepers.keeper_messages import Exited, Output
 from synapsed.pty import pty_link as link_module
 from synapsed.pty import undrawn_output
 from synapsed.pty.pty_link import PtyLink
-from synapsed.pty.undrawn_output import END_KEPT, EXIT_DRAWN_S, MEASURED_S, UNDRAWN_MAX
+from synapsed.pty.undrawn_output import END_KEPT, END_LEAST, EXIT_DRAWN_S, MEASURED_S, UNDRAWN_MAX
 from tests.fakes.clock import until
 from tests.pty.conftest import Opens
 
@@ -197,6 +197,20 @@ async def test_an_interrupt_sees_a_screen_that_keeps_up(
     monkeypatch.setattr(link._stage, "look", looks)
     assert not await link.interrupt(), "nothing runs in the fake"
     assert not keeper.paused
+
+
+async def test_as_long_as_nothing_is_drawn_less_and_less_of_the_end_is_kept(
+    flooded: tuple[PtyLink, FloodedKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is busy with other work may take long for the 64 KiB, and somebody waits."""
+    link, _ = flooded
+    passed: list[int] = []
+    monkeypatch.setattr(link._stage, "pass_over", passed.append)
+    async with link._undrawn.passed_over():
+        await until(lambda: bool(passed))
+        link._on_event(Output(link.output, b"x" * (FLOOD - link.output)))
+        await until(lambda: passed[-1] == FLOOD - END_LEAST)
+    assert [FLOOD - at for at in passed] == [END_KEPT, END_KEPT // 2, END_KEPT // 4, END_KEPT // 8, END_LEAST]
 
 
 async def test_a_program_that_floods_from_its_start_is_opened(

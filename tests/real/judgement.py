@@ -426,8 +426,11 @@ def _judge_end(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings
 
 def _unasked(letter: Letter, happenings: Sequence[Happening]) -> bool:
     """opencode does not ask its model while the clock is behind the date of its last message (docs/clocks.md); the next
-    request may have the prompt among those before."""
-    return letter.code == "MODEL_ERROR" and _clock_was_set(letter, happenings)
+    request may have the prompt among those before. A daemon that comes up after such a turn knows nothing of it."""
+    window = (letter.sent, letter.ended or letter.sent)
+    killed = any(h.what == "kill" and h.since <= window[1] and h.until >= window[0] for h in happenings)
+    codes = {"MODEL_ERROR", "TIMEOUT"} if killed else {"MODEL_ERROR"}
+    return letter.code in codes and _clock_was_set(letter, happenings)
 
 
 def _clock_was_set(letter: Letter, happenings: Sequence[Happening]) -> bool:

@@ -340,9 +340,10 @@ class Soak:
                 return
 
     def _stands_there(self, agent: RealAgent) -> bool:
-        """Whether what was typed is still not sent, which shows when the program has done what it was at."""
+        """Whether what was typed is still not sent, which shows when the program has done what it was at, and a daemon
+        that has just come up knows its screen."""
         deadline = time.monotonic() + READ_S
-        while (state := self.daemon.agent(agent.name))["activity"] == "busy" and time.monotonic() < deadline:
+        while not _at_rest(state := self.daemon.agent(agent.name)) and time.monotonic() < deadline:
             time.sleep(0.2)
         return state["held"] in ("typing", "unknown screen")
 
@@ -415,6 +416,10 @@ class Soak:
     def _state(self, agent: RealAgent) -> dict[str, Any]:
         state = self.daemon.agent(agent.name)
         return {key: state[key] for key in ("state", "activity", "restarts", "queue", "held")}
+
+
+def _at_rest(state: dict[str, Any]) -> bool:
+    return state["activity"] in ("ready", "waiting") or state["held"] == "unknown screen"
 
 
 def tell(root: Path, sent: Sequence[Sent] | None = None) -> bool:

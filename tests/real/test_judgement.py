@@ -109,6 +109,14 @@ def test_a_program_that_asks_again_and_again_after_the_clock_was_set_is_no_fault
     assert faults([letter()], again, [*done, clock]) == {"doubled"}
 
 
+def test_a_turn_of_which_a_killed_daemon_saw_nothing_may_have_had_no_word_after_the_clock_was_set() -> None:
+    unknown = letter(status="failed", code="TIMEOUT", answer=None)
+    clock, kill = Happening(what="clock", since=50.0, until=50.0), did("kill", 101.0, 110.0)
+    assert not faults([unknown], [], [clock, kill])
+    assert faults([unknown], [], [clock]) == faults([unknown], [], [kill]) == {"failed"}
+    assert faults([unknown], [], [clock, did("kill", 10.0, 20.0)]) == {"failed"}
+
+
 def test_a_program_that_answers_what_it_repeats_is_no_fault_of_ours() -> None:
     """Its next prompt is answered with what it says to the last one by date."""
     clock = Happening(what="clock", since=50.0, until=50.0)

@@ -327,6 +327,7 @@ async def test_after_so_many_times_a_launch_goes_on_without_a_screen(
     assert (await one.look()).offset == one.spool.end
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.usefixtures("poison")
 async def test_an_emulator_that_does_not_return_is_ended_by_its_own_time(

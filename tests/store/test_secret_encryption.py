@@ -178,6 +178,7 @@ async def test_events_mask_what_agents_report(open_store: OpenStore) -> None:
     assert event.data.details == {"token": "***", "n": 1, "list": [{"api-key": "***"}]}
 
 
+@pytest.mark.night
 @pytest.mark.slow
 async def test_large_rows_too(open_store: OpenStore, tmp_path: Path) -> None:
     """These are encoded, read and kept piece by piece, in another way than small ones."""

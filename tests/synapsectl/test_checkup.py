@@ -74,6 +74,7 @@ def test_a_process_that_does_not_come_through_it(monkeypatch: pytest.MonkeyPatch
     assert (found.status, "SIGSYS" in found.detail) == (WRONG, True)
 
 
+@pytest.mark.night
 def test_doctor_says_it(ctl: Ctl, home: Path) -> None:
     (home / "config").mkdir()
     (home / "config" / "config.toml").write_text('[api]\ntls_listen = "0.0.0.0:8443"\n')
@@ -110,12 +111,14 @@ def test_a_daemon_without_a_socket_is_not_to_be_killed(ctl: Ctl, held: Path) -> 
     assert "kill" not in found["mend"]
 
 
+@pytest.mark.night
 def test_one_that_was_stopped_goes_on(ctl: Ctl, held: Path) -> None:
     pid = int(held.read_text().partition("\n")[0])
     os.kill(pid, signal.SIGSTOP)
     eventually(lambda: of_the_daemon(ctl)["mend"] == f"kill -CONT {pid}", "it is seen to be stopped")
 
 
+@pytest.mark.night
 def test_one_on_another_host_is_left_there(ctl: Ctl, held: Path) -> None:
     record = LockRecord.parse(held.read_text())
     assert record is not None

@@ -98,6 +98,7 @@ def test_attach_keeps_it_for_the_next_start(daemon: FakeDaemon, read_only: bool)
         tool.close()
 
 
+@pytest.mark.night
 def test_status_and_doctor_say_what_is_gone_and_what_brings_it(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.agents["claude"] = daemon.agents["claude"].model_copy(update={"gone": ["SSH_AUTH_SOCK", "XAUTHORITY"]})
     told = ctl("status", "claude").out

@@ -29,6 +29,7 @@ def is_held(tui: Tui) -> None:
     assert any("[composer]" in alert for alert in tui.state["alerts"])
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("message", "tricks"),
     [

@@ -1,12 +1,12 @@
-"""A2A's types, which messages between hosts are written in: loaded with the first one that is written or read, beside
-the loop. A member that says and hears nothing does without them, and their 6 MB."""
+"""Loads A2A's types, in which messages between hosts are written. They are imported in a thread when the first message
+is written or read: a member that sends and receives nothing saves their 6 MB."""
 
 import asyncio
 import importlib
 
 
 class Shapes:
-    """After `ready`, `synapsed_fleet.messages` is imported at once."""
+    """Loader of `synapsed_fleet.messages`: after `ready`, its import is immediate."""
 
     def __init__(self) -> None:
         self._there = False

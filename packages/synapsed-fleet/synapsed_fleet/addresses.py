@@ -7,13 +7,14 @@ from typing import Any, Final
 
 ADDRESSES_MAX: Final = 4
 _ELSEWHERE: Final = ("192.0.2.1", 9)
-"""An address for documents: nothing is sent, the kernel only says by which address it would be."""
+"""An address that is reserved for documents. Nothing is sent there: the kernel only says from which own address it
+would send."""
 
 
 def reachable(interfaces: Mapping[str, Iterable[Any]], listen: str) -> list[str]:
-    """Addresses of this host that others may reach, the one of its default route first; what it listens on alone where
-    that is one address. `interfaces` as `psutil.net_if_addrs` tells them. At least one: loopback, where there is no
-    network."""
+    """Returns addresses of this host that others may reach: `listen`'s if it is one address, else that of the default
+    route, else those of `interfaces` (as `psutil.net_if_addrs` returns them). It is never empty: without a network it
+    holds loopback."""
     host = listen.rpartition(":")[0].strip("[]")
     if host not in ("0.0.0.0", "::", ""):  # noqa: S104 - compared only
         return [host]
@@ -32,7 +33,7 @@ def reachable(interfaces: Mapping[str, Iterable[Any]], listen: str) -> list[str]
 
 
 def local_url(listen: str) -> str:
-    """Returns the address of the broker that listens there, for its own host."""
+    """Returns the address of the broker that listens at `listen`, for its own host."""
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     if host in ("0.0.0.0", ""):  # noqa: S104 - compared only

@@ -31,25 +31,26 @@ from synapsed_fleet.streams import (
 
 REQUEST_S: Final = 10.0
 NOT_FOUND: Final = (10014, 10059)
-"""JetStream's codes for a consumer, and a stream, that is not there."""
+"""JetStream's codes: the consumer does not exist, the stream does not exist."""
 NOT_NOW: Final = (503, 504)
-"""Codes of what may be better soon: there is no leader, or JetStream is not ready."""
+"""Codes of faults that may soon be over: there is no leader, or JetStream is not ready."""
 FLEET_KEY: Final = "$KV.SYN_HOSTS._fleet"
-"""Key under which members find the fleet's newest token; no host's name begins so."""
+"""Key under which members find the fleet's newest token; no host's name begins with an underscore."""
 BROKERS_KEY: Final = "$KV.SYN_HOSTS._brokers"
 """Key under which members find all brokers' addresses."""
 ADMIN_INBOX: Final = "_INBOX__admin"
 
 
 class Admin:
-    """Over one connection with all rights in the fleet's account."""
+    """Administers the broker over one connection that has all rights in the fleet's account."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._limits: dict[str, Any] | None = None
 
     async def ensure(self, *, replicas: int, store: int, hosts: Iterable[str]) -> list[str]:
-        """Make what is missing and correct what differs; says, in sentences, what was done. Raises RemoteRefused."""
+        """Makes what is missing and corrects what differs; returns, in sentences, what was done. Raises
+        RemoteRefused."""
         done = []
         for document in streams(replicas=replicas, store=store, consumers=await self._consumers_allowed()):
             done += await self._ensure_stream(document)
@@ -78,7 +79,8 @@ class Admin:
         return told
 
     async def state(self) -> list[dict[str, Any]]:
-        """Each stream as the broker tells it: `name`, `messages`, `bytes`, `leader`, and `replicas`, the others."""
+        """Returns each stream as the broker describes it: `name`, `messages`, `bytes`, `leader`, and `replicas` (the
+        other brokers)."""
         told = []
         for kept in STREAMS:
             there = await self._found(f"STREAM.INFO.{kept.name}")
@@ -105,12 +107,12 @@ class Admin:
         return told
 
     async def classes(self) -> list[str]:
-        """Those of the work that there are consumers for."""
+        """Returns the classes of work that have a consumer."""
         told = await self._api(f"CONSUMER.NAMES.{WORK}", {"offset": 0})
         return [str(name) for name in told.get("consumers") or ()]
 
     async def ensure_work(self, classes: Sequence[str], *, replicas: int) -> None:
-        """Consumers for the work of these classes. Raises RemoteRefused."""
+        """Makes consumers for the work of these classes. Raises RemoteRefused."""
         there = set(await self.classes())
         if len(there | set(classes)) > CLASSES_MAX:
             raise RemoteRefused(f"the fleet has {len(there)} classes of work already, at most {CLASSES_MAX} are kept")
@@ -131,14 +133,14 @@ class Admin:
         return [f"the consumer {stream}/{name} was {'corrected' if there else 'made'}"]
 
     async def publish_fleet(self, token: str) -> None:
-        """Tell all members the fleet's newest token. Raises RemoteRefused."""
+        """Publishes the fleet's newest token, which all members read. Raises RemoteRefused."""
         await self._ask(FLEET_KEY, token.encode("ascii"))
 
     async def has_stream(self, name: str) -> bool:
         return await self._found(f"STREAM.INFO.{name}") is not None
 
     async def change_stream(self, name: str, change: Document) -> None:
-        """Raises RemoteRefused."""
+        """Updates a stream's configuration with `change`. Raises RemoteRefused."""
         there = await self._api(f"STREAM.INFO.{name}", None)
         await self._api(f"STREAM.UPDATE.{name}", {**there["config"], **change})
 
@@ -151,35 +153,36 @@ class Admin:
         await copy_in(self._client, wanted, told, path, chunk=chunk)
 
     async def remove_streams(self) -> None:
-        """All of the fleet's, with what is in them. Raises RemoteRefused."""
+        """Deletes all streams of the fleet, with their messages. Raises RemoteRefused."""
         for kept in STREAMS:
             if await self._found(f"STREAM.INFO.{kept.name}") is not None:
                 await self._api(f"STREAM.DELETE.{kept.name}", None)
 
     async def publish_brokers(self, urls: Sequence[str]) -> None:
-        """Tell all members where the brokers are. Raises RemoteRefused."""
+        """Publishes the brokers' addresses, which all members read. Raises RemoteRefused."""
         await self._ask(BROKERS_KEY, json.dumps({"urls": list(urls)}).encode())
 
     async def forget(self, host: str) -> None:
-        """Remove a host's mail, its consumer and its record. Raises RemoteRefused."""
-        with contextlib.suppress(RemoteRefused):  # it may never have come
+        """Removes a host's mail, its consumer and its record. Raises RemoteRefused."""
+        with contextlib.suppress(RemoteRefused):  # it may never have joined
             await self._api(f"CONSUMER.DELETE.{IN}.{host}", None)
         await self._api(f"STREAM.PURGE.{IN}", {"filter": f"syn.to.{host}.>"})
         await self._api(f"STREAM.PURGE.{HOSTS}", {"filter": f"$KV.SYN_HOSTS.{host}"})
 
     async def _consumers_allowed(self) -> int:
-        """Returns the allowed consumers of one stream, by the account's limits; -1 if they say nothing. A stream that
-        wants more is refused."""
+        """Returns how many consumers one stream may have, by the account's limits; -1 if there is no limit. The broker
+        refuses a stream that wants more."""
         return int((await self._account()).get("max_consumers", -1))
 
     async def _within(self, consumer: Document) -> Document:
-        """The consumer as the account may have it: it is refused with more messages that are not acked."""
+        """Returns the consumer within the account's limits: the broker refuses one that allows more messages without an
+        ack."""
         allowed = int((await self._account()).get("max_ack_pending", -1))
         pending = min(consumer["max_ack_pending"], allowed) if allowed > 0 else consumer["max_ack_pending"]
         return {**consumer, "max_ack_pending": pending}
 
     async def _account(self) -> dict[str, Any]:
-        """The account's limits."""
+        """Returns the account's limits, which are read once."""
         if self._limits is None:
             self._limits = (await self._api("INFO", None)).get("limits") or {}
         return self._limits
@@ -217,7 +220,8 @@ class Admin:
             raise
 
     async def _api(self, subject: str, body: Document | None) -> dict[str, Any]:
-        """One request of JetStream's. Raises RemoteRefused with its `err_code`, Unreachable."""
+        """Sends one request to JetStream and returns its answer. Raises RemoteRefused with the `err_code`, and
+        Unreachable."""
         payload = b"" if body is None else json.dumps(body).encode()
         told = await self._ask(f"$JS.API.{subject}", payload)
         if failed := told.get("error"):
@@ -244,8 +248,8 @@ class Admin:
 
 
 async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
-    """Tell the fleet's own brokers its newest token: connections of whom it revokes end at once. Raises Unreachable,
-    RemoteRefused."""
+    """Sends the fleet's newest token to its own brokers: they end the connections of the hosts that it revokes at once.
+    Does nothing at a broker that another owner keeps. Raises Unreachable, RemoteRefused."""
     if keyring.members().plan.account:
         return
     async with connected(keyring, urls, system=True) as client:
@@ -259,7 +263,7 @@ async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
 
 
 async def remove_peer(keyring: Keyring, urls: Sequence[str], name: str) -> None:
-    """The broker `name` is to be left out from now on: what it kept is copied to another one. Raises Unreachable,
+    """Removes the broker `name` from the cluster for good: what it kept is copied to another one. Raises Unreachable,
     RemoteRefused."""
     async with connected(keyring, urls, system=True) as client:
         try:
@@ -275,14 +279,16 @@ async def remove_peer(keyring: Keyring, urls: Sequence[str], name: str) -> None:
 
 @contextlib.asynccontextmanager
 async def administering(keyring: Keyring, urls: Sequence[str]) -> AsyncIterator[Admin]:
-    """Raises Unreachable, which says where no broker was reached."""
+    """Connects as the admin for as long as the block runs. Raises Unreachable, which names the addresses that were
+    tried."""
     async with connected(keyring, urls) as client:
         yield Admin(client)
 
 
 @contextlib.asynccontextmanager
 async def connected(keyring: Keyring, urls: Sequence[str], *, system: bool = False) -> AsyncIterator[Client]:
-    """A connection of the admin's, for as long as the block runs."""
+    """Yields a connection of the admin's, open for as long as the block runs; `system`: in the brokers' system
+    account."""
     token, pair = keyring.admin(system=system)
     asked = options(
         urls,
@@ -299,8 +305,8 @@ async def connected(keyring: Keyring, urls: Sequence[str], *, system: bool = Fal
 
 @contextlib.asynccontextmanager
 async def opened(urls: Sequence[str], asked: dict[str, Any]) -> AsyncIterator[Client]:
-    """A connection that is not made again when it is lost. Raises Unreachable that says why and, where certificates or
-    tokens are refused, names the clock."""
+    """Yields a connection that is not made again when it is lost. Raises Unreachable with the reason, which mentions
+    the clock if certificates or tokens are refused."""
     heard: list[str] = []
 
     async def told(error: Exception) -> None:

@@ -1,8 +1,8 @@
-"""Items that wait for a person, for the records of hosts: those of this host, and those that other hosts tell.
+"""Items that wait for a person, as hosts publish them in their records: those of this host, and those of the others.
 
-They stand in the hosts' records. The text of a question is told only if the configuration says so (`[fleet.events]
-content`): agent, kind and time are enough to know where a person is needed. A question is answered there, or, if it is
-about a message that was sent from here, by its task.
+The text of a question is in the record only if the configuration says so (`[fleet.events] content`): agent, kind and
+time are enough to know where a person is needed. A question is answered at its host, or, if it is about a message that
+this host sent, by the message's task here.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,8 @@ KINDS: Final = frozenset(get_args(AttentionKind.__value__))
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Waiting items that a host tells: the oldest, and the number of the others. None: it tells nothing."""
+    """Waiting items that a host publishes: the oldest, and the number of the others. None: the host publishes
+    nothing."""
 
     items: list[WaitRecord] | None
     more: int = 0
@@ -35,7 +36,8 @@ class TaskSource(Protocol):
 
 
 class Waiting:
-    """`source` is put there once there is an inbox. `publish` and `content` are those of `[fleet.events]`."""
+    """Reads this host's waiting items for its record. `source` is set once there is an inbox; `publish` and `content`
+    are the options of `[fleet.events]`."""
 
     def __init__(self, tasks: TaskSource, accepts: Callable[[str], bool], *, publish: bool, content: bool) -> None:
         self._tasks = tasks

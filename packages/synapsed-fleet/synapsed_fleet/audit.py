@@ -1,19 +1,19 @@
 """Finds messages that the broker may have lost, so that they are published again. Pure.
 
-The broker's ack closes no row; the receiver's receipt does. In between the audit looks, at each connection and every
-30 s, whether the broker can still have it:
+A row of the outbox stays open after the broker's ack, until the receiver's receipt comes. In between, at each
+connection and every 30 s, the audit checks whether the broker can still have the message:
 
 =============================================  =======================================================================
-the stream was made at another time            somebody's disk was lost: it is another stream of the same name
-the stream's end is before the row's place,    an older copy of the stream was put back: it may have anything less
+the stream was made at another time            a broker's disk was lost: this is another stream, same name
+the stream's end is before the row's place,    an older copy of the stream was put back: anything may be missing in it
 or what is published gets places before it
 the receipt is not there after 60 s, and the   it expired, or was acked and its receipt was lost; the receiver, asked
 stream has nothing of that subject any more    by the copy, says its receipt again
-the receipt is not there after 60 s, and one   the same, where the host is never without mail; or its agent's mailbox is
+the receipt is not there after 60 s, and one   the same, if the host always has mail; or its agent's mailbox is
 of that subject that was sent later is         full, so that each further copy waits twice as long, an hour at most
 =============================================  =======================================================================
 
-A copy too many does no harm: the receiver has its id as the key of a table.
+A superfluous copy does no harm: the receiver has its id as the key of a table.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,17 +25,18 @@ from synapsed_fleet.ports import StreamFacts
 
 EVERY_S: Final = 30.0
 RECEIPT_S: Final = 60.0
-"""So long a receipt may take while the broker has nothing more of that subject."""
+"""Seconds for which a receipt may be missing while the broker has no message of that subject any more."""
 RECEIPT_MAX_S: Final = 3600.0
 ROUND_ATTEMPTS: Final = 1000
-"""The attempts of a round of work are counted from so many: the broker takes none for a copy of an earlier round's."""
+"""Step by which the attempts of each round of work are numbered, so that the broker takes no message for a copy of one
+of an earlier round."""
 
 type RowKey = tuple[str, int]
 
 
 def is_lost(row: OutRow, subject: str, facts: StreamFacts, waited: float, *, overtaken: bool = False) -> bool:
-    """True if `row`, which is piped, is to be published again; `waited`: seconds since it is known to be piped;
-    `overtaken`: a later row has its receipt."""
+    """Returns True if `row`, which the broker has acked, is to be published again. `waited`: seconds since that ack is
+    known; `overtaken`: a later row has its receipt."""
     if row.stream != facts.created or row.seq is None or row.seq > facts.last:
         return True
     if waited < RECEIPT_S:
@@ -47,7 +48,7 @@ def is_lost(row: OutRow, subject: str, facts: StreamFacts, waited: float, *, ove
 
 @dataclass(frozen=True, slots=True)
 class PipedRow:
-    """A row that the broker has; `at` is `clock.monotonic()`."""
+    """A row that the broker has acked; `at` is `clock.monotonic()`."""
 
     subject: str
     seq: int
@@ -55,8 +56,8 @@ class PipedRow:
 
 
 class Ledger:
-    """Since when the broker has what it has, and up to where receipts have come, by subject: of this daemon's life
-    only, so that no clock is believed over a restart."""
+    """Keeps, by subject, since when the broker has each row, and up to which place receipts have come. It is not saved:
+    a clock is not believed over a restart."""
 
     def __init__(self) -> None:
         self._piped: dict[RowKey, PipedRow] = {}
@@ -64,9 +65,11 @@ class Ledger:
         self._highest: dict[str, int] = {}
 
     def went_back(self, stream: str, places: Sequence[int]) -> bool:
-        """True if the broker has given a new message an earlier place in a stream than it had given before; the stream
-        is named with the time when it was made. Then an older copy of it was restored, which others may have filled
-        since beyond the lost places: all open rows may be lost."""
+        """Returns True if the broker has given a new message an earlier place in a stream than one before.
+
+        `stream` is named with the time when it was made. An older copy of the stream was restored then, and others may
+        have filled it since, beyond the lost places: all open rows may be lost.
+        """
         if not places:
             return False
         before, self._highest[stream] = self._highest.get(stream, 0), max(places)
@@ -76,23 +79,23 @@ class Ledger:
         self._piped[row.id, row.n] = PipedRow(subject, row.seq or 0, now)
 
     def look(self, open_: Iterable[RowKey]) -> None:
-        """`open_` are all rows that are piped: what is not among them any more has its receipt."""
+        """Notes which rows are still open: a row that is not in `open_` any more has its receipt."""
         still = frozenset(open_)
         for key in [key for key in self._piped if key not in still]:
             gone = self._piped.pop(key)
             self._receipted[gone.subject] = max(gone.seq, self._receipted.get(gone.subject, 0))
 
     def waited(self, row: OutRow, subject: str, now: float) -> float:
-        """Seconds since it is known to be piped."""
+        """Returns the seconds since the row is known to be acked by the broker."""
         return now - self._piped.setdefault((row.id, row.n), PipedRow(subject, row.seq or 0, now)).at
 
     def overtaken(self, row: OutRow, subject: str) -> bool:
         return (row.seq or 0) < self._receipted.get(subject, 0)
 
     def again(self, row: OutRow) -> None:
-        """It is published once more."""
+        """Notes that the row is published once more."""
         self._piped.pop((row.id, row.n), None)
 
     def forget_places(self) -> None:
-        """It may be another stream: what is known of places in it counts no more."""
+        """Forgets the known places: the stream may be another one."""
         self._receipted.clear()

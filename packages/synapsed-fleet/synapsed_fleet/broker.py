@@ -1,8 +1,8 @@
 """The broker of a fleet: `synapsed broker` keeps one nats-server, in a unit of its own that outlives every daemon.
 
-It writes what the server is configured with, starts it again when it ends, and watches its health (`watchdog`). What it
-needs stands in state/fleet/broker, and no key of the fleet among it: the operator's token, a certificate, and in `jwt/`
-the accounts' tokens.
+It writes the server's configuration, starts the server again when it ends, and watches its health (`watchdog`).
+state/fleet/broker has all that it needs, without any key of the fleet: the operator's token, a certificate, and in
+`jwt/` the accounts' tokens.
 """
 
 import asyncio
@@ -36,22 +36,22 @@ from synapsed_fleet.watchdog import FREE_MIN, BrokerHealth, Watchdog
 
 LOOK_S: Final = 3.0
 FIRST_LOOK_S: Final = 0.2
-"""Between looks until it is healthy: who has just started it waits."""
+"""Seconds between looks at the server until it is healthy: a person who has just started it waits."""
 HEALTH_S: Final = 3.0
-"""For one answer."""
+"""Seconds for one answer."""
 BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Before a server that has ended is started again; the last one from then on."""
+"""Seconds before a server that has ended is started again; the last number holds from then on."""
 STABLE_S: Final = 60.0
 LAME_S: Final = 8.0
-"""For one of a cluster that is to end: others lead then what it led."""
+"""Seconds in which a server of a cluster, before it ends, hands over what it leads to the others."""
 STOP_S: Final = 30.0
-"""For a server that is asked to end; it syncs what it has."""
+"""Seconds for a server to end once it is asked to; it syncs its data then."""
 
 log = structlog.get_logger(__name__)
 
 
 class BrokerFolder:
-    """state/fleet/broker."""
+    """The directory state/fleet/broker."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder
@@ -60,7 +60,8 @@ class BrokerFolder:
         self.moving = Moving(folder / "moving")
 
     def prepare(self, *, name: str, tokens: Mapping[str, str], certificate: tls.Pem, authority: str) -> None:
-        """Everything that a broker needs. `tokens`: operator, system, account. Raises StoreError."""
+        """Writes everything that a broker needs. `tokens` are those of operator, system and account. Raises
+        StoreError."""
         account, system = (jwt.read(tokens[kind]).subject for kind in ("account", "system"))
         self._write("ca.pem", authority)
         self.keep_certificate(certificate)
@@ -68,13 +69,13 @@ class BrokerFolder:
         self._write(f"jwt/{system}.jwt", tokens["system"])
         self.keep_account(tokens["account"])
         told = {"name": name, "fleet": account, "system": system}
-        with contextlib.suppress(ConfigError):  # where it keeps what it has, among whom
+        with contextlib.suppress(ConfigError):  # its store and its cluster stay
             told |= {key: value for key, value in self.read().items() if key in ("store", "cluster")}
         self._write("broker.json", json.dumps(told, indent=1))
 
     def regroup(self, cluster: ClusterPlace | None, *, empty: bool) -> None:
-        """From its next start on the broker is one of a cluster, or alone; `empty`: with an empty store. Raises
-        ConfigError, StoreError."""
+        """Makes the broker one of a cluster, or a single one, from its next start on; `empty`: with an empty store.
+        Raises ConfigError, StoreError."""
         told = self.read()
         told["cluster"] = None if cluster is None else cluster._asdict()
         if empty:
@@ -82,7 +83,7 @@ class BrokerFolder:
         self._write("broker.json", json.dumps(told, indent=1))
 
     def is_outdated(self) -> bool:
-        """True if the server that runs, or ran last, has another store than the next will have."""
+        """Returns True if the server that runs, or ran last, has another store than the next one will have."""
         try:
             last = json.loads((self.path / "nats.conf").read_bytes())["jetstream"]["store_dir"]
         except (OSError, ValueError, KeyError, TypeError):  # none has run yet
@@ -90,14 +91,15 @@ class BrokerFolder:
         return Path(str(last)).name != _store(self.read())
 
     def replicas(self, planned: int) -> int:
-        """Replicas of each stream at the present brokers: `planned`, unless a `scale` was cut off in between."""
-        if not self.settings.exists():  # it is somebody else's
+        """Returns the replicas of each stream at the present brokers: `planned`, unless a `scale` was interrupted."""
+        if not self.settings.exists():  # another owner keeps the broker
             return planned
         return 3 if self.read().get("cluster") else 1
 
     async def unpack(self, admin: Admin, *, replicas: int, store: int) -> list[str]:
-        """`Moving.unpack`, at the server that the copies are for: the one before it has everything, and they would be
-        forgotten. Raises Unreachable while that one runs, RemoteRefused, StoreError."""
+        """Calls `Moving.unpack`, but only at the server that the copies are for: the one before it has all streams, and
+        there the copies would be deleted. Raises Unreachable while the earlier server runs, RemoteRefused,
+        StoreError."""
         if self.is_outdated():
             raise Unreachable("the broker is to be started again: 'synapsectl fleet broker restart'", sent=False)
         return await self.moving.unpack(admin, replicas=replicas, store=store)
@@ -107,7 +109,7 @@ class BrokerFolder:
         self._write("cert.pem", made.certificate)
 
     def keep_account(self, token: str) -> None:
-        """The fleet's token, unless a newer one is there: a broker that was down learns of it at its start."""
+        """Saves the fleet's token, unless a newer one is there: a broker that was down reads it at its start."""
         account = jwt.read(token)
         place = self.path / "jwt" / f"{account.subject}.jwt"
         with contextlib.suppress(OSError, ValueError):
@@ -116,7 +118,7 @@ class BrokerFolder:
         self._write(f"jwt/{account.subject}.jwt", token)
 
     def read(self) -> dict[str, Any]:
-        """`broker.json`. Raises ConfigError."""
+        """Returns `broker.json`. Raises ConfigError."""
         try:
             found = json.loads(self.settings.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -137,11 +139,11 @@ class BrokerFolder:
             raise ConfigError(f"{self.path / name} cannot be read: {error.strerror}") from None
 
     def free(self) -> int:
-        """Bytes that are free on its disk."""
+        """Returns the free bytes of its disk."""
         return shutil.disk_usage(self.path).free
 
     def pid(self) -> int | None:
-        """Process id of the broker's keeper, None if there is no such process."""
+        """Returns the process id of the broker's keeper, None if there is no such process."""
         try:
             with self.lock.open("rb") as file:
                 try:
@@ -170,7 +172,7 @@ class BrokerFolder:
             yield
 
     def server_pid(self) -> int | None:
-        """Process id of the server that runs, or ran when its keeper was killed."""
+        """Returns the process id of the server that runs, or ran when its keeper was killed."""
         for path in self.path.glob("*.ports"):
             with contextlib.suppress(ValueError):
                 return int(path.stem.rpartition("_")[2])
@@ -184,7 +186,7 @@ class BrokerFolder:
             raise StoreError(f"{self.path} cannot be removed: {error.strerror}", file=str(self.path)) from error
 
     def monitoring(self) -> tuple[str, int] | None:
-        """Address at which the running server tells of its health."""
+        """Returns the address at which the running server reports its health."""
         for path in self.path.glob("*.ports"):
             with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
                 told = urlsplit(json.loads(path.read_text(encoding="ascii"))["monitoring"][0])
@@ -197,7 +199,7 @@ class BrokerFolder:
 
 
 def ask_health(folder: BrokerFolder) -> BrokerHealth:
-    """Blocks for at most `HEALTH_S`."""
+    """Asks the server for its health; blocks for at most `HEALTH_S`."""
     free = folder.free()
     place = folder.monitoring()
     if place is None:
@@ -215,7 +217,7 @@ def ask_health(folder: BrokerFolder) -> BrokerHealth:
 
 
 class ReadyNotifier(Protocol):
-    """Tells the service manager, where there is one, how this process is."""
+    """Reports the state of this process to the service manager, where there is one."""
 
     def ready(self, status: Callable[[], str]) -> None: ...
 
@@ -227,7 +229,7 @@ class ReadyNotifier(Protocol):
 
 
 class BrokerUnit:
-    """Keeps one server until it is told to end."""
+    """Keeps one server until `end` is called."""
 
     def __init__(
         self,
@@ -249,12 +251,12 @@ class BrokerUnit:
         self._process: asyncio.subprocess.Process | None = None
         self._ending = asyncio.Event()
         self._again = asyncio.Event()
-        """The server is to be started again, in order."""
+        """Set when the server is to be started again without a fault."""
         self._failures = 0
         self._well = False
-        """In this life it has been healthy."""
+        """True once the server was healthy since its last start."""
         self._among_others = False
-        """In this life it is one of a cluster."""
+        """True while the server is one of a cluster."""
 
     def end(self) -> None:
         self._ending.set()
@@ -278,7 +280,7 @@ class BrokerUnit:
             self._notifier.close()
 
     async def _one_life(self) -> None:
-        """From the server's start to its end."""
+        """Runs the server once, from its start to its end."""
         self._well = False
         self._write_configuration()
         try:
@@ -305,7 +307,7 @@ class BrokerUnit:
             self._process = None
 
     async def _looked_at(self, ended: "asyncio.Future[int]") -> bool:
-        """One look; True: this life is over."""
+        """Waits for the next look and takes it; returns True if this run of the server is over."""
         told = [asyncio.ensure_future(event.wait()) for event in (self._ending, self._again)]
         waited: set[asyncio.Future[Any]] = {ended, *told}
         try:
@@ -329,11 +331,11 @@ class BrokerUnit:
         return False
 
     async def _stop(self, ended: "asyncio.Future[int]") -> None:
-        """It syncs what it has."""
+        """Ends the server, which syncs its data first."""
         process = self._process
         if process is None or ended.done():
             return
-        if self._among_others:  # it gives away what it leads, and sends its clients to the others
+        if self._among_others:  # lame duck: it hands over what it leads, and its clients
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGUSR2)
             with contextlib.suppress(TimeoutError):
@@ -356,7 +358,7 @@ class BrokerUnit:
             await asyncio.wait_for(self._ending.wait(), pause)
 
     def _write_configuration(self) -> None:
-        """Made again for each life: the disk may have changed, and who is removed."""
+        """Writes the configuration for each start: the free disk space and the removed hosts may have changed."""
         folder, told = self._folder, self._folder.read()
         store = _store(told)
         for name in ("log", store, "jwt"):
@@ -382,7 +384,7 @@ class BrokerUnit:
         write_private(folder.path / "nats.conf", json.dumps(document, indent=1).encode())
 
     def _renew_certificate(self) -> None:
-        """Renews the certificate if the authority's key is here; elsewhere `doctor` warns in time."""
+        """Renews the certificate if this host has the authority's key; on other hosts `doctor` warns in time."""
         now = datetime.now(UTC)
         certificate = self._folder.text("cert.pem")
         keyring = self._home.keyring
@@ -397,8 +399,8 @@ class BrokerUnit:
 
 
 async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, str], notifier: ReadyNotifier) -> None:
-    """`synapsed broker`: this host's broker, or, where it is somebody else's, who answers there for the fleet. Raises
-    SynapsedError."""
+    """Runs `synapsed broker`: this host's broker, or, if another owner keeps the broker, only the answers to hosts that
+    join. Raises SynapsedError."""
     folder = BrokerFolder(home.broker)
     if home.keyring.exists() and (urls := _elsewhere(home)):
         await _only_answer(home, folder, urls, notifier)
@@ -423,13 +425,13 @@ async def serve(home: Home, config: FleetConfig | None, environ: Mapping[str, st
 
 
 def _elsewhere(home: Home) -> tuple[str, ...]:
-    """Returns the addresses of a broker that is somebody else's; empty if the fleet has its own."""
+    """Returns the addresses of the broker if another owner keeps it; empty if the fleet has its own."""
     plan = home.keyring.members().plan
     return plan.urls if plan.account else ()
 
 
 async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], notifier: ReadyNotifier) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Answers for the fleet until SIGTERM or SIGINT."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -447,14 +449,14 @@ async def _only_answer(home: Home, folder: BrokerFolder, urls: Sequence[str], no
 
 
 async def _registrar(home: Home, urls: Sequence[str]) -> None:
-    """Answers hosts that join, if the fleet's keys are here."""
+    """Answers hosts that join, on the host that has the fleet's keys."""
     from synapsed_fleet.registrar import Registrar
 
     await Registrar(home.keyring, urls, BrokerFolder(home.broker)).run()
 
 
 def _environment() -> dict[str, str]:
-    """Returns only the environment variables that the server needs: its configuration is a file."""
+    """Returns only the environment variables that the server needs: all else is in its configuration file."""
     kept = ("PATH", "HOME", "TZ", "TMPDIR", "LANG", "GOMAXPROCS", "GOMEMLIMIT")
     return {name: os.environ[name] for name in kept if name in os.environ}
 

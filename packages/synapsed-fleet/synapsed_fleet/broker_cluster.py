@@ -1,8 +1,8 @@
-"""Three brokers instead of one: who keeps them, and what each is told.
+"""Makes three brokers out of one: chooses the hosts that keep them, and gives each its configuration.
 
-The admin's host names the others (`add`). Each of them makes a key, asks for what its broker needs (`take`), and starts
-its unit. Then `scale` has the broker here become one of them, and what the streams have goes along (`broker_scaling`).
-One that is lost is replaced: a fourth is added, and the lost one removed, by a person only.
+The admin's host names the others (`add`). Each of them makes a key, requests what its broker needs (`take`), and starts
+its unit. Then `scale` makes the broker of the admin's host one of them, and moves the content of the streams
+(`broker_scaling`). A lost broker is replaced by a person only: a fourth is added, and the lost one removed.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from synapsed_fleet.natsserver import ClusterPlace, find
 from synapsed_fleet.tls import Pem
 
 THREE: Final = 3
-"""Two lose more than one does: the loss of either stops both."""
+"""Brokers of a cluster. Two are worse than one: the loss of either stops both."""
 ROUTE_AFTER: Final = 2000
-"""A broker's port for the others, after that for hosts."""
+"""Number to add to a broker's port for hosts: the sum is its port for other brokers."""
 BROKERS_MAX: Final = 5
 ANSWER_S: Final = 10.0
 ELECTION_S: Final = 20.0
-"""So long brokers may take to elect a leader, and who answers for the fleet to be back at them."""
+"""Seconds that brokers may take to elect a leader, and the registrar to be connected with them again."""
 AGAIN_S: Final = 0.5
 
 type Told = dict[str, Any]
 
 
 def add(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """The member `name` is to keep a broker, which is found at `address`; `port` and `route_port` where they are not
-    the usual ones. Raises ConfigError, InvalidRequest."""
+    """Plans a broker on the member `name`, at `address`; `port` and `route_port` if they are not the usual ones. Raises
+    ConfigError, InvalidRequest."""
     name = str(body.get("name") or "")
     port = int(body.get("port") or 4222)
     route = int(body.get("route_port") or port + ROUTE_AFTER)
@@ -61,8 +61,8 @@ def add(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
 
 
 async def take(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """Have from the admin's host what the broker of this one needs; done again, it is brought up to date. `listen`
-    where it is not every address. Raises ConfigError, Unreachable, RemoteRefused."""
+    """Requests what this host's broker needs from the admin's host, and writes it; a second call brings it up to date.
+    `listen`: if it is not every address. Raises ConfigError, Unreachable, RemoteRefused."""
     mine, fleet = home.identity(), config.fleet
     if home.keyring.exists():
         raise ConfigError("the fleet was created here, with a broker: the others are started on their hosts")
@@ -116,9 +116,12 @@ def broker_told(ring: Keyring, name: str, document: object) -> Told:
 
 
 async def scale(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """From one broker to three, or back: `replicas` is 1 or 3. The broker's unit is started again afterwards, unless
-    all was done before (`again`), and `settle` ends it. Done again after it was interrupted, it goes on. Raises
-    ConfigError, Unreachable, StoreError."""
+    """Goes from one broker to three, or back: `replicas` is 1 or 3.
+
+    The broker's unit is to be started again afterwards, unless all was done before (`again` in the answer), and
+    `settle` ends the change. A second call goes on where the first was interrupted. Raises ConfigError, Unreachable,
+    StoreError.
+    """
     wanted, ring, folder = body.get("replicas"), home.keyring, BrokerFolder(home.broker)
     if wanted not in (1, THREE):
         raise InvalidRequest("a fleet has one broker or three: of two the loss of either would stop both")
@@ -155,7 +158,7 @@ def _regroup(ring: Keyring, folder: BrokerFolder, config: DaemonSettings, plan: 
 
 
 async def drop(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """The host `name` keeps no broker any more: what it kept is copied to another. Raises ConfigError, Unreachable."""
+    """Removes the broker of the host `name`: what it kept is copied to another. Raises ConfigError, Unreachable."""
     name, ring = str(body.get("name") or ""), home.keyring
     plan = ring.members().plan
     if name not in [one.host for one in plan.brokers[1:]]:
@@ -185,8 +188,9 @@ async def request(
     patience: float = ELECTION_S,
     pause: float = AGAIN_S,
 ) -> Told:
-    """The answer of who answers for the fleet; while nobody does, or has a leader to ask, it is asked again, for
-    `patience` seconds: what it is asked so may be asked twice. Raises RemoteRefused with its words, Unreachable."""
+    """Returns the answer of the fleet's registrar. While no registrar answers, or the brokers have no leader, it asks
+    again for `patience` seconds, so `subject` must bear to be asked twice. Raises RemoteRefused with the registrar's
+    words, Unreachable."""
     until = time.monotonic() + patience
     while True:
         try:
@@ -228,7 +232,7 @@ def _place(host: str, address: str, port: int, route: int) -> PlannedBroker:
 
 
 def _here(home: Home, config: DaemonSettings, plan: Plan) -> PlannedBroker:
-    """The broker that is here, as the others find it."""
+    """Returns this host's broker, as the others find it."""
     settings = (config.fleet.broker if config.fleet else None) or FleetBroker()
     told = urlsplit(plan.urls[0])
     return _place(home.identity().name, told.hostname or "", told.port or 0, _port(_route(settings)))
@@ -245,7 +249,7 @@ def _port(listen: str) -> int:
 
 
 def _settings(there: FleetBroker | None, here: PlannedBroker, body: Mapping[str, Any]) -> FleetBroker:
-    """`[fleet.broker]` of a host that keeps one of several. Raises ValueError."""
+    """Returns `[fleet.broker]` of a host that keeps one of several brokers. Raises ValueError."""
     told, route = urlsplit(here.url), urlsplit(here.route)
     listen = str(body.get("listen") or (there.listen if there else f"0.0.0.0:{told.port}"))
     cluster = (there.cluster if there else None) or f"{listen.rpartition(':')[0]}:{route.port}"

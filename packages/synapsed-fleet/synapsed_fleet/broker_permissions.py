@@ -1,9 +1,9 @@
-"""Permissions at the broker: the templates of the roles, which are the whole right of a member.
+"""Permissions at the broker: the templates of the roles, which are all the rights of a member.
 
-`{{name()}}` is the name in the user's token, that is the host's. A host says things as itself only, reads its own
-mail only, makes, changes and deletes nothing. What subjects cannot keep apart is said in docs/fleet.md: one who acks
-work that another host took, and answers of the broker that go to a subject of one's own choice, which is why receivers
-ask for a signature first.
+`{{name()}}` is the name in the user's token, that is, the host's. A host publishes in its own name only, reads its own
+mail only, and makes, changes and deletes no streams. docs/fleet.md says what subjects cannot separate: a host can ack
+work that another host took, and can have answers of the broker sent to any subject, which is why receivers check the
+signature first.
 """
 
 from typing import Final
@@ -18,7 +18,8 @@ JOIN: Final = "join"
 
 INBOX: Final = f"_INBOX_{NAME}.>"
 JOIN_INBOX: Final = f"_JOIN_{NAME}.>"
-"""Not the inbox of a host of that name: an invitation must not let read what a member is answered."""
+"""Inbox for the broker's answers to an invitation. It is not the inbox of the host of that name: an invitation must not
+allow to read a member's answers."""
 
 ME: Final = NAME
 
@@ -55,7 +56,7 @@ SUBSCRIPTIONS_MAX: Final = 256
 
 
 def scopes(*, host: str, join: str) -> list[Scope]:
-    """The roles, with the public keys that sign for them."""
+    """Returns the roles, with the public keys that sign for them."""
     return [
         Scope(host, HOST, HOST_PUBLISHES, HOST_SUBSCRIBES, SUBSCRIPTIONS_MAX, BODY_MAX),
         Scope(join, JOIN, (f"syn.adm.join.{ME}",), (JOIN_INBOX,), 4, 16 * 1024),

@@ -1,12 +1,12 @@
-"""From one broker to three, and back: what the streams have goes along.
+"""Moves the content of the streams when one broker becomes three, or three become one.
 
-A server that becomes one of a cluster begins with an empty store, and so does one that is alone again. Mail would be
-sent again by its senders; but claims would be gone, and work of which a host says nothing yet might be done twice.
-So every stream is copied into files, and put at the brokers that follow before anybody makes it again.
-While that lasts nothing can be claimed: claims have another subject at the old broker from the first step on. What
-comes in between, and is not in the copy, is sent again by whoever has no receipt.
+A server that becomes one of a cluster begins with an empty store, and so does one that is single again. Mail would be
+sent again by its senders; but claims would be lost, and work of which a host has reported nothing yet might be done
+twice. So every stream is copied into files, and put at the following brokers before anything else makes it there. In
+the meantime no work can be claimed: claims have another subject at the old broker from the first step on. Messages that
+come after the copy are sent again by their senders, which have no receipt.
 
-`pack`, then another server, then `unpack`; whoever is killed in between does it again.
+The steps are `pack`, then another server, then `unpack`; a step that was killed is done again.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ FENCED: Final = "syn.claimed.>"
 """The claims' subject while they are copied."""
 CHUNK: Final = 128 * 1024
 WHOLE: Final = "whole.json"
-"""Its names are those of the streams of which there is a copy; it is written last."""
+"""File with the names of the streams that are copied; it is written last."""
 ROOM: Final = 1 << 30
-"""Bytes that are left on the disk."""
+"""Bytes that stay free on the disk."""
 
 
 class Moving:
-    """The copies, in one directory."""
+    """The copies of the streams, in one directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -41,8 +41,9 @@ class Moving:
         return (self._folder / WHOLE).exists()
 
     async def pack(self, admin: Admin) -> list[str]:
-        """Copy what the broker has; the names of the streams. Claims are refused there from now on: `Admin.ensure`
-        would take them again. Raises RemoteRefused, Unreachable, StoreError, ConfigError where the disk has no room."""
+        """Copies what the broker has; returns the names of the streams. The old broker refuses claims from then on,
+        until `Admin.ensure` restores their subject. Raises RemoteRefused, Unreachable, StoreError, and ConfigError if
+        the disk has no room."""
         with self._held():
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir(mode=0o700, parents=True)
@@ -59,11 +60,11 @@ class Moving:
             return names
 
     async def unpack(self, admin: Admin, *, replicas: int, store: int) -> list[str]:
-        """Put there what was copied, and forget it; what was done, in sentences. Raises RemoteRefused, Unreachable,
-        StoreError."""
+        """Puts the copies at the broker and deletes them; returns, in sentences, what was done. Raises RemoteRefused,
+        Unreachable, StoreError."""
         if not self._folder.exists():
             return []
-        with self._held():  # nor is it unpacked, and what there is mended, while it is packed
+        with self._held():  # not while another process packs
             done = []
             names = self._read(WHOLE) if self.is_packed() else []
             for kept in STREAMS:

@@ -1,4 +1,5 @@
-"""`synapsed broker`: keeps this host's broker until SIGTERM or SIGINT. Installed units call it."""
+"""`synapsed broker`: runs this host's broker, which carries the messages between the hosts of a fleet, until SIGTERM or
+SIGINT. Service units call it."""
 
 import argparse
 import asyncio
@@ -10,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def configure(_: argparse.ArgumentParser) -> None:
-    """It has the options of every verb that serves."""
+    """Adds no option of its own: `synapsed` adds those that all its serving verbs have."""
 
 
 def run(_: argparse.Namespace, around: "Surroundings") -> None:
-    """Raises SynapsedError."""
+    """Runs the broker of this host. Raises SynapsedError."""
     from synapsed_fleet.broker import serve
     from synapsed_fleet.member_files import Home
 

@@ -1,7 +1,7 @@
 """The fleet as a carrier of tasks: `agent@host` for its members, and `any:CLASS` (`interfaces.Carrier`).
 
-A message becomes a task here, as one for any agent elsewhere, and in the same commit the row by which it is sent. No
-task of asyncio's follows it: what becomes of it comes by the mail (`incoming`).
+A message becomes a task on this host, as one for any agent elsewhere does, and in the same commit the row of the outbox
+that sends it. No asyncio task follows it: reports about it come by mail (`incoming`).
 """
 
 import asyncio
@@ -39,9 +39,9 @@ from synapsed_fleet.outgoing import Speaker, work_class
 from synapsed_fleet.peer_certificates import Peers
 
 COUNTED_S: Final = 1.0
-"""For so long the count of what is under way is believed."""
+"""Seconds for which the count of the messages under way is used before they are counted again."""
 HEARD_S: Final = 3.0
-"""So long a cancel, or an answer, waits to hear from the other host; it goes there in any case."""
+"""Seconds that a cancel, or an answer, waits for the other host's reaction; it is sent to that host in any case."""
 
 
 def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]:
@@ -53,9 +53,12 @@ async def _not_known() -> frozenset[str] | None:
 
 
 class FleetCarrier:
-    """`due` is called when a row waits to be published; `classes` before the first work of a class is sent; `files`
-    raises InvalidRequest unless those that the parts name were given here; `taken` tells which classes of work some
-    host takes, None where that is not known."""
+    """Sends tasks to hosts of the fleet, and cancels and answers them.
+
+    `due` is called when a row waits to be published; `classes` before the first work of a class is sent. `files` raises
+    InvalidRequest unless this host was given the files that the parts name. `taken` returns the classes of work that
+    some host takes, None if that is not known.
+    """
 
     hint = "whom this host knows of its fleet: 'synapsectl fleet hosts'"
 
@@ -75,7 +78,7 @@ class FleetCarrier:
         taken: Callable[[], Awaitable[frozenset[str] | None]] = _not_known,
         met: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`met`: all hosts that there are were met since this daemon began."""
+        """Makes the carrier. `met` returns True once every host of the fleet was met since this daemon began."""
         self._me = me
         self._store = store
         self._table = table
@@ -93,7 +96,8 @@ class FleetCarrier:
         self._counted_at = -COUNTED_S
 
     async def restore(self) -> None:
-        """Takes back what ended here while the part was not there; a host that may have it is told."""
+        """Closes the rows of tasks that ended while the part was disabled; notifies the hosts that may have those
+        tasks."""
         for row in await self._table.over():
             told = row.kind == "msg" and row.attempt > 0
             body = encoded(receipts.cancel_body(row.task_id)).decode()
@@ -101,8 +105,8 @@ class FleetCarrier:
             await self._table.change(FleetChange(put=stop, closed=((row.id, row.n, row.dst),)))
 
     def find(self, address: str) -> str | None:
-        """The id of what `address` means: an agent of a member, or any of a class. Raises NotKnownYet for a host that
-        may have joined while no daemon was here."""
+        """Returns the id that `address` means: that of an agent of a member, or of any agent of a class; None for any
+        other. Raises NotKnownYet for a host that may have joined while no daemon ran on this host."""
         address = address.removeprefix("@")[:ADDRESS_MAX]
         if is_any(address):
             work_class(address, 1)
@@ -128,7 +132,7 @@ class FleetCarrier:
         *,
         sender: str | None = None,
     ) -> Task:
-        """A new task, and the row that sends it; with `task_id` an answer. Raises QueueFull, TooLarge,
+        """Makes a task, and the row that sends it; with `task_id` the message is an answer. Raises QueueFull, TooLarge,
         InvalidRequest."""
         if request.task_id is not None:
             task = await self._store.task(request.task_id)
@@ -159,14 +163,14 @@ class FleetCarrier:
         return task
 
     async def _check_size(self, task: Task) -> None:
-        """Raises TooLarge now, and not when it is published."""
+        """Raises TooLarge before the task is accepted, instead of when it is published."""
         await self._shapes.ready()
         from synapsed_fleet import messages
 
         messages.message_body(task, own_name=self._me.name)
 
     async def _check_class(self, cls: str) -> None:
-        """Raises UnknownAgent where no host takes such work: nobody would ever hear of it."""
+        """Raises UnknownAgent if no host takes such work: the task would wait without end."""
         taken = await self._taken()
         if taken is None or cls in taken:
             return
@@ -178,8 +182,8 @@ class FleetCarrier:
         )
 
     async def _under_way(self, dst: str) -> int:
-        """Rows to `dst`, with this one. They are counted once a second at most, and in between as none had been closed:
-        all rows are looked at for that, which made each send slower the more were under way."""
+        """Returns the number of rows to `dst`, this one included. They are counted once a second at most, and in
+        between as if none was closed: a count reads all rows, and made each send slower the more were under way."""
         now = self._clock.monotonic()
         if now - self._counted_at >= COUNTED_S:
             self._counted_at = now
@@ -209,8 +213,8 @@ class FleetCarrier:
     # --- asked for by a caller ---
 
     async def cancel(self, task: Task) -> Task:
-        """Cancels a task that no host has at once; otherwise asks its host to. If that host does not answer, the task
-        is canceled here all the same, and the host does so when it hears of it."""
+        """Cancels a task that no host has at once; otherwise asks its host to cancel. If that host does not answer, the
+        task is canceled here all the same, and that host cancels it when it gets the message."""
         async with self._incoming.lock(task.id):
             now = await self._fresh(task)
             if now.terminal:
@@ -234,7 +238,7 @@ class FleetCarrier:
         return commit.task
 
     async def _heard_of(self, task: Task) -> Task:
-        """The task when its host has ended it; canceled here where that says nothing."""
+        """Returns the task once its host has ended it; cancels it here if the host does not react."""
         cursor = self._store.events.last_id
         try:
             async with asyncio.timeout(HEARD_S):
@@ -248,7 +252,8 @@ class FleetCarrier:
             return now if now.terminal else await self._canceled(now, await self._table.row(now.id), None)
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
-        """Raises NotWaiting, PromptChanged; RemoteRefused where the host has refused it by now."""
+        """Sends an answer to the task's question to its host. Raises NotWaiting, PromptChanged, and RemoteRefused if
+        the host has refused it by then."""
         async with self._incoming.lock(task.id):
             now = await self._fresh(task)
             host = (now.metadata.get(EXTERNAL) or {}).get("host")

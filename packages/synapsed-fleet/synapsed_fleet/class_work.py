@@ -1,19 +1,21 @@
-"""Claims work that is sent to `any:CLASS` by compare-and-set, so that one host takes it, as a message like any other.
+"""Claims work that is sent to `any:CLASS` by compare-and-set, so that one host takes it and treats it like any other
+message.
 
-The state machine of one piece of work here; what stands in SQLite tells where it is, and each arrow may be cut off:
+The states of one piece of work on this host follow. SQLite has what is needed to find the state again, since each step
+may be interrupted:
 
 ============  ==============================  =================================================================
 state         what happened                   next
 ============  ==============================  =================================================================
 seen          it is kept as a candidate       claim it: the first message of its subject, of that round
-claimed       nobody was first: it is ours    it becomes a task of an agent here, under its host and id
-refused       somebody was first              read the claim: it is ours after all (the ack was lost), or another's
+claimed       no host was first: it is ours   it becomes a task of an agent here, under its host and id
+refused       another message was first       read the claim: it is ours after all (the ack was lost), or another's
 undecided     the broker did not say          it stays a candidate, and is asked again
 lost          it is another's                 the candidate is forgotten
 ============  ==============================  =================================================================
 
-Only then the delivery is acked: whoever takes it a second time finds the claim. So nothing runs on two hosts, and what
-a host has claimed stays with it, though it goes away.
+Only then the delivery is acked: a host that takes the work a second time finds the claim. So no work runs on two hosts,
+and work that a host has claimed stays with that host, even if the host goes away.
 """
 
 import asyncio
@@ -41,9 +43,9 @@ from synapsed_fleet.ports import WRONG_SEQUENCE, Broker, BrokerRefused, Delivere
 from synapsed_fleet.wakeup import Bell
 
 ASK_S: Final = 4.0
-"""One question for work."""
+"""Seconds that one request for work waits at the broker."""
 AGAIN_S: Final = 5.0
-"""Until undecided candidates are asked for again, and until an agent is looked for that is idle."""
+"""Seconds until undecided candidates are asked for again, and until an idle agent is looked for again."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
@@ -57,7 +59,7 @@ class ClaimVerdict(Enum):
 
 
 class TakesMail(Protocol):
-    """Interface for messages that are taken here (`incoming`)."""
+    """Interface for the mailbox that takes messages (`incoming`)."""
 
     async def hand_over(self, agent_id: str, request: SendRequest) -> Task: ...
 
@@ -68,7 +70,7 @@ class IdleAgents(Protocol):
     """Interface to agents that may be given work."""
 
     def idle(self, cls: str) -> str | None:
-        """The id of an agent of the class that has nothing to do; None where each has."""
+        """Returns the id of an agent of the class that has nothing to do, None if all are busy."""
         ...
 
 
@@ -96,8 +98,8 @@ class Claims:
         self._peers = peers
 
     async def winner(self, src: str, task_id: str, round_: int = 1) -> str | None:
-        """The host that has claimed the work of the host `src`, None while nobody has. Raises NoBroker, NotMet;
-        BadEnvelope for a claim that its host has not made."""
+        """Returns the host that has claimed the work of the host `src`, None while there is no claim. Raises NoBroker,
+        NotMet, and BadEnvelope for a claim that its host has not signed."""
         subject = claim(src, task_id, round_)
         found = await self._broker.last(streams.CLAIM, subject)
         if found is None:
@@ -112,7 +114,8 @@ class Claims:
 
 
 class Working:
-    """`take` for each delivery; `resume` at the start and whenever something is undecided."""
+    """Claims work and gives it to agents of this host. `take` handles each delivery; `resume` runs at the start and
+    whenever something is undecided."""
 
     def __init__(self, deps: WorkDeps, mailbox: TakesMail, claims: Claims) -> None:
         self._deps = deps
@@ -120,10 +123,10 @@ class Working:
         self._claims = claims
         self._deciding: set[tuple[str, str]] = set()
         self.undecided = Bell()
-        """It rings for each candidate that comes."""
+        """Rings for each candidate that comes."""
 
     async def ask(self, classes: Sequence[str]) -> None:
-        """For ever: ask for work of each class while an agent of it is idle."""
+        """Asks for work of each class while an agent of it is idle; never returns."""
         await asyncio.gather(*(self._ask(cls) for cls in classes))
 
     async def _ask(self, cls: str) -> None:
@@ -142,7 +145,7 @@ class Working:
             await asyncio.sleep(1.0)
 
     async def take(self, delivered: Delivered) -> None:
-        """One delivery, to its ack; what is undecided comes again."""
+        """Handles one delivery, up to its ack; undecided work is delivered again."""
         deps = self._deps
         try:
             subject = WorkSubject.parse(delivered.subject)
@@ -169,8 +172,8 @@ class Working:
         return None
 
     async def _has_it(self, work: WorkCandidate) -> ClaimVerdict:
-        """It was taken here before. Its sender has taken this host for lost where it is another round: what is done
-        here counts for that one too, if nobody else has claimed it."""
+        """Decides about work that was taken here before. If it comes in another round, its sender believed this host to
+        be lost: the work done here counts for that round too, unless another host has claimed it."""
         verdict = await self.claim(work) if work.round > 1 else ClaimVerdict.OURS
         if verdict is ClaimVerdict.OURS:
             await self._deps.table.owe(work.src, work.id)
@@ -179,8 +182,8 @@ class Working:
         return verdict
 
     async def resume(self) -> bool:
-        """Decides all candidates: the last daemon was cut off, or the broker did not answer, or no agent here was free.
-        Returns True if there were any."""
+        """Decides all candidates that are left: the last daemon was killed, or the broker did not answer, or no agent
+        of this host was free. Returns True if there were any."""
         candidates = await self._deps.table.candidates()
         for work in candidates:
             await self._decide(work)
@@ -211,7 +214,7 @@ class Working:
             except BrokerRefused as error:
                 if error.code != WRONG_SEQUENCE:
                     raise
-            # Read it in any case: an ack may be of another's, and ours may have been lost.
+            # Read it in any case: an ack may be for another host's claim, and the ack of ours may have been lost.
             winner = await self._claims.winner(work.src, work.id, work.round)
         except (NoBroker, NotMet) as error:
             log.info("it is not known yet whose this work is", task=work.id, why=str(error))
@@ -227,7 +230,7 @@ class Working:
         return ClaimVerdict.OURS if winner == deps.me.name else ClaimVerdict.ANOTHERS
 
     async def _begin(self, work: WorkCandidate) -> None:
-        """It becomes a task of an agent here; where none can take it now, it waits here."""
+        """Makes a task of an agent here; if none can take it now, the candidate waits."""
         deps, origin = self._deps, FleetOrigin(work.src, work.id)
         if await deps.table.taken(*origin) is None:
             await deps.shapes.ready()

@@ -1,9 +1,9 @@
-"""Connections to a broker: TLS before anything is said, the fleet's own authority, a token and its key.
+"""Connections to a broker: TLS first, the fleet's own authority, a token and its key.
 
-At the fleet's own brokers the handshake is first. Where it follows the broker's greeting, whoever is in between leaves
-TLS out of that greeting, and nats-py goes on in the clear: at a broker of somebody else's such a greeting ends the
-connection before anything is said. With `nats://` nothing is encrypted: that is for loopback, and refused for any other
-address.
+At the fleet's own brokers the TLS handshake comes before the broker's greeting. Where it follows the greeting, an
+attacker in between can leave TLS out of that greeting, and nats-py goes on unencrypted: at a broker of another owner
+such a greeting ends the connection before anything is sent. With `nats://` nothing is encrypted: that is allowed for
+loopback only.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from synapsed_fleet.tls import BROKER_NAME
 
 CONNECT_S: Final = 5.0
 PING_S: Final = 10.0
-"""Between two questions whether the connection lives; at the third without an answer it does not."""
+"""Seconds between two pings; the connection is lost at the third without an answer."""
 RECONNECT_S: Final = 0.5
 CLOSE_S: Final = 0.2
-"""For a connection to say that it has ended."""
+"""Seconds for a connection to report that it has ended."""
 PENDING_BYTES: Final = 4 << 20
 """Most unsent bytes while the broker does not read; more is refused to the caller."""
 
@@ -45,9 +45,9 @@ def options(
     name: str = "synapsed",
     given: bool = False,
 ) -> dict[str, Any]:
-    """Arguments of `connect`. `token` may be asked for at each connection. `ca`: the authority as PEM, None for those
-    that the system trusts. `given`: the broker is not the fleet's own. Raises ConfigError where an address would have
-    the connection go unencrypted over a network."""
+    """Returns the arguments of `connect`. A callable `token` is called at each connection. `ca`: the authority as PEM,
+    None for those that the system trusts. `given`: the broker is not the fleet's own. Raises ConfigError for an address
+    that would mean an unencrypted connection over a network."""
 
     def user_token() -> bytearray:
         return bytearray(token if isinstance(token, str) else token(), "ascii")
@@ -78,8 +78,9 @@ def options(
 
 
 class EndingTransport(TcpTransport):
-    """Its end is waited for CLOSE_S at most. A handshake that was given up leaves a writer that never hears of it, for
-    which nats-py (2.16) waits without end: a host that starts while its broker stands still would never reach it."""
+    """Transport that waits for its end CLOSE_S at most. After a handshake that was given up, the writer never learns of
+    its end, and nats-py (2.16) waits for it without limit: a host that starts while its broker does not react would
+    never reach it."""
 
     async def wait_closed(self) -> None:
         with suppress(TimeoutError):
@@ -88,7 +89,8 @@ class EndingTransport(TcpTransport):
 
 
 class EncryptedClient(Client):
-    """Says nothing to a server that greets without TLS where TLS is asked for, and gives up one that says nothing."""
+    """Client that sends nothing to a server that greets without TLS when TLS is required, and gives up one that does
+    not greet."""
 
     async def _connect_to_server(self, s: Srv) -> None:
         if self._transport or s.uri.scheme in ("ws", "wss"):
@@ -107,7 +109,7 @@ class EncryptedClient(Client):
 
 
 async def connect(**asked: Any) -> Client:
-    """`nats.connect`, and nothing is left open where it fails. Raises what that raises."""
+    """Connects as `nats.connect` does, and closes all sockets if that fails. Raises what `nats.connect` raises."""
     client = EncryptedClient()
     try:
         await client.connect(**asked)
@@ -134,7 +136,7 @@ CUT: Final = (
 
 
 def explained(error: BaseException | None, heard: Sequence[str] = ()) -> str:
-    """Returns the reason why a broker was not reached, or was lost, for people."""
+    """Returns the reason why a broker was not reached, or was lost, in words for people."""
     words = " ".join([str(error or ""), *heard])
     low = words.lower()
     if "revoked" in low:
@@ -151,15 +153,15 @@ def explained(error: BaseException | None, heard: Sequence[str] = ()) -> str:
 
 
 def _writers(client: Client) -> list[asyncio.StreamWriter]:
-    """Returns the writers of a connection that was not made: nats-py (2.16) closes neither the plain one, nor the one
-    over it."""
+    """Returns the writers of a connection that failed: nats-py (2.16) closes neither the plain writer nor the TLS
+    one."""
     transport = getattr(client, "_transport", None)
     found = [getattr(transport, name, None) for name in ("_io_writer", "_bare_io_writer")]
     return [writer for writer in found if isinstance(writer, asyncio.StreamWriter)]
 
 
 def context(ca: str | None) -> ssl.SSLContext:
-    """Trusts `ca` only, or what the system trusts."""
+    """Returns a TLS context that trusts `ca` only, or without one what the system trusts."""
     logging.getLogger("asyncio").addFilter(_said_for_nothing)
     made = ssl.create_default_context(cadata=ca) if ca else ssl.create_default_context()
     made.minimum_version = ssl.TLSVersion.TLSv1_3 if ca else ssl.TLSVersion.TLSv1_2
@@ -167,12 +169,13 @@ def context(ca: str | None) -> ssl.SSLContext:
 
 
 def _said_for_nothing(record: logging.LogRecord) -> bool:
-    """False for what asyncio remarks at each end of a connection whose reader keeps half-closed ones: NATS's does."""
+    """Returns False for asyncio's remark at each end of a connection whose reader keeps half-closed connections, as
+    NATS's does."""
     return not record.getMessage().startswith("returning true from eof_received()")
 
 
 def _is_plain(url: str) -> bool:
-    """Raises ConfigError where it is, and not on loopback."""
+    """Returns True for an unencrypted address on loopback. Raises ConfigError for one that is not on loopback."""
     split = urlsplit(url)
     if split.scheme in ("tls", "wss"):
         return False

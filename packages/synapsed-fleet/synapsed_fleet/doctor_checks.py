@@ -1,4 +1,4 @@
-"""Checks of `synapsectl doctor` about the fleet: each thing, its state, and the way to mend it. Nothing is changed."""
+"""Checks of `synapsectl doctor` about the fleet: each subject, its state, and how to repair it. Nothing is changed."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ def found(what: str, status: str, detail: str, mend: str = "") -> Found:
 
 
 async def look(home: Home, config: DaemonSettings) -> list[Found]:
-    """Everything, in the order in which one thing needs the other. Empty where there is no fleet."""
+    """Runs all checks, each after those that it needs. Returns an empty list if there is no fleet."""
     if config.fleet is None and not home.is_member() and not BrokerFolder(home.broker).settings.exists():
         return []
     told = []
@@ -124,7 +124,7 @@ async def _reached(mine: Identity, config: DaemonSettings) -> Found:
 
 
 async def _given(home: Home) -> Found:
-    """A broker that is somebody else's."""
+    """Checks a broker that another owner keeps."""
     try:
         detail = await external_broker.checked(home.keyring)
     except SynapsedError as error:
@@ -133,7 +133,7 @@ async def _given(home: Home) -> Found:
 
 
 def _answers(home: Home) -> Found:
-    """Invitations and renewals are answered from here, wherever the broker is."""
+    """Checks the process that answers invitations and renewals; it runs here, wherever the broker is."""
     pid = BrokerFolder(home.broker).pid()
     if pid is None:
         return found("fleet's registrar", WRONG, "nobody answers hosts that join", "synapsectl fleet broker restart")
@@ -156,5 +156,5 @@ async def _kept(home: Home, config: DaemonSettings) -> list[Found]:
 
 
 async def check(home: Home, config: DaemonSettings, _body: Any) -> dict[str, Any]:
-    """`synapsed fleet check`."""
+    """Implements `synapsed fleet check`."""
     return {"found": await look(home, config)}

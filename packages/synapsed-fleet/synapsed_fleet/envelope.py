@@ -1,10 +1,10 @@
 """Messages over the broker: headers and a body, read and written. Pure.
 
-`Syn-Id` names what is said, and is the same however often it is said; `Syn-Attempt` counts how often it was published,
-and makes the broker's `Nats-Msg-Id`, so that a copy that is sent on purpose is not taken for one that came by accident.
-The subject stands there too: the broker knows such ids per stream, and two hosts may call things of theirs the same.
-`Syn-Sig` is the host's signature (`synapsed_fleet.signing`). Headers that are not known are passed over: a later
-version may have more of them. One of another `Syn-V` is read as far as its id, so that its sender can be told.
+`Syn-Id` identifies a message, and stays the same however often the message is published; `Syn-Attempt` counts the
+publications. Both make the broker's `Nats-Msg-Id`, so that a copy that is sent on purpose is not dropped as a
+duplicate. The subject is part of that id too: the broker compares ids per stream, and two hosts may use the same ids.
+`Syn-Sig` is the host's signature (`synapsed_fleet.signing`). Unknown headers are ignored: a later version may have more
+of them. A message of another `Syn-V` is read as far as its id, so that its sender can be notified.
 """
 
 import json
@@ -16,9 +16,9 @@ from synapsed_fleet.names import BadName, identity
 
 VERSION: Final = "1"
 PARCELS: Final = "2"
-"""Version of messages that name parcels: a host that does not know it says so."""
+"""Version of messages that name parcels: a host that does not know that version reports so."""
 BODY_MAX: Final = 256 * 1024
-"""Bytes; what is larger goes as a parcel (`parcel`)."""
+"""Most bytes of a body; a larger one goes as a parcel (`parcel`)."""
 SIGNATURE_MAX: Final = 128
 
 ID: Final = "Syn-Id"
@@ -54,7 +54,7 @@ class Envelope:
 
     @classmethod
     def read(cls, subject: str, headers: Mapping[str, str] | None, body: bytes) -> Self:
-        """Raises BadEnvelope."""
+        """Reads an envelope from a message. Raises BadEnvelope."""
         told = headers or {}
         version = told.get(VERSION_KEY, "")
         try:
@@ -82,7 +82,7 @@ class Envelope:
         return self.version in (VERSION, PARCELS)
 
     def document(self) -> dict[str, Any]:
-        """The body as JSON. Raises BadEnvelope."""
+        """Returns the body as JSON. Raises BadEnvelope."""
         try:
             read = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -93,5 +93,5 @@ class Envelope:
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
-    """A body."""
+    """Returns the document as a body, in compact JSON."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

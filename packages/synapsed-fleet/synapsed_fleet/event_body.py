@@ -1,8 +1,7 @@
-"""Events as hosts tell them to each other: what is told of an event here, and what is believed of one from elsewhere.
-Pure.
+"""Events as hosts publish them: chooses what other hosts learn of an event, and checks events of other hosts. Pure.
 
-By default nothing is told of what people and programs have said (`[fleet.events] content`): of each type only the
-fields of `PLAIN`. A type that does not stand there is not told.
+By default no text of people and programs is published (`[fleet.events] content`): of each type only the fields of
+`PLAIN`. A type that is not listed there is not published.
 """
 
 import hashlib
@@ -43,26 +42,27 @@ PLAIN: Final[Mapping[str, frozenset[str]]] = {
         "daemon": "state version agents",
     }.items()
 }
-"""By type, the fields in which nothing stands that somebody has said."""
+"""Fields, by type, that hold no text of people or programs."""
 NEVER: Final = frozenset({"screen", "taskArtifact", "emotionUpdate"})
-"""Not told with texts either: what is too much of it, and how a person feels."""
+"""Types that are never published: some are too large, and the last says how a person feels."""
 GAP: Final = "gap"
 DATA_MAX: Final = 16 * 1024
-"""Bytes of an event that is believed; ours have 10,000 at most, and what is around them."""
+"""Most bytes of an event that is accepted; this host's own have 10,000 at most, and the envelope."""
 
 
 def told_types(*, content: bool) -> frozenset[str] | None:
-    """The types that are told; None: all but `NEVER`."""
+    """Returns the types that are published; None: all but `NEVER`."""
     return None if content else frozenset(PLAIN)
 
 
 def event_id(event: Event) -> str:
-    """Returns the id of the event between hosts: with its time, since a log that was lost begins again with 1."""
+    """Returns the id of the event between hosts. It includes the time, since a log that was lost begins again with
+    1."""
     return f"{event.id:010d}-{int(event.at * 1000):x}"
 
 
 def event_body(event: Event, agent: str | None, *, content: bool) -> bytes | None:
-    """The document of an event of the agent of that name here; None for what is not told."""
+    """Returns the document of an event of this host's agent of that name; None for an event that is not published."""
     kind = event.data.type
     if kind in NEVER or (not content and kind not in PLAIN):
         return None
@@ -84,7 +84,7 @@ def _plain(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def gap_body(first: int, last: int, *, at: float) -> bytes:
-    """That the events of this host with numbers from `first` to `last` are not told."""
+    """Returns the notice that the events of this host with numbers from `first` to `last` are not published."""
     return encoded({"id": last, "event": GAP, "data": {"from": first, "to": last}, "time": iso(at)})
 
 
@@ -95,7 +95,7 @@ def _time(text: str) -> str:
 
 
 class EventSaid(BaseModel):
-    """An event as its host tells it; what is more is passed over."""
+    """An event as its host publishes it; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
@@ -108,7 +108,8 @@ class EventSaid(BaseModel):
 
 
 def read_event(src: str, kind: str, body: bytes, *, place: str) -> FleetEvent:
-    """Returns the event of host `src`, under its signature. Raises BadEnvelope for any other content."""
+    """Returns the event of host `src`, whose signature the caller has checked. Raises BadEnvelope for any other
+    content."""
     if len(body) > DATA_MAX:
         raise BadEnvelope(f"an event has {len(body)} bytes, {DATA_MAX} are allowed")
     try:
@@ -132,8 +133,8 @@ def read_event(src: str, kind: str, body: bytes, *, place: str) -> FleetEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventCursor:
-    """A place in the stream of events: of the stream that was made at one time, since one that was made again counts
-    from 1. As text `<stream>-<place>`; `0` is before everything."""
+    """A place in the stream of events. It names the stream by the time when it was made, since a stream that was made
+    again counts from 1. As text `<stream>-<place>`; `0` is before everything."""
 
     stream: str
     seq: int
@@ -143,7 +144,7 @@ class EventCursor:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises BadEnvelope."""
+        """Reads a cursor from its text. Raises BadEnvelope."""
         found = _CURSOR.fullmatch(text)
         if found is None:
             raise BadEnvelope("it is no place in the events of a fleet")
@@ -155,5 +156,5 @@ _CURSOR: Final = re.compile(CURSOR)
 
 
 def stream_name(created: str) -> str:
-    """Returns the part of a cursor that tells one stream from another of the same name."""
+    """Returns the part of a cursor that identifies the stream among others of the same name."""
     return hashlib.sha256(created.encode()).hexdigest()[:8]

@@ -1,9 +1,9 @@
-"""This host's events, told to the fleet: read from the log behind a cursor, signed, and published one by one.
+"""Publishes this host's events to the fleet: reads the log behind a cursor, signs each event, and publishes it.
 
-The log is the truth, and the fleet's stream a view of it that may lose anything. The cursor is kept in the database,
-behind what the broker has confirmed, so that a kill repeats some events under the same ids. Whoever was away for an
-hour, or is 100,000 events behind, does not fill the stream with what is over: it tells a `gap`, and goes on from there.
-A stream that was made again is told the last hour again.
+The log is the truth; the fleet's stream is a view of it that may lose anything. The cursor in the database is never
+ahead of what the broker has confirmed, so after a kill some events are repeated under the same ids. A host that was
+away for an hour, or is 100,000 events behind, does not fill the stream with old events: it publishes a `gap`, and goes
+on from there. A stream that was made again gets the last hour again.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ BEHIND_MAX: Final = 100_000
 """Events."""
 BEHIND_MAX_S: Final = 3600.0
 IN_FLIGHT: Final = 32
-"""Events whose ack is awaited; messages do not wait for them."""
+"""Events whose ack may be missing at one time; messages do not wait for them."""
 KEPT: Final = "events"
-"""The cursor's name; with the stream's, how far that one was told."""
+"""Name of the saved cursor; with the time after it when a stream was made, the cursor of that stream."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Cursors(Protocol):
-    """Interface to the saved cursor of the events that were told."""
+    """Interface to the saved cursor of the published events."""
 
     async def cursor(self, name: str) -> int | None: ...
 
@@ -44,7 +44,8 @@ class Cursors(Protocol):
 
 
 class EventTelling(Follower):
-    """`run` it, which raises NoBroker. `accepts` says of which agents others are told; `content`: and what was said."""
+    """Follower of the event log that publishes it; `run` raises NoBroker. `accepts` returns True for the agents whose
+    events are published; `content`: with texts of people and programs."""
 
     name = "fleet events"
     escapes = (NoBroker,)
@@ -73,14 +74,14 @@ class EventTelling(Follower):
         self._content = content
         self.wants = EventFilter(types=told_types(content=content))
         self._told: list[Event] = []
-        """Events that are to be told before the cursor is kept."""
+        """Events that are published before the cursor is saved."""
         self._names: dict[str, str] = {}
-        """Names of removed agents, by id: those of this daemon's life."""
+        """Names of removed agents, by id; known since this daemon began."""
         self._stream = ""
         self._kept = 0
 
     async def run(self) -> None:
-        self.cursor = -1  # it may be another stream than the last time
+        self.cursor = -1  # the stream may have been made again meanwhile
         await super().run()
 
     async def handle(self, event: Event) -> None:
@@ -109,7 +110,7 @@ class EventTelling(Follower):
         return self._outgoing.sign(str(EventSubject(self._host, kind)), named, body)
 
     def _agent(self, agent_id: str) -> str | None:
-        """The name of an agent here that others may know of; None for another, and for one elsewhere."""
+        """Returns the name of an agent of this host that others may know of; None for any other agent."""
         try:
             name = self._names[agent_id] = self._directory.view(agent_id).name
         except UnknownAgent:
@@ -119,7 +120,7 @@ class EventTelling(Follower):
     # --- the cursor ---
 
     async def restore(self) -> None:
-        """Goes on in the stream that there is now. Raises NoBroker."""
+        """Goes on in the stream that exists now. Raises NotNow if the broker refuses, NoBroker."""
         self._told = []
         try:
             await self._place()
@@ -132,7 +133,7 @@ class EventTelling(Follower):
         cursor = await self._cursors.cursor(f"{KEPT} {facts.created}")
         if cursor is None:
             known = await self._cursors.cursor(KEPT)
-            cursor = self._events.last_id if known is None else 0  # who has just joined tells nothing of before
+            cursor = self._events.last_id if known is None else 0  # a new member publishes no older events
         first = await self._first(cursor)
         if first > cursor:
             now = self._clock.wall()
@@ -148,7 +149,7 @@ class EventTelling(Follower):
         oldest = self._clock.wall() - BEHIND_MAX_S
         if (event := await self._next(low)) is None or event.at >= oldest:
             return low
-        while low < high:  # the last that is too old
+        while low < high:  # finds the last event that is too old
             middle = (low + high) // 2
             event = await self._next(middle)
             if event is None or event.at >= oldest:

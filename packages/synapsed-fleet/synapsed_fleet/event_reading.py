@@ -1,7 +1,7 @@
-"""The events of the whole fleet, read where they are kept, behind a cursor: no consumer, no watch, no subscription.
+"""Reads the events of the whole fleet from their stream, behind a cursor: without a consumer, watch or subscription.
 
-Each is checked as everything that comes from a host: what the host of its subject has not signed is not shown. A copy
-is shown once. What is not kept any more after the cursor, and a stream that was made again, are told as a `gap`.
+Each event is checked: one that the host in its subject has not signed is not shown. A copy is shown once. A `gap` is
+shown if events after the cursor are not kept any more, and if the stream was made again.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from synapsed_fleet.ports import Broker, BrokerRefused, NoBroker, Stored
 
 PAGE: Final = 256
 POLL_S: Final = 0.5
-"""Between two looks of one who follows, where there was nothing."""
+"""Seconds between two reads of a caller that follows, if there was no event."""
 LOOK_S: Final = 10.0
-"""Between two looks at the stream itself: it may have been made again."""
+"""Seconds between two looks at the stream itself: it may have been made again."""
 SEEN: Final = 4096
 """Ids of events by which a copy is known."""
 
@@ -33,7 +33,7 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class EventHearing:
-    """The events, for whoever asks: each `follow` is a cursor, and holds one page."""
+    """Gives the fleet's events to any caller: each `follow` holds a cursor and one page."""
 
     def __init__(self, broker: Broker, peers: Peers, clock: Clock) -> None:
         self._broker = broker
@@ -43,9 +43,9 @@ class EventHearing:
     async def follow(
         self, after: str | None, *, newest: bool, host: str | None = None, types: frozenset[str] | None = None
     ) -> AsyncGenerator[FleetEvent | None]:
-        """From `after` on, None: from now on; with `newest` up to what there is now. The first is None, once it can be
-        read. Raises InvalidRequest for what is no cursor; NotReady where there is no broker to begin with, or to come
-        to the end."""
+        """Yields the events after `after` (None: from now on); with `newest` it ends with the newest of now. The first
+        item is None, once events can be read. Raises InvalidRequest for an invalid cursor, and NotReady if there is no
+        broker at the beginning or, with `newest`, before the end."""
         place = EventPlace(self._broker, self._clock)
         begun = await self._begin(place, after)
         yield None
@@ -121,13 +121,13 @@ class EventPlace:
         self._looked_at = 0.0
         self.seq = 0
         self.upto = 0
-        """The newest when it began."""
+        """Place of the newest event when the reader began."""
 
     def cursor(self) -> str:
         return str(EventCursor(self._stream, self.seq))
 
     async def begin(self, cursor: EventCursor | None) -> FleetEvent | None:
-        """A gap, where something after the cursor is not there."""
+        """Sets the place by the cursor; returns a gap if events after the cursor are missing."""
         facts = await self._facts()
         self.upto = facts[1]
         if cursor is None:
@@ -139,7 +139,8 @@ class EventPlace:
         return self._missing(facts[0], facts[1], told=cursor.seq > 0)
 
     async def look(self) -> FleetEvent | None:
-        """Now and then: whether it is still the same stream. A gap, where it is not."""
+        """Checks now and then that the stream is still the same; returns a gap if it is not, or if events are
+        missing."""
         if self._clock.monotonic() - self._looked_at < LOOK_S:
             return None
         before = self._stream
@@ -153,7 +154,7 @@ class EventPlace:
         return facts.first, facts.last
 
     def _missing(self, first: int, last: int, *, told: bool = True) -> FleetEvent | None:
-        if self.seq > last:  # an older copy of it was put back
+        if self.seq > last:  # an older copy of the stream was restored
             return self._made_again(first)
         if self.seq + 1 >= first:
             return None
@@ -165,7 +166,7 @@ class EventPlace:
         return self._gap(before + 1, None)
 
     def _gap(self, first: int, last: int | None) -> FleetEvent:
-        """`to` is None where nobody knows how many they were."""
+        """Returns a gap; `to` is None if the number of lost events is unknown."""
         return FleetEvent(id=None, event=GAP, data={"from": first, "to": last}, time=iso(self._clock.wall()))
 
 

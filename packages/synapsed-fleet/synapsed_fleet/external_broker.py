@@ -1,8 +1,8 @@
-"""A broker that somebody else keeps: what a fleet needs of it, and what is looked at before one is made there.
+"""A broker that another owner keeps: checks that a fleet can use it, and makes a fleet there.
 
-The fleet has an account of its own there, and a key that signs that account's users: with it the admin's short-lived
-users are made, and each host's, whose rights stand in the token itself. Who is a member is decided by the fleet's own
-keys all the same: the owner of such a broker can withhold and read, and forges nothing.
+The fleet has an account of its own there, and a key that signs that account's users: the short-lived ones of the admin,
+and those of the hosts, whose rights are in the token itself. The fleet's own keys still decide who is a member: the
+owner of such a broker can withhold and read messages, but not forge them.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ from synapsed_fleet.nkey import BadKey, KeyPair, is_public
 from synapsed_fleet.streams import HOSTS, MIB, STORE_MAX, STORE_MIN, STREAMS
 
 PAYLOAD_MIN: Final = BODY_MAX + 64 * 1024
-"""A body and its headers."""
+"""Bytes of a body and its headers."""
 CA_MAX: Final = 4096
 ANSWER_S: Final = 10.0
 REFUSED_S: Final = 1.0
-"""For an answer that is not to come: who may not ask has none."""
+"""Seconds to wait for an answer that should not come: a user without the right gets none."""
 NOT_ENABLED: Final = (10039, 10076)
-"""JetStream's codes: not for this account, not at this broker."""
+"""JetStream's codes: not enabled for this account, not enabled at this broker."""
 NO_JETSTREAM: Final = "the broker has no JetStream for this account: its owner has to enable it"
 USER_S: Final = 300.0
-"""For which a user counts that is made to see whether it may come in."""
+"""Seconds for which the user is valid that is made to test the login."""
 OWNERS: Final = (
     "whether it syncs each write cannot be seen from here: have its owner set 'sync_interval: always', without which a "
     "loss of power takes whole streams, which are then sent again"
@@ -46,7 +46,7 @@ OWNERS: Final = (
 
 
 class GivenBroker(NamedTuple):
-    """Description of the broker, given by a person."""
+    """Description of another owner's broker, as a person gives it."""
 
     urls: tuple[str, ...]
     key: KeyPair
@@ -56,7 +56,7 @@ class GivenBroker(NamedTuple):
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> Self:
-        """Raises InvalidRequest, in whose words nothing of the key stands."""
+        """Reads the description from a request. Raises InvalidRequest, whose text quotes nothing of the key."""
         urls = tuple(map(str, body["urls"]))
         if len(urls) > URLS_MAX or (wrong := [url for url in urls if not is_url(url)]):
             told = f"{wrong[0]!r}"[:120] if len(urls) <= URLS_MAX else f"{len(urls)} addresses"
@@ -80,7 +80,7 @@ class GivenBroker(NamedTuple):
 
 
 def _seed(text: str) -> str:
-    """The seed in a file, which may be one of `nsc`'s with lines around it."""
+    """Returns the seed in a file, which may be one of `nsc`'s with other lines around it."""
     lines = [line.strip() for line in text.splitlines()]
     return next((line for line in lines if line.startswith("SA")), "")
 
@@ -95,8 +95,8 @@ def _store(size: object) -> int | None:
 
 
 async def create_given(home: Home, name: str, wanted: GivenBroker) -> dict[str, Any]:
-    """Make a fleet whose broker is at `wanted.urls`, and this host its first member. Nothing is made, here or there,
-    before all was looked at. Raises SynapsedError."""
+    """Makes a fleet whose broker is at `wanted.urls`, and this host its first member. Everything is checked before
+    anything is made. Raises SynapsedError."""
     found = await _looked_at(wanted)
     store = _room(wanted, found)
     plan = Plan(wanted.urls, store, 1, wanted.account, wanted.ca)
@@ -107,14 +107,14 @@ async def create_given(home: Home, name: str, wanted: GivenBroker) -> dict[str, 
 
 
 class GivenFacts(NamedTuple):
-    """Facts that a broker tells of itself. `storage`: bytes that the account may keep there, -1 for any number."""
+    """Facts that a broker reports of itself. `storage`: bytes that the account may keep there, -1 for no limit."""
 
     version: str
     storage: int
 
 
 async def _looked_at(wanted: GivenBroker) -> GivenFacts:
-    """Raises ConfigError that says what is missing, Unreachable."""
+    """Connects to the broker and checks it. Raises ConfigError that says what is missing, Unreachable."""
     try:
         async with opened(wanted.urls, _as_user(wanted, None)) as client:
             found = await look(client)
@@ -132,7 +132,8 @@ async def _looked_at(wanted: GivenBroker) -> GivenFacts:
 
 
 def _as_user(wanted: GivenBroker, role: str | None) -> dict[str, Any]:
-    """Arguments of a connection with all rights, or as a host called `_look`, which no host is called."""
+    """Returns the arguments of a connection that has all rights, or of one as a host called `_look`, a name that no
+    host can have."""
     from synapsed_fleet.broker_permissions import scopes
 
     pair, now = KeyPair.generate("user"), time.time()
@@ -167,7 +168,7 @@ async def look(client: Client) -> GivenFacts:
 
 
 async def _asked(client: Client, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """One answer of JetStream's. Raises ConfigError where the account has none."""
+    """Returns one answer of JetStream's. Raises ConfigError if the account has no JetStream."""
     try:
         answer = await client.request(subject, json.dumps(body or {}).encode(), timeout=ANSWER_S)
         told = json.loads(answer.data)
@@ -187,7 +188,7 @@ async def _asked(client: Client, subject: str, body: Mapping[str, Any] | None = 
 
 
 async def _nobody_elses(client: Client, fleet: str | None) -> None:
-    """Raises ConfigError where subjects of a fleet are kept by streams that are not `fleet`'s (None: a new one)."""
+    """Raises ConfigError if subjects of a fleet are kept by streams that do not belong to `fleet` (None: a new one)."""
     ours = {kept.name for kept in STREAMS}
     for kept in STREAMS:
         for subject in kept.subjects:
@@ -207,7 +208,7 @@ async def _nobody_elses(client: Client, fleet: str | None) -> None:
 
 
 async def _owner(client: Client) -> str | None:
-    """The fleet whose streams are in the account, None where no fleet says so."""
+    """Returns the fleet whose streams are in the account, None if no fleet's token is there."""
     with contextlib.suppress(nats.errors.Error, jwt.BadToken, UnicodeDecodeError):
         answer = await client.request(f"$JS.API.DIRECT.GET.{HOSTS}.{FLEET_KEY}", b"", timeout=ANSWER_S)
         return jwt.read(answer.data.decode("ascii")).subject
@@ -215,7 +216,8 @@ async def _owner(client: Client) -> str | None:
 
 
 async def _may_not(client: Client, subject: str) -> None:
-    """Raises ConfigError where a host of the fleet might publish there: rights in its token would mean nothing."""
+    """Raises ConfigError if a host of the fleet can publish to `subject`: the rights in its token would mean nothing
+    then."""
     may = True
     try:
         await client.request(subject, b"", timeout=REFUSED_S)
@@ -228,7 +230,7 @@ async def _may_not(client: Client, subject: str) -> None:
 
 
 def _room(wanted: GivenBroker, found: GivenFacts) -> int:
-    """Bytes that the streams have in all. Raises ConfigError."""
+    """Returns the bytes that all streams may have together. Raises ConfigError."""
     most = found.storage if found.storage >= 0 else None
     store = wanted.store or min(most if most is not None else STORE_MAX, STORE_MAX)
     if most is not None and store > most:
@@ -239,7 +241,7 @@ def _room(wanted: GivenBroker, found: GivenFacts) -> int:
 
 
 async def end_given(ring: Keyring) -> str | None:
-    """Remove a fleet's streams from a broker that is not its own; why they are left there, None where they are not."""
+    """Removes a fleet's streams from another owner's broker; returns the reason if they stay there, else None."""
     plan = ring.members().plan
     if not plan.account:
         return None

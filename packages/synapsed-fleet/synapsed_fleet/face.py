@@ -1,8 +1,8 @@
-"""Many hosts with one address space, over a broker of one's own (docs/fleet.md).
+"""Many hosts with one address space, over their own broker (docs/fleet.md).
 
-`running` is the part at work: `service` puts together what is done over one connection (`link`), `carrier` brings
-messages to the agents of other hosts, `incoming` takes theirs, `fleet_table` keeps what is under way. `broker` and
-`operations` are what `synapsed broker` and `synapsectl fleet` do.
+`running` opens the part: `service` puts together what is done over one connection (`link`), `carrier` brings messages
+to the agents of other hosts, `incoming` takes theirs, and `fleet_table` keeps the messages under way. `broker` and
+`operations` implement `synapsed broker` and `synapsectl fleet`.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ _SEND: Final[frozenset[Right]] = frozenset({"send", "answer"})
 
 
 def _lacking(fleet: FleetConfig, file: Path) -> str | None:
-    """Says which key is missing without which there is no fleet."""
+    """Returns a message about the first missing key that a fleet needs, None if it has all."""
     missing = [key for key in ("name", "urls") if not getattr(fleet, key)]
     if not missing:
         return None

@@ -1,4 +1,4 @@
-"""The files of this host in its fleet, as people ask for them: what is given, goes, comes, and is here."""
+"""The files of this host in its fleet, as people see them: given to be sent, under way, and received."""
 
 import asyncio
 from pathlib import Path
@@ -15,11 +15,11 @@ from synapsed_fleet.parcel_spool import InSpool, Leg, Parcel
 from synapsed_fleet.uploads import Uploads
 
 UNDER_WAY_MAX: Final = 50
-"""Most transfers that are told with the status of a host."""
+"""Most transfers that are shown in the status of a host."""
 
 
 class Files:
-    """`folder` is where those are kept that have come."""
+    """Lists, takes and removes files. `folder` holds the received ones."""
 
     def __init__(self, *, parcels: Parcels, fetching: Fetching, clock: Clock, folder: Path) -> None:
         self._parcels = parcels
@@ -73,7 +73,7 @@ class Files:
         )
 
     async def remove(self, host: str | None, file_id: str) -> None:
-        """Raises TaskNotFound for what is not kept, Busy for what is under way."""
+        """Removes a file. Raises TaskNotFound for one that is not kept, Busy for one that is under way."""
         for kept in self.under_way():
             if kept.id == file_id and (kept.state == "going") == (host is None):
                 how = (

@@ -1,4 +1,4 @@
-"""Answers about the fleet. Times are RFC 3339."""
+"""Shapes of the answers about the fleet. Times are RFC 3339."""
 
 from typing import Any, Literal
 
@@ -38,12 +38,12 @@ class FleetStatus(_View):
     outbox: dict[str, int] = {}
     """Numbers of messages without a receipt, by state."""
     oldest: str | None = None
-    """Since when the oldest of them has none."""
+    """Time since which the oldest of these messages has no receipt."""
     mail: dict[str, int] = {}
     """Number of messages, by their host, that wait at the broker until this host has taken them."""
     quarantined: int = 0
     expires: str | None = None
-    """Until when this host's credentials count; they are renewed long before."""
+    """Time until which this host's credentials are valid; they are renewed long before."""
     files: list[FleetKept] = []
     """Transfers under way that are too large for a message, at most 50."""
 
@@ -66,7 +66,7 @@ class FleetHost(_View):
     seen: str | None = None
     version: str | None = None
     classes: list[str] | None = None
-    """Classes of work for any that it takes; None: it does not say so."""
+    """Classes of work for any host that this one takes; None: it publishes none of that."""
     agents: list[FleetAgent] = []
 
 
@@ -83,8 +83,9 @@ class FleetOut(_View):
 
 
 class FleetEvent(_View):
-    """An event of a host, as clients get those of this one; `id` is a place in the fleet's stream, from which reading
-    goes on, None of a gap. `number` is what the host itself calls it. `agent` is an address, as `codex@box`."""
+    """An event of a host, in the form in which clients get this host's events. `id` is a place in the fleet's stream,
+    from which a reader can go on; None for a gap. `number` is the event's id at its host. `agent` is an address such as
+    `codex@box`."""
 
     id: str | None
     event: str

@@ -1,8 +1,8 @@
 """`[fleet]`: this host's membership of a fleet, and the broker that it may keep (docs/fleet.md).
 
 `synapsectl fleet create` and `fleet join` write `fleet.toml` beside `config.toml`, with these keys at the top level; a
-key that stands under `[fleet]` of `config.toml` wins. Without both files' keys there is no fleet. Credentials are never
-here: they are in the state directory.
+key under `[fleet]` of `config.toml` has precedence. Without keys in either file there is no fleet. Credentials are in
+neither file: they are in the state directory.
 """
 
 import re
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from synapsed.config.config import Section
 
 HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
-"""A host's name: a token of subjects, and what stands behind the `@` of an address."""
+"""Pattern of a host's name, which is a token of subjects, and stands behind the `@` of an address."""
 CLASS_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 """Pattern of the class in `any:CLASS`: a profile or a skill."""
 SCHEMES = frozenset({"tls", "nats", "ws", "wss"})
@@ -35,7 +35,7 @@ def _class(value: str) -> str:
 
 
 def is_url(value: str) -> bool:
-    """True if `value` can be the address of a broker: a scheme, a host and a port, and nothing else."""
+    """Returns True if `value` can be the address of a broker: a scheme, a host and a port, and nothing else."""
     if not value.isascii() or not value.isprintable() or " " in value:
         return False
     try:
@@ -78,7 +78,7 @@ def _size(value: str) -> str:
 
 
 def bytes_of(size: str) -> int:
-    """A size of this section in bytes."""
+    """Returns a size of this section in bytes."""
     number, unit = _SIZE.fullmatch(size).groups()  # type: ignore[union-attr]  # it was validated
     return int(number) * _UNITS[unit]
 
@@ -87,24 +87,24 @@ HostName = Annotated[str, AfterValidator(_host)]
 
 
 class FleetWork(Section):
-    """`[fleet.work]`: what this host takes of the work for any."""
+    """`[fleet.work]`: the work for any host that this one takes."""
 
     classes: list[Annotated[str, AfterValidator(_class)]] = Field(default=[], max_length=64)
-    """Names of profiles or skills; none are taken by default."""
+    """Names of profiles or skills; by default there are no classes."""
     on_loss: Literal["wait", "again"] = "wait"
     """Treatment of work that was sent from here when its host is lost: it waits for that host, or is sent again, and
     may then be done twice."""
     lost_after: float = Field(default=900.0, ge=60.0, le=7 * 86_400.0, allow_inf_nan=False)
-    """Seconds without a sign of life, after which a host is lost to its work."""
+    """Seconds without a sign of life after which work at a host is treated as lost."""
     unclaimed_after: float = Field(default=14 * 86_400.0, ge=60.0, le=365 * 86_400.0, allow_inf_nan=False)
-    """Seconds after which work that was sent from here, and that no host has taken, is taken back."""
+    """Seconds after which work that this host has sent, and that no host has taken, is taken back."""
 
 
 class FleetEvents(Section):
-    """`[fleet.events]`: what the other hosts are told of what happens here."""
+    """`[fleet.events]`: what other hosts learn of events on this host."""
 
     publish: bool = True
-    """True if events and waiting items are told at all."""
+    """True if events and waiting items are published at all."""
     content: bool = False
     """True if they include texts: questions, answers, tools' inputs. Every member and the broker's owner reads them."""
 
@@ -117,18 +117,18 @@ class FleetBroker(Section):
     """Address at which the others of three brokers reach this one; default: the address of `listen`, its port +
     2000."""
     max_store: Annotated[str, AfterValidator(_size)] | None = None
-    """At most so much is kept on disk; default: half of what is free when it starts, at most 20 GiB."""
+    """Most bytes on disk; default: half of the free space when it starts, at most 20 GiB."""
 
 
 class FleetConfig(Section):
     """`[fleet]`, or `fleet.toml`."""
 
     name: HostName = ""
-    """This host, as its credentials have it."""
+    """Name of this host, the same as in its credentials."""
     urls: list[Annotated[str, AfterValidator(_url)]] = Field(default=[], max_length=URLS_MAX)
-    """Addresses of brokers, any of which will do."""
+    """Addresses of brokers; any of them is enough."""
     persons: list[HostName] = Field(default=[], max_length=ACCEPT_MAX)
-    """Hosts whose persons are persons here too."""
+    """Hosts whose persons count as persons here too."""
     accept: list[Annotated[str, AfterValidator(_accepted)]] = Field(default=["*"], max_length=ACCEPT_MAX)
     """Agents that other hosts may send to: agents by name, or all of a team's."""
     work: FleetWork = FleetWork()

@@ -1,4 +1,4 @@
-"""The fleet, as whoever asks this host about it sees it."""
+"""Interfaces to the fleet, for callers that ask this host about it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -23,11 +23,12 @@ class FleetFiles(Protocol):
     """Files between hosts: given here, on their way, and received."""
 
     async def begin(self, name: str) -> "FleetFile":
-        """A file is to be given here, which is sent later. Raises Busy, InvalidRequest, StoreError."""
+        """Begins a file that a client uploads, and that is sent later. Raises Busy, InvalidRequest, StoreError."""
         ...
 
     async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> "FleetFile":
-        """Its next piece. Raises TaskNotFound, InvalidRequest, TooLarge, StoreError."""
+        """Adds the next piece of a file; `last` completes it. Raises TaskNotFound, InvalidRequest, TooLarge,
+        StoreError."""
         ...
 
     async def path(self, host: str, file_id: str) -> Path | None:
@@ -39,7 +40,8 @@ class FleetFiles(Protocol):
         ...
 
     async def remove(self, host: str | None, file_id: str) -> None:
-        """Remove one that has come from `host`, or was given here. Raises TaskNotFound, Busy for what is under way."""
+        """Removes a file that came from `host`, or, with None, that was uploaded here. Raises TaskNotFound, Busy for
+        what is under way."""
         ...
 
 
@@ -49,39 +51,40 @@ class FleetControl(WaitingSource, AgentSource, Protocol):
     async def status(self) -> "FleetStatus": ...
 
     async def hosts(self) -> "Sequence[FleetHost]":
-        """With this one."""
+        """Returns the hosts of the fleet, this one included."""
         ...
 
     def events(
         self, after: str | None, *, newest: bool, host: str | None = None, types: frozenset[str] | None = None
     ) -> "AsyncGenerator[FleetEvent | None]":
-        """Those of all hosts after the cursor, None: from now on; for ever, or with `newest` up to what there is. The
-        first is None, once it can be read. Leave it by `aclosing`. Raises InvalidRequest for what is no cursor,
-        NotReady where there is no broker to begin with."""
+        """Yields the events of all hosts after the cursor (None: from now on), without end, or with `newest` up to the
+        newest of now. The first item is None, once events can be read. The caller must close it (`aclosing`). Raises
+        InvalidRequest for an invalid cursor, NotReady if there is no broker at the beginning."""
         ...
 
     async def outbox(self, host: str | None = None) -> "Sequence[FleetOut]":
-        """The oldest first."""
+        """Returns the messages without a receipt, oldest first."""
         ...
 
     async def outbox_retry(self, row: str) -> bool:
-        """Send it again now; whether there is such a row."""
+        """Sends the row again now; returns False if there is no such row."""
         ...
 
     async def outbox_cancel(self, row: str) -> bool:
-        """Give it up: its task fails, UNDELIVERED; whether there is such a row."""
+        """Gives the row up: its task fails with UNDELIVERED. Returns False if there is no such row."""
         ...
 
     @property
     def files(self) -> FleetFiles: ...
 
     async def quarantine(self) -> "Sequence[FleetHeld]":
-        """The newest first."""
+        """Returns the quarantined messages, newest first."""
         ...
 
 
 class Membership:
-    """This host in its fleet, or why it is in none: `problem` says it of the one that it is configured for."""
+    """This host's fleet, or the reason why it takes part in none. `problem`: why it takes no part in the fleet that is
+    configured."""
 
     def __init__(self, fleet: FleetControl | None, problem: str | None = None) -> None:
         self._fleet = fleet
@@ -89,7 +92,7 @@ class Membership:
 
     @property
     def fleet(self) -> FleetControl:
-        """Raises NotInFleet."""
+        """Returns the fleet. Raises NotInFleet."""
         if self._fleet is not None:
             return self._fleet
         if self._problem is not None:

@@ -1,4 +1,4 @@
-"""Types of the fleet's rows: what is under way to other hosts, and what has come from them."""
+"""Types of the fleet's rows: messages under way to other hosts, and received ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from synapsed.model.external import part_of_task
 from synapsed.model.task import Task
 
 KEY: Final = "fleet"
-"""Member of a task's metadata if another host has sent it: `src`, and the task's `id` there. No client sets it."""
+"""Key of a task's metadata if another host has sent the task: `src`, and the task's `id` there. Clients cannot set
+it."""
 VIA: Final = "fleet"
 """`metadata.external.via` of a task that the fleet carries."""
 
 
 def carried_by_fleet(task: Task) -> bool:
-    """Returns whether the task is under way by the fleet: it stays so."""
+    """Returns True if the fleet carries the task; the answer never changes during the task's life."""
     return part_of_task(task) == VIA
 
 
@@ -37,11 +38,13 @@ class FleetOrigin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutRow:
-    """One thing that another host has not said to have. `id` is ours, `wire` what it is called on the way. What a
-    message or an update says is made of the task `task_id` when it is published; `body` is that of a control.
+    """A message to another host that has not confirmed it.
 
-    `piped`: the broker has it, at `seq` of the stream that was made at `stream`; that closes nothing. `n` counts an
-    update up, so that the receipt of an older one does not close it."""
+    `id` is the row's id here, `wire` its id on the way. The content of a message or an update is made of the task
+    `task_id` when it is published; `body` is that of a control. `piped`: the broker has acked it, at `seq` of the
+    stream that was made at `stream`; the row stays open all the same. `n` counts the updates of one task, so that the
+    receipt of an older one does not close the row.
+    """
 
     id: str
     dst: str
@@ -54,7 +57,7 @@ class OutRow:
     seq: int | None = None
     attempt: int = 0
     at: float = 0.0
-    """Since when it is under way, in seconds since the epoch: given by the database."""
+    """Time since which it is under way, in seconds since the epoch; the database sets it."""
 
     @property
     def wire(self) -> str:
@@ -64,14 +67,14 @@ class OutRow:
 
 
 def update_row(origin: FleetOrigin) -> str:
-    """The id of the row of a task's updates to the host that sent it."""
+    """Returns the id of the row of a task's updates to the host that sent it."""
     return f"u:{origin.src}:{origin.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InRow:
-    """One thing that was taken, or refused (`refused`: code and message, as JSON): never again. It has had its receipt,
-    or is owed it."""
+    """A message that was taken, or refused (`refused`: code and message, as JSON), and so is not taken again. Its
+    receipt was sent, or is due."""
 
     src: str
     id: str
@@ -83,7 +86,7 @@ class InRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkCandidate:
-    """Work for any that was seen here, and of which is not known yet whose it is."""
+    """An offer of work, open to any host, that this host has seen; kept until it is known which host has taken it."""
 
     src: str
     id: str
@@ -94,9 +97,12 @@ class WorkCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetChange:
-    """Changes of a transaction to these rows besides those that follow from its tasks. `closed`: ids, the `n` up to
-    which they are closed, and the host whose receipt it is; `taken`: is owed a receipt from then on; `decided`:
-    candidates, by host and id; `given_up`: tasks of which nothing is sent any more."""
+    """Changes of these rows in one transaction, besides those that follow from its tasks.
+
+    `closed`: ids, the `n` up to which they are closed, and the host whose receipt closes them. `taken`: messages for
+    which a receipt is due from then on. `decided`: candidates, by host and id. `given_up`: tasks of which no row is
+    sent any more.
+    """
 
     put: tuple[OutRow, ...] = ()
     closed: tuple[tuple[str, int, str], ...] = ()
@@ -108,7 +114,7 @@ class FleetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined:
-    """A received message that no member has sent: kept for people."""
+    """A received message that no member has sent; it is kept for people to look at."""
 
     at: float
     subject: str

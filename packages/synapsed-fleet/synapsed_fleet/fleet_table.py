@@ -1,8 +1,8 @@
 """Reads and writes the fleet's rows in the database.
 
-What must hold together is written in one transaction with the task that it is about: a task that another host has sent,
-with its id there (which so is never taken twice); each change of such a task, with the update that is owed to that
-host; a task for another host, with the row by which it is sent. All of it is durable against power failure.
+Rows that belong together are written in one transaction with their task: a task that another host has sent, with its id
+there, so that the message is never taken twice; each change of such a task, with the update that is due to that host; a
+task for another host, with the row that sends it. All of it survives a power failure.
 """
 
 import asyncio
@@ -25,20 +25,21 @@ from synapsed_fleet.fleet_rows import (
 )
 
 TAKEN_KEPT: Final = 1_000_000
-"""Ids of what was taken and has no task here any more: what comes again after so many others is taken for new."""
+"""Ids of taken messages without a task that are kept: a message that comes again after so many others counts as new."""
 DUE_LOOKED_AT: Final = 11_000
-"""Rows that are looked at for whose turn it is: more than there can be to one host (`outbox.OPEN_MAX`)."""
+"""Rows among which `due` chooses: more than there can be to one host (`outbox.OPEN_MAX`)."""
 QUARANTINE_KEPT: Final = 1000
 QUARANTINE_TEXT: Final = 2000
-"""Characters of headers that are kept of what is in quarantine; nothing of the body."""
+"""Characters of a quarantined message's headers that are kept; its body is not kept."""
 
 _PUT: Final = "id, dst, kind, task_id, n, body, state, stream, seq, attempt"
 _OUT: Final = f"{_PUT}, at"
 
 
 def rows_of_task(task: Task) -> Callable[[sqlite3.Connection, bool], None] | None:
-    """Returns what notes that a task of another host is taken, or owes that host an update, with the task; it raises
-    IntegrityError where that host's id has been taken before. None for a task that no other host has sent."""
+    """Returns a function that records, with a task of another host, that it is taken, or that an update to that host is
+    due. The function raises IntegrityError if that host's id was taken before. None for a task that no other host has
+    sent."""
     if (origin := FleetOrigin.of(task.metadata)) is None:
         return None
     task_id = task.id
@@ -56,7 +57,7 @@ def rows_of_task(task: Task) -> Callable[[sqlite3.Connection, bool], None] | Non
 
 
 def owe_update(connection: sqlite3.Connection, origin: FleetOrigin, task_id: str) -> bool:
-    """Its host is owed the task as it is now. Returns False where that host's task is not known."""
+    """Makes an update with the task's present state due to its host. Returns False if that host's task is not known."""
     found = connection.execute(
         "UPDATE fleet_in SET n = n + 1 WHERE src = ? AND id = ? AND task_id = ? RETURNING n", (*origin, task_id)
     ).fetchall()
@@ -70,7 +71,7 @@ def owe_update(connection: sqlite3.Connection, origin: FleetOrigin, task_id: str
 
 
 def apply(connection: sqlite3.Connection, change: FleetChange, seal: Seal) -> None:
-    """Do it in the open transaction."""
+    """Writes the change in the open transaction."""
     for row in change.put:
         body = None if row.body is None else seal(row.body)
         connection.execute(
@@ -95,13 +96,13 @@ def apply(connection: sqlite3.Connection, change: FleetChange, seal: Seal) -> No
 
 
 class FleetTable:
-    """Every method may raise StoreError; what was begun completes though the caller is cancelled. Make one before any
-    task is put: from then on each task of another host is written with its rows."""
+    """The fleet's rows. Every method may raise StoreError; a write completes even if the caller is cancelled. Make it
+    before any task is put: from then on each task of another host is written with its rows."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.on_owed: Callable[[], None] | None = None
-        """Is called when other hosts may be owed something: tasks of theirs, or for them, have changed."""
+        """Called when something may be due to other hosts: tasks of theirs, or for them, have changed."""
         store.with_tasks(rows_of_task, durable=True, after=self._owed)
 
     async def commit(
@@ -113,7 +114,7 @@ class FleetTable:
         turn_ended: str | None = None,
         reply: ReplyRecord | None = None,
     ) -> None:
-        """The task, with the rows that change with it."""
+        """Writes the task, with the rows that change with it."""
 
         async def write() -> None:
             await self._store.commit(
@@ -129,7 +130,7 @@ class FleetTable:
         await asyncio.shield(at_once(write()))
 
     async def change(self, change: FleetChange) -> None:
-        """Without a task."""
+        """Writes the change without a task."""
         await self._store.commit(also=[lambda connection, seal: apply(connection, change, seal)], durable=True)
 
     def _owed(self) -> None:
@@ -142,8 +143,9 @@ class FleetTable:
     # --- what is under way ---
 
     async def due(self, limit: int, *, without: Iterable[str] = ()) -> list[OutRow]:
-        """At most `limit` rows that are to be published, but for those to the hosts `without`: the oldest of each kind
-        to each host, then the next of each, so that many to one host keep nothing else back."""
+        """Returns at most `limit` rows that are to be published, without those to the hosts `without`. It takes the
+        oldest of each kind to each host, then the next of each, so that many rows to one host do not delay the
+        others."""
         hosts = json.dumps(list(without))
         query = (
             f"SELECT {_OUT} FROM fleet_out WHERE seq_no IN (SELECT seq_no FROM "  # noqa: S608 - a constant
@@ -155,7 +157,8 @@ class FleetTable:
         return await self._store.read(lambda connection: _rows(connection.execute(query, (hosts, limit))))
 
     async def piped(self, rows: Sequence[OutRow]) -> None:
-        """The broker has these, as they were published; one that was changed meanwhile stays to be published."""
+        """Notes that the broker has these rows as they were published; a row that was changed meanwhile is published
+        again."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany(
@@ -166,7 +169,7 @@ class FleetTable:
         await self._write(write)
 
     async def open_rows(self, *, state: str | None = None, dst: str | None = None, limit: int = 10_000) -> list[OutRow]:
-        """Rows that no receipt has closed, oldest first."""
+        """Returns rows that no receipt has closed, oldest first."""
         query = (
             f"SELECT {_OUT} FROM fleet_out WHERE (? IS NULL OR state = ?) AND (? IS NULL OR dst = ?) "  # noqa: S608
             "ORDER BY seq_no LIMIT ?"
@@ -191,7 +194,7 @@ class FleetTable:
         return found[0] if found else None
 
     async def over(self) -> list[OutRow]:
-        """Messages of tasks that have ended, which the part would have closed if it had been there."""
+        """Returns messages of tasks that have ended: the part would have closed these rows, but was disabled."""
         query = (
             f"SELECT {_OUT} FROM fleet_out WHERE kind IN ('msg', 'work') "  # noqa: S608 - a constant
             "AND task_id IN (SELECT id FROM tasks WHERE open = 0) ORDER BY seq_no"
@@ -199,7 +202,7 @@ class FleetTable:
         return await self._store.read(lambda connection: _rows(connection.execute(query)))
 
     async def oldest(self) -> float | None:
-        """Since when the oldest row is open, in seconds since the epoch."""
+        """Returns the time since which the oldest row is open, in seconds since the epoch."""
         (found,) = await self._store.read(
             lambda connection: connection.execute("SELECT min(at) FROM fleet_out").fetchone()
         )
@@ -230,7 +233,7 @@ class FleetTable:
         return InRow(src=found[0], id=found[1], kind=found[2], n=found[3], task_id=found[4], refused=found[5])
 
     async def owed(self, limit: int) -> list[InRow]:
-        """Returns rows that have not had their receipt."""
+        """Returns rows whose receipt is due."""
         found = await self._store.read(
             lambda connection: connection.execute(
                 "SELECT src, id, kind, n, task_id, refused FROM fleet_in WHERE receipted = 0 LIMIT ?", (limit,)
@@ -239,7 +242,8 @@ class FleetTable:
         return [InRow(src=r[0], id=r[1], kind=r[2], n=r[3], task_id=r[4], refused=r[5]) for r in found]
 
     async def owe(self, src: str, id_: str) -> None:
-        """It came again: its receipt was lost, or was not there yet."""
+        """Makes the receipt of a message due again, since the message came again: its receipt was lost, or not sent
+        yet."""
         await self._write(
             lambda connection: connection.execute(
                 "UPDATE fleet_in SET receipted = 0 WHERE src = ? AND id = ?", (src, id_)
@@ -247,7 +251,7 @@ class FleetTable:
         )
 
     async def receipted(self, rows: Sequence[InRow]) -> None:
-        """The broker has their receipts; of an update, that of this `n`."""
+        """Notes that the broker has the receipts of these rows; for an update, only if `n` is still the same."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany(
@@ -258,8 +262,8 @@ class FleetTable:
         await self._write(write)
 
     async def tell_again(self, src: str, ids: Sequence[str]) -> list[str]:
-        """The host `src` asks what became of its tasks: it is owed an update, or the receipt, of each. Returns those
-        that are not known here."""
+        """Makes an update, or the receipt, of each of these tasks due again, because the host `src` asks for them.
+        Returns the ids that are not known here."""
 
         unknown: list[str] = []
 
@@ -270,7 +274,7 @@ class FleetTable:
         return unknown
 
     async def forget_taken(self) -> None:
-        """Remove the oldest ids whose tasks are gone, beyond TAKEN_KEPT."""
+        """Removes the oldest ids whose tasks are gone, beyond TAKEN_KEPT."""
         await self._write(
             lambda connection: connection.execute(
                 "DELETE FROM fleet_in WHERE seq_no <= (SELECT max(seq_no) FROM fleet_in) - ? AND receipted = 1 "
@@ -301,7 +305,7 @@ class FleetTable:
         )
 
     async def peers(self) -> dict[str, str]:
-        """The hosts that were met, each with its certificate."""
+        """Returns the hosts whose certificates are known, each with its certificate."""
         found = await self._store.read(
             lambda connection: connection.execute("SELECT host, jwt FROM fleet_peer").fetchall()
         )
@@ -324,7 +328,7 @@ class FleetTable:
         await self._write(write)
 
     async def quarantined(self) -> list[Quarantined]:
-        """Newest first."""
+        """Returns the quarantined messages, newest first."""
         found: list[Any] = await self._store.read(
             lambda connection: connection.execute(
                 "SELECT at, subject, reason, headers, size FROM fleet_quarantine ORDER BY seq_no DESC"

@@ -1,5 +1,4 @@
-"""`synapsed fleet WHAT`: reads a JSON request from stdin, has it done by `operations`, writes the JSON answer to
-stdout."""
+"""`synapsed fleet WHAT`: reads a JSON request from stdin, calls `operations`, and writes the JSON answer to stdout."""
 
 import argparse
 import json
@@ -17,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, around: "Surroundings") -> None:
-    """Raises SynapsedError."""
+    """Performs one operation of a fleet. Raises SynapsedError."""
     from synapsed_fleet.member_files import Home
     from synapsed_fleet.operations import OPERATIONS, perform
 

@@ -1,4 +1,4 @@
-"""The first member of a fleet: the host that has just made its keys."""
+"""Enrols the first member of a fleet: the host that has just made the fleet's keys."""
 
 import time
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from synapsed_fleet.trust import Trust
 
 
 def enrol_first(home: Home, ring: Keyring, name: str, configured: Mapping[str, Any]) -> None:
-    """`configured` becomes `fleet.toml`. Raises StoreError."""
+    """Makes this host a member, and writes `configured` to `fleet.toml`. Raises StoreError."""
     pair, now = KeyPair.generate("user"), int(time.time())
     with ring.changing() as members:
         members.hosts[name] = Enrolled(pair.public, now, now + VALID_S)

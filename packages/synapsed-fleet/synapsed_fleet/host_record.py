@@ -1,8 +1,8 @@
-"""Record of a host for all others: its agents, and the sign that it is there. Pure.
+"""Record of a host for all others: its agents, and a sign that it is running. Pure.
 
-A record is written whole each time, with a number that grows. Whether a host is there is judged by the reader's own
-clock: the number has not changed for 35 s. No clock is compared with another host's. It is shown, and never a reason
-to refuse a message.
+Each record is complete, with a number that grows. Readers use their own clock to decide that a host is away: the number
+has not changed for 35 s. Clocks of two hosts are never compared. The state is only shown: a message to a host that is
+away is not refused.
 """
 
 import json
@@ -19,22 +19,22 @@ from synapsed_fleet.envelope import encoded
 VERSION: Final = 1
 EVERY_S: Final = 10.0
 AWAY_S: Final = 35.0
-"""Three records and a half."""
+"""Seconds without a new record until a host is away: three and a half records."""
 TWIN_S: Final = 900.0
-"""So long it is told that another machine has this host's key."""
+"""Seconds for which a warning stays that another machine has this host's key."""
 AGENTS_MAX: Final = 500
 RECORD_MAX: Final = 200_000
-"""Bytes of a record that is read."""
+"""Most bytes of a record that is read."""
 
 
 WAITS_MAX: Final = 50
-"""Most waiting items of a host that are told: the oldest."""
+"""Most waiting items that a host publishes: the oldest."""
 WORDS_MAX: Final = 300
-"""Characters of a question that are told."""
+"""Most characters of a question in a record."""
 
 
 ToldTime = Annotated[str, AfterValidator(lambda text: iso_of(text) or "")]
-"""Empty for what is no time."""
+"""A time as a host gives it; empty if the text is no time."""
 STATES: Final = frozenset({"up", "sleeping"})
 ToldState = Annotated[str, AfterValidator(lambda text: text if text in STATES else "away")]
 """State of a host in a record; an unknown state counts as away."""
@@ -42,7 +42,7 @@ ToldType = Annotated[str, AfterValidator(lambda text: text if NAME_PATTERN.fullm
 
 
 class AgentRecordOf(BaseModel):
-    """One agent of a host, as the host tells it."""
+    """One agent of a host, as the host describes it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -57,8 +57,8 @@ class AgentRecordOf(BaseModel):
 
 
 class WaitRecord(BaseModel):
-    """One thing that waits for a person on a host. `question` is empty where the host tells no texts; `src` and `task`
-    are who has sent the message that it is about, and what that is called there."""
+    """One item that waits for a person on a host. `question` is empty if the host publishes no texts; `src` and `task`
+    are the host that sent the message which the item is about, and that host's id of the task."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -73,8 +73,8 @@ class WaitRecord(BaseModel):
 
 
 class HostRecord(BaseModel):
-    """`boot` tells one life of a daemon from another, `n` counts its records. `waits` is None where the host does not
-    tell who waits for a person; `more`: how many it has besides."""
+    """The record of a host. `boot` identifies one run of its daemon, `n` counts the records of that run. `waits` is
+    None if the host does not publish waiting items; `more`: the number of further ones."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -88,14 +88,14 @@ class HostRecord(BaseModel):
     load: float = 0.0
     agents: list[AgentRecordOf] = Field(default=[], max_length=AGENTS_MAX)
     classes: list[str] | None = Field(default=None, max_length=64)
-    """Classes of the work that it takes; None: it does not say so."""
+    """Classes of work that it takes; None: it publishes none of that."""
     waits: list[WaitRecord] | None = Field(default=None, max_length=WAITS_MAX)
     more: int = Field(default=0, ge=0)
 
 
 def read(body: bytes) -> HostRecord | None:
-    """None for what is no record. Agents that have what is no name of one are passed over: no address leads to them,
-    or one that is read as another's."""
+    """Reads a record; None if `body` is no valid one. Agents without a valid name are left out: no address leads to
+    them, or one that means another agent."""
     if len(body) > RECORD_MAX:
         return None
     try:
@@ -111,7 +111,7 @@ def written(record: HostRecord) -> bytes:
 
 
 def digest(agents: Sequence[AgentRecordOf], waits: Sequence[WaitRecord] | None = None) -> str:
-    """Returns a digest of the content whose change makes a record worth writing before its time."""
+    """Returns a digest of the content; when the digest changes, a record is written before its time."""
     told: list[Any] = [agent.model_dump(exclude={"since"}) for agent in agents]
     return json.dumps([told, None if waits is None else [one.model_dump() for one in waits]])
 
@@ -126,19 +126,19 @@ class LastRecord:
 
 
 class Liveness:
-    """Times are `clock.monotonic()`."""
+    """Knows which hosts are up, from the changes of their records. Times are `clock.monotonic()`."""
 
     def __init__(self) -> None:
         self._seen: dict[str, LastRecord] = {}
 
     def note(self, record: HostRecord, now: float) -> None:
-        """A record that is read for the first time may be old: its host is there once the next one is seen."""
+        """Notes a record. The first one that is read may be old: its host counts as up when the next one is seen."""
         known = self._seen.get(record.host)
         if known is None or (known.boot, known.n) != (record.boot, record.n):
             self._seen[record.host] = LastRecord(record.boot, record.n, now)
 
     def idle_for(self, host: str, now: float) -> float | None:
-        """Seconds since its record changed; None if it was never read."""
+        """Returns the seconds since the host's record changed; None if no record was read."""
         seen = self._seen.get(host)
         return None if seen is None else now - seen.at
 
@@ -146,7 +146,7 @@ class Liveness:
         self._seen.pop(host, None)
 
     def state(self, record: HostRecord, now: float) -> str:
-        """`up`, `away`, or what the host said as it left (`sleeping`)."""
+        """Returns `up`, `away`, or the state that the host gave when it left (`sleeping`)."""
         if record.state != "up":
             return record.state
         idle = self.idle_for(record.host, now)
@@ -154,9 +154,9 @@ class Liveness:
 
 
 class Twin:
-    """Detection of another machine that has this host's key: a copy of its disk, or a thief. `note` every record that
-    stands at the broker since this daemon has written there. One foreign record may be the goodbye, or the last word,
-    of the daemon before this one. Times are `clock.monotonic()`."""
+    """Detects another machine that has this host's key: a copy of its disk, or a thief. `note` gets every record of
+    this host at the broker since this daemon has written there. One foreign record may be the last one of the daemon
+    before. Times are `clock.monotonic()`."""
 
     def __init__(self, boot: str) -> None:
         self._boot = boot

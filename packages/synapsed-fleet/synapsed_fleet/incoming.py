@@ -1,17 +1,17 @@
-"""Messages from other hosts: each one's signature is checked before anything else, then it is committed, then acked.
+"""Messages from other hosts: each signature is checked before anything else, then the message is committed, then acked.
 
 ::
 
-    not a word of a member, or of another than its subject says   quarantine, ack
-    known by its host and id                                      its receipt once more, ack
-    msg    for an agent here                                      a task, ack; or refused, for good, ack
-           whose mailbox is full, or who is not started           later
-    upd    of a task that was sent there                          the change, ack
-    ctl    cancel, answer, tell, unknown                          done, ack
-    rcpt                                                          rows are closed, ack
+    not signed by a member, or not by the one in its subject   quarantine, ack
+    known by its host and id                                   its receipt once more, ack
+    msg    for an agent here                                   a task, ack; or refused for good, ack
+           whose mailbox is full, or which is not started      later
+    upd    of a task that was sent there                       the change, ack
+    ctl    cancel, answer, tell, unknown                       done, ack
+    rcpt                                                       rows are closed, ack
 
-What is decided is owed a receipt from that commit on (`outgoing`). A message is handed to the mailbox under a key that
-is made of its host and its id, so that the commit that makes the task is also the one by which it is taken.
+A receipt of a decided message is due from that commit on (`outgoing`). A message is handed to the mailbox under a key
+that is made of its host and its id, so that one commit makes the task and marks the message as taken.
 """
 
 import asyncio
@@ -63,9 +63,9 @@ from synapsed_fleet.ports import Broker, Came, Delivered, NoBroker
 from synapsed_fleet.task_controls import OPEN_QUESTIONS, Controls, refusal
 
 LATER_S: Final = 5.0
-"""Until a message comes again that cannot be taken now."""
+"""Seconds until a message comes again that cannot be taken now."""
 COMING_S: Final = 1.0
-"""Until one comes again whose file is not here yet."""
+"""Seconds until a message comes again whose file is not here yet."""
 UNMET_TIMES: Final = 60
 """Times that a message is put off if its host's certificate cannot be found."""
 ANSWERED: Final = sorted(OPEN_QUESTIONS)
@@ -75,14 +75,14 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Later(Exception):
-    """It cannot be taken now."""
+    """Signals that the message cannot be taken now."""
 
 
 class Accepting(Protocol):
     """Interface that decides which agents other hosts may send to."""
 
     def agent(self, address: str) -> str:
-        """The id of the agent. Raises UnknownAgent, AmbiguousAddress, Forbidden."""
+        """Returns the id of the agent. Raises UnknownAgent, AmbiguousAddress, Forbidden."""
         ...
 
 
@@ -90,12 +90,12 @@ class ClaimReader(Protocol):
     """Interface to the claims of work for any (`class_work`)."""
 
     async def winner(self, src: str, task_id: str, round_: int = 1) -> str | None:
-        """The host that has claimed the work of the host `src`; None while nobody has."""
+        """Returns the host that has claimed the work of the host `src`; None while there is no claim."""
         ...
 
 
 class Answers:
-    """Interface to callers that wait for the result of a control: its refusal, or None for its receipt."""
+    """Callers that wait for the result of a control: its refusal, or None for its receipt."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[tuple[str, str] | None]] = {}
@@ -111,7 +111,7 @@ class Answers:
 
 
 class Incoming:
-    """`persons` are the hosts whose persons are persons here."""
+    """Takes the mail of this host. `persons` are the hosts whose persons count as persons here."""
 
     def __init__(
         self,
@@ -159,7 +159,8 @@ class Incoming:
         return self.locks.setdefault(task_id, asyncio.Lock())
 
     async def take(self, delivered: Delivered) -> None:
-        """One delivery, to its ack; what cannot be taken now comes again. Raises nothing but what is a bug."""
+        """Handles one delivery, up to its ack; a message that cannot be taken now is delivered again. An exception that
+        it raises is a bug."""
         try:
             subject = self._addressed(delivered.subject)
             envelope = Envelope.read(delivered.subject, delivered.headers, delivered.body)
@@ -178,7 +179,7 @@ class Incoming:
         except NotHere:
             await delivered.later(COMING_S)
         except NoBroker:
-            pass  # it comes again
+            pass  # the broker delivers the message again
         except StoreError as error:
             log.warning("what has come cannot be kept now", why=error.message)
             await delivered.later(LATER_S)
@@ -187,7 +188,7 @@ class Incoming:
             self._owed()
 
     def _addressed(self, subject: str) -> MailSubject:
-        """Raises BadName, BadEnvelope."""
+        """Parses the subject of mail to this host. Raises BadName, BadEnvelope."""
         parsed = MailSubject.parse(subject)
         if parsed.dst != self._me.name:
             raise BadEnvelope("it is for another host")
@@ -206,7 +207,7 @@ class Incoming:
         )
 
     async def _once(self, subject: MailSubject, envelope: Envelope) -> None:
-        """While something is worked on, it may come again: then it is left, and comes again."""
+        """Handles a message unless the same one is being handled: then it is put off, and delivered again."""
         key = (subject.src, f"{subject.kind}:{envelope.id}")
         if key in self._in_hand:
             raise Later
@@ -258,7 +259,7 @@ class Incoming:
         except StoreError as error:
             if error.details.get("reason") != "constraint":
                 raise
-            await self._table.owe(*origin)  # it was taken in the same moment
+            await self._table.owe(*origin)  # another delivery took it at the same moment
         except (QueueFull, Busy, NotReady) as error:
             if self._put_off.add(origin, agent, self._clock.monotonic()):
                 raise Later from error
@@ -269,11 +270,11 @@ class Incoming:
         return None
 
     async def hand_over(self, agent_id: str, request: SendRequest) -> Task:
-        """The message becomes a task of the agent, and is taken by that."""
+        """Makes the message a task of the agent, which also marks it as taken."""
         task = await self._tasks.send(agent_id, request)
         origin = FleetOrigin.of(request.marks)
         if origin is not None and await self._table.taken(*origin) is None:
-            # The task is there, and not that it was taken: an older program has written the row since.
+            # The task exists, but no mark that it was taken: an older program has written the row since.
             row = InRow(src=origin.src, id=origin.id, kind=MailKind.MESSAGE, task_id=task.id)
             await self._table.change(FleetChange(taken=(row,)))
         return task
@@ -333,7 +334,7 @@ class Incoming:
         await self._table.commit(after, change, events=events, turn_ended=turn_ended)
 
     async def _check_host(self, task: Task, src: str) -> None:
-        """Raises BadEnvelope unless the task was sent to that host, or that host has claimed it."""
+        """Raises BadEnvelope unless the task was sent to the host `src`, or that host has claimed it."""
         there = task.metadata.get(EXTERNAL) or {}
         if carried_by_fleet(task):
             if there.get("host") == src:
@@ -346,15 +347,15 @@ class Incoming:
         return await self._claims.winner(self._me.name, task.id, receipts.round_of(task))
 
     async def _was_lost(self, task: Task, src: str) -> bool:
-        """True if `src` had the work, was lost with it, and has not claimed it again: its news of it does not count any
-        more."""
+        """Returns True if `src` was treated as lost with the work, and has not claimed it again: its updates do not
+        count then."""
         if src not in receipts.lost_with(task):
             return False
         host = (task.metadata.get(EXTERNAL) or {}).get("host")
         return bool(src != host and await self._winner(task) != src)
 
     async def _lose(self, task: Task, src: str, taken: InRow | None) -> None:
-        """Fails a task that its host does not know: it cannot be told if its message was ever typed."""
+        """Fails a task that its host does not know: the message may have been typed or not."""
         commit = transitions.failed(
             task,
             code="UNDELIVERED",
@@ -382,7 +383,7 @@ class Incoming:
         await self._table.change(FleetChange(closed=tuple(closed)))
 
     async def _received(self, src: str, named: str) -> list[tuple[str, int, str]]:
-        """Returns the rows that the receipt closes. For work for any, the host that has it is noted first."""
+        """Returns the rows that the receipt closes. For work for any host, first notes the host that has it."""
         row = await self._table.row(named)
         if row is None or row.kind != "work":
             return [(named, 0, src)]
@@ -398,7 +399,7 @@ class Incoming:
         return []
 
     async def _has_it(self, row: OutRow, src: str) -> bool:
-        """True if that host is the one that decides about the row."""
+        """Returns True if the host `src` is the one that decides about the row."""
         if row.kind != "work":
             return row.dst == src
         task = await self._store.task(row.task_id)
@@ -406,7 +407,7 @@ class Incoming:
         return await self._claims.winner(self._me.name, row.task_id, round_) == src
 
     async def _refused(self, src: str, named: str, why: tuple[str, str]) -> None:
-        """The host will never take it: the task has failed."""
+        """Fails the task of a message, since the host will never take it."""
         code, message = why
         self.answers.tell(named, why)
         row = await self._table.row(named)
@@ -425,7 +426,7 @@ class Incoming:
         return None
 
     async def undeliverable(self, row: OutRow, why: str) -> None:
-        """Fails a task whose message is not complete any more, and tells the host that has begun to take it."""
+        """Fails a task whose message is not complete any more, and notifies the host that has begun to take it."""
         async with self.lock(row.task_id):
             change = FleetChange(closed=((row.id, row.n, row.dst),))
             task = await self._store.task(row.task_id)
@@ -480,7 +481,8 @@ class Incoming:
 
 
 def _stop_row(task: Task, src: str) -> OutRow:
-    """A host has begun what was canceled before it was known who has it: it is told once."""
+    """Returns the row that cancels a task at `src`, which began the work before it was known as its host. Its id is the
+    same each time, so there is one such row."""
     named = str(uuid5(_STOPS, f"{task.id}@{src}"))
     return OutRow(id=named, dst=src, kind="ctl", task_id=task.id, body=json.dumps(receipts.cancel_body(task.id)))
 

@@ -1,11 +1,11 @@
 """An invitation: the one line that a person carries from the fleet's admin to a host that is to join.
 
 It has the brokers' addresses, the hash of their authority, the fleet's and its operator's public keys, and a user that
-may do nothing but ask once for a token, for a quarter of an hour. So the line is a secret while it counts: whoever uses
-it first is the host of that name. What the host then asks is signed with the line's key, so that no broker can ask in
-its place, and names a key that was made on the host and never leaves it.
+may only ask once for a token, for a quarter of an hour. So the line is a secret while it is valid: the first to use it
+becomes the host of that name. The host's request is signed with the line's key, so that no broker can ask in its place,
+and names a key that was made on the host and never leaves it.
 
-Pure, but for `authority_at`.
+Pure, except `authority_at`.
 """
 
 import base64
@@ -28,13 +28,13 @@ from synapsed_fleet.nkey import BadKey, KeyPair, is_public, verify
 PREFIX: Final = "synapsed-fleet-1."
 VALID_S: Final = 15 * 60
 LINE_MAX: Final = 8192
-"""Characters."""
+"""Most characters of the line."""
 TEXT_MAX: Final = 16_384
 TLS_S: Final = 5.0
 
 
 class Invitation(NamedTuple):
-    """`pair` is the key of the user `token`."""
+    """An invitation. `pair` is the key of the user `token`."""
 
     name: str
     urls: tuple[str, ...]
@@ -45,9 +45,9 @@ class Invitation(NamedTuple):
     token: str
     pair: KeyPair
     given: bool = False
-    """The broker is somebody else's, so that its authority is not the fleet's."""
+    """True if another owner keeps the broker, so that its authority is not the fleet's."""
     ca: str = ""
-    """That authority (PEM), "" for those that the system trusts."""
+    """Authority (PEM) of such a broker, "" for those that the system trusts."""
 
     @property
     def issued(self) -> int:
@@ -101,8 +101,8 @@ def asked(invitation: Invitation, host: KeyPair) -> dict[str, Any]:
 
 
 def key_asked_for(document: object, *, fleet: str, name: str, invited: str) -> str:
-    """The public key for which a host asks; `invited` is the invitation's. Raises InvalidRequest where it is not signed
-    by both."""
+    """Returns the public key for which a host requests a token; `invited` is the invitation's key. Raises
+    InvalidRequest unless both keys have signed the request."""
     if not isinstance(document, dict) or document.get("v") != 1:
         raise InvalidRequest("this is no request to join that this version understands")
     key = document.get("key")
@@ -122,8 +122,8 @@ def key_asked_for(document: object, *, fleet: str, name: str, invited: str) -> s
 
 
 def authority_at(urls: Iterable[str], fingerprint: str) -> str:
-    """The authority (PEM) that a broker shows and that has this hash. Blocks for at most `TLS_S` for each address.
-    Raises RemoteRefused where another one is shown, Unreachable where no broker is."""
+    """Returns the authority (PEM) that a broker shows and that has this hash. Blocks for at most `TLS_S` for each
+    address. Raises RemoteRefused if another authority is shown, Unreachable if no broker answers."""
     failures = []
     other = ""
     for url in urls:
@@ -147,14 +147,15 @@ def authority_at(urls: Iterable[str], fingerprint: str) -> str:
 
 
 def _chain(host: str, port: int) -> list[bytes]:
-    """Certificates that a server shows, not verified: the caller knows which it looks for."""
+    """Returns the certificates that a server shows, not verified: the caller compares them with the one that it
+    expects."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     with socket.create_connection((host, port), TLS_S) as raw, context.wrap_socket(raw) as secure:
         if sys.version_info >= (3, 13):
             return list(secure.get_unverified_chain())
-        # What that method was made of; Python 3.12 has no public one.
+        # The public method was made of this one; Python 3.12 has no public one.
         shown = secure._sslobj.get_unverified_chain() or ()  # type: ignore[attr-defined]  # noqa: SLF001
         return [ssl.PEM_cert_to_DER_cert(one.public_bytes()) for one in shown]
 

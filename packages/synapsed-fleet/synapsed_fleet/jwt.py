@@ -1,8 +1,8 @@
 """The broker's tokens: JWTs of version 2 that are signed by nkeys (`ed25519-nkey`), made and read.
 
-Three kinds make one chain. The operator's token is what brokers are configured with. The account's, signed by the
-operator, names the keys that may sign users and the users that are revoked. A user's, signed by one of these keys,
-names a host. No library makes them in Python; the claims are NATS's own (docs.nats.io, "JWT in depth").
+Three kinds make one chain. Brokers are configured with the operator's token. The account's, signed by the operator,
+names the keys that may sign users and the users that are revoked. A user's, signed by one of these keys, names a host.
+No Python library makes such tokens; the claims are NATS's own (docs.nats.io, "JWT in depth").
 
 Pure: time is an argument, in Unix seconds.
 """
@@ -18,10 +18,10 @@ from typing import Any, Final, Literal, NamedTuple
 from synapsed_fleet.nkey import SIGNATURE_BYTES, BadKey, KeyPair, Kind, is_public, verify
 
 TOKEN_MAX: Final = 512 * 1024
-"""Characters: an account's grows with its revocations, about 70 each."""
+"""Most characters: an account's token grows by about 70 for each revocation."""
 NAME_MAX: Final = 200
 NAME: Final = "{{name()}}"
-"""In a scope's subjects: the name in the user's token."""
+"""Placeholder in a scope's subjects, for the name in the user's token."""
 
 _HEADER: Final = {"typ": "JWT", "alg": "ed25519-nkey"}
 VERSION: Final = 2
@@ -34,7 +34,7 @@ class BadToken(ValueError):
 
 
 class SignedToken(NamedTuple):
-    """A token that its issuer has signed; whether the issuer may is asked elsewhere. Times are Unix seconds."""
+    """A token that its issuer has signed; callers check that the issuer may sign it. Times are Unix seconds."""
 
     type: Type
     name: str
@@ -71,7 +71,7 @@ def account(
     jetstream: bool,
     now: float,
 ) -> str:
-    """`revoked`: by user key, up to when tokens that were issued for it count no more."""
+    """Returns an account's token. `revoked`: by user key, the time up to which tokens issued for it are revoked."""
     limits: dict[str, Any] = {
         "subs": -1,
         "data": -1,
@@ -93,7 +93,7 @@ def account(
 
 
 def scope_claims(scopes: Sequence[Scope]) -> list[dict[str, Any]]:
-    """The signing keys of an account, as its token names them."""
+    """Returns the signing keys of an account, in the form of its token."""
     return [_scope(scope) for scope in scopes]
 
 
@@ -110,7 +110,7 @@ def _scope(scope: Scope) -> dict[str, Any]:
 
 
 def user(signer: KeyPair, *, account: str, public: str, name: str, now: float, expires: float | None) -> str:
-    """A user with the rights of the scope that `signer` signs for."""
+    """Returns the token of a user with the rights of the scope that `signer` signs for."""
     nats = {"issuer_account": account, "type": "user", "version": VERSION}
     return _encode(signer, subject=public, name=name, nats=nats, now=now, expires=expires)
 
@@ -118,7 +118,8 @@ def user(signer: KeyPair, *, account: str, public: str, name: str, now: float, e
 def full_user(
     signer: KeyPair, *, public: str, name: str, now: float, expires: float, account: str | None = None
 ) -> str:
-    """A user that may do anything in the account; `account` where `signer` is one of its keys, and not its own."""
+    """Returns the token of a user with all rights in the account; `account` is needed if `signer` is a signing key of
+    the account, and not the account's own key."""
     nats = {"pub": {}, "sub": {}, "subs": -1, "data": -1, "payload": -1, "type": "user", "version": VERSION}
     return _encode(signer, subject=public, name=name, nats=_of_account(nats, signer, account), now=now, expires=expires)
 
@@ -126,7 +127,8 @@ def full_user(
 def limited_user(
     signer: KeyPair, scope: Scope, *, account: str, public: str, name: str, now: float, expires: float
 ) -> str:
-    """A user whose rights stand in the token itself: those of `scope`, with its own name in them."""
+    """Returns the token of a user whose rights are in the token itself: those of `scope`, with the user's name in
+    them."""
     template = _scope(scope)["template"]
     for side in ("pub", "sub"):
         template[side] = {"allow": [subject.replace(NAME, name) for subject in template[side]["allow"]]}
@@ -139,7 +141,7 @@ def _of_account(nats: dict[str, Any], signer: KeyPair, account: str | None) -> d
 
 
 def read(text: str) -> SignedToken:
-    """The token, whose signature is its issuer's. Raises BadToken."""
+    """Reads a token and verifies that its issuer has signed it. Raises BadToken."""
     if len(text) > TOKEN_MAX:
         raise BadToken("it is too long for a token")
     parts = text.split(".")
@@ -155,7 +157,7 @@ def read(text: str) -> SignedToken:
 
 
 def credentials(token: str, seed: str) -> str:
-    """A user's token and seed, as files of NATS have them."""
+    """Returns a user's token and seed in the format of NATS's credentials files."""
     return (
         f"-----BEGIN NATS USER JWT-----\n{token}\n------END NATS USER JWT------\n\n"
         f"-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
@@ -163,7 +165,7 @@ def credentials(token: str, seed: str) -> str:
 
 
 def read_credentials(text: str) -> tuple[str, KeyPair]:
-    """SignedToken and key of such a file. Raises BadToken, in whose words nothing of the file stands."""
+    """Returns the token and the key in such a file. Raises BadToken, whose text quotes nothing of the file."""
     lines = [line.strip() for line in text.splitlines()]
     values = [after for line, after in pairwise(lines) if line.startswith("-----BEGIN ")]
     if len(values) != 2:

@@ -1,15 +1,15 @@
-"""The fleet's own keys, where its admin is: state/fleet/keys, files of mode 0600 in a directory of mode 0700.
+"""The fleet's own keys, on its admin's host: state/fleet/keys, files of mode 0600 in a directory of mode 0700.
 
-| file | what |
+| file | content |
 |---|---|
-| `operator.seed` | signs the fleet's token: who signs hosts, and who is revoked |
+| `operator.seed` | signs the fleet's token, which names the keys that sign hosts, and the revoked keys |
 | `account.seed` | the fleet itself; signs the admin's own short-lived users |
 | `system.seed` | the same for the broker's system account |
 | `host.seed`, `join.seed` | sign tokens of hosts and of invitations |
-| `given.seed` | only where the broker is somebody else's: signs users of the account there |
+| `given.seed` | only if another owner keeps the broker: signs users of the account there |
 | `ca.pem`, `ca-key.pem` | the authority of the brokers' certificates |
 | `operator.jwt`, `system.jwt`, `account.jwt` | tokens, which are no secrets |
-| `members.json` | which key each host has, invitations that count, where the brokers are |
+| `members.json` | each host's key, valid invitations, the brokers' addresses |
 """
 
 import fcntl
@@ -52,7 +52,8 @@ class Enrolled:
 
 @dataclass(frozen=True)
 class PendingInvitation:
-    """An invitation: the key that it came with, until when it counts, and the host's key that has used it."""
+    """An invitation: its key, the time until which it is valid, and the key of the host that has used
+    it."""
 
     key: str
     expires: int
@@ -60,7 +61,7 @@ class PendingInvitation:
 
 
 class PlannedBroker(NamedTuple):
-    """One of several brokers: its host, where hosts find it, and where the other brokers do."""
+    """One of several brokers: its host, its address for hosts, and its address for the other brokers."""
 
     host: str
     url: str
@@ -69,9 +70,9 @@ class PlannedBroker(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The brokers: `urls` is where hosts find them, `store` the bytes that each keeps at most. `account`: that at a
-    broker of somebody else's, "" where the fleet has its own; `ca` is then the authority of that broker, "" for those
-    that the system trusts."""
+    """The planned brokers. `urls`: their addresses for hosts; `store`: the bytes that each keeps at most. `account`:
+    the fleet's account at another owner's broker, "" if the fleet has its own; `ca` is then the authority of that
+    broker, "" for those that the system trusts."""
 
     urls: tuple[str, ...] = ()
     store: int = 0
@@ -79,7 +80,7 @@ class Plan:
     account: str = ""
     ca: str = ""
     brokers: tuple[PlannedBroker, ...] = ()
-    """Those that are to be several, the one here among them; empty where there is one."""
+    """Brokers if several are planned, this host's among them; empty for a single one."""
 
 
 @dataclass
@@ -88,9 +89,9 @@ class Members:
 
     hosts: dict[str, Enrolled] = field(default_factory=dict)
     invitations: dict[str, PendingInvitation] = field(default_factory=dict)
-    """By the host's name."""
+    """Open invitations, by the host's name."""
     revoked: dict[str, int] = field(default_factory=dict)
-    """By key: tokens issued up to then count no more."""
+    """Revoked keys, each with the time up to which tokens issued for it are invalid."""
     plan: Plan = field(default_factory=Plan)
 
 
@@ -111,8 +112,8 @@ class Keyring:
         given: KeyPair | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """New keys of a fleet called `name`; `given` signs users of the account `plan.account`. Raises StoreError,
-        ConfigError where there are keys already."""
+        """Makes the keys of a new fleet called `name`; `given` signs users of the account `plan.account`. Raises
+        StoreError, and ConfigError if there are keys already."""
         ring = cls(folder, clock=clock)
         if ring.exists():
             raise ConfigError(f"{folder}: there are keys of a fleet already: 'synapsectl fleet leave' removes them")
@@ -129,14 +130,14 @@ class Keyring:
         )
         for stem, pair in (pairs if given is None else {**pairs, GIVEN: given}).items():
             ring._write(f"{stem}.seed", pair.seed)
-        ring.keep(Members(plan=plan))  # the fleet's token last: with it the keyring is whole
+        ring.keep(Members(plan=plan))  # the fleet's token last: `exists` looks for it
         return ring
 
     def exists(self) -> bool:
         return (self.folder / "account.jwt").exists()
 
     def pair(self, stem: str) -> KeyPair:
-        """Raises ConfigError that names the file."""
+        """Returns a key pair. Raises ConfigError that names the file."""
         try:
             return KeyPair.from_seed(self._read(f"{stem}.seed").strip())
         except BadKey as error:
@@ -148,7 +149,7 @@ class Keyring:
 
     @property
     def certificate(self) -> str:
-        """The authority's, as PEM."""
+        """Certificate of the authority, as PEM."""
         return self._read("ca.pem")
 
     @property
@@ -179,7 +180,7 @@ class Keyring:
             self.keep(members)
 
     def members(self) -> Members:
-        """Raises ConfigError where the file is not what was written."""
+        """Returns the members. Raises ConfigError if the file is damaged."""
         path = self.folder / "members.json"
         try:
             return _members(json.loads(self._read("members.json")))
@@ -187,8 +188,8 @@ class Keyring:
             raise ConfigError(f"{path}: is damaged ({error}): take it from a copy", file=str(path)) from None
 
     def keep(self, members: Members) -> str:
-        """Write who belongs to the fleet, and the fleet's token, which is returned, where it tells something else: who
-        is removed, or what members may do by this version of the program. Raises StoreError."""
+        """Saves the members, and a new fleet's token if the revoked keys or the rights of members have changed (a newer
+        version of the program may change the rights). Returns the token. Raises StoreError."""
         self._write("members.json", json.dumps(asdict(members), indent=1, sort_keys=True))
         with suppress(ConfigError):
             told = jwt.read(self.account_token).nats
@@ -200,7 +201,8 @@ class Keyring:
         return token
 
     def admin(self, *, system: bool = False, seconds: float = 3600.0) -> tuple[str, KeyPair]:
-        """A user of one's own with all rights, for a short time, which is kept nowhere."""
+        """Returns the token and key of a new user with all rights, which is valid for a short time and saved
+        nowhere."""
         pair, now, account = KeyPair.generate("user"), self._clock(), self.members().plan.account
         signer = self.pair(GIVEN if account else "system" if system else "account")
         token = jwt.full_user(
@@ -209,13 +211,13 @@ class Keyring:
         return token, pair
 
     def trusted(self) -> str | None:
-        """The authority of the brokers' certificates; None: those that the system trusts."""
+        """Returns the authority of the brokers' certificates; None: those that the system trusts."""
         plan = self.members().plan
         return plan.ca or None if plan.account else self.certificate
 
     def entry_token(self, role: str, name: str, key: str, *, issued: float, expires: float) -> str | None:
-        """Returns the token by which a broker of somebody else's admits a host, besides that of its membership; None if
-        the fleet has its own broker. `role` is one of `broker_permissions`."""
+        """Returns the token for which another owner's broker admits a host, besides the token of its membership; None
+        if the fleet has its own broker. `role` is one of `broker_permissions`."""
         account = self.members().plan.account
         if not account:
             return None
@@ -232,12 +234,12 @@ class Keyring:
         return jwt.user(self.pair("join"), account=account, public=key, name=name, now=issued, expires=expires)
 
     def destroy(self) -> None:
-        """Every file of it, the fleet's token first. Raises StoreError."""
+        """Removes every file of the keyring, the fleet's token first. Raises StoreError."""
         names = ["account.jwt", *(f"{stem}.seed" for stem in (*_SEEDS, GIVEN)), "ca-key.pem", "ca.pem", "operator.jwt"]
         try:
             for name in [*names, "system.jwt", "members.json", "lock"]:
                 (self.folder / name).unlink(missing_ok=True)
-            with suppress(OSError):  # what a person keeps there is his
+            with suppress(OSError):  # a person may keep other files there
                 self.folder.rmdir()
         except OSError as error:
             raise StoreError(f"{self.folder} cannot be removed: {error.strerror}", file=str(self.folder)) from error
@@ -249,7 +251,7 @@ class Keyring:
         previous = 0
         with suppress(ConfigError):
             previous = jwt.read(self.account_token).issued
-        now = max(self._clock(), previous + 1)  # a newer token is known by its time, also where clocks go back
+        now = max(self._clock(), previous + 1)  # newer by its time, even if the clock went back
         return jwt.account(
             self.pair("operator"),
             public=self.pair("account").public,

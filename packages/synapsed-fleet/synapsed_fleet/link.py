@@ -1,8 +1,8 @@
 """The connection to the broker, as the fleet uses it (`ports.Broker`): one inbox for all answers, and own requests.
 
-nats-py makes the connection and makes it again. What it offers above that is not used: its requests wait out their
-time where the connection was lost meanwhile, and its `fetch` has surprises at a reconnect. Here whatever is awaited
-ends as soon as the connection does (NoBroker), and is asked again by whoever wants it.
+nats-py makes the connection and makes it again. Its higher functions are not used: its requests wait for their full
+time after the connection was lost, and its `fetch` behaves unexpectedly at a reconnect. Here every wait ends as soon as
+the connection does (NoBroker), and the caller asks again.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from synapsed_fleet.ports import BrokerRefused, Delivered, NoBroker, Piped, Stor
 
 CALL_S: Final = 5.0
 AGAIN_S: Final = 1.0
-"""Until a question is asked again that nobody hears while its stream has no leader."""
+"""Seconds until a request is sent again that got no answer, because its stream has no leader."""
 ASK_S: Final = 2.0
-"""A question to a member."""
+"""Seconds for a request to a member."""
 LOST: Final = "the connection was lost"
 NO_RESPONDERS: Final = "503"
 NO_MESSAGE: Final = frozenset({"404", "408"})
@@ -43,15 +43,15 @@ FIRST_AFTER_S: Final = 0.5
 LONGEST_AFTER_S: Final = 10.0
 LIVE_MAX: Final = 256
 LIVE_SIZE: Final = 4 << 20
-"""Messages, and bytes of them, of what is kept nowhere that wait here at most; what comes beyond is lost."""
+"""Most messages of live text, and their bytes, that wait here; further ones are lost."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
-    """A message of a consumer (`ports.Delivered`). It is acked at the broker's own subjects for that, and nowhere else
-    that somebody names."""
+    """A message of a consumer (`ports.Delivered`). It is acked only at the broker's own subjects for acks, not at a
+    reply subject that a sender may have set."""
 
     msg: Msg
     client: Client
@@ -86,7 +86,8 @@ class StreamMessage:
 
 
 class Link:
-    """`run` it, for as long as there is a fleet; `options` are those of the next connection (`dial.options`)."""
+    """The connection; `run` keeps it for as long as there is a fleet. `options` returns those of the next connection
+    (`dial.options`)."""
 
     def __init__(self, options: Callable[[], dict[str, Any]], inbox: str, *, on_up: Callable[[], None]) -> None:
         self._options = options
@@ -103,7 +104,7 @@ class Link:
         """Reason why there is no broker now."""
         self.connects = 0
         self.since = time.time()
-        """Since when it is up, or is not, in seconds since the epoch."""
+        """Time since which it is up, or is not, in seconds since the epoch."""
 
     @property
     def up(self) -> bool:
@@ -111,27 +112,27 @@ class Link:
 
     @property
     def server(self) -> str:
-        """The broker that it is connected to, for people."""
+        """Address of the broker that it is connected to, for people."""
         client = self._client
         url = client.connected_url if client is not None and self.up else None
         return "" if url is None else url.netloc.rpartition("@")[2]
 
     @property
     def client(self) -> Client:
-        """Raises NoBroker."""
+        """Returns the client. Raises NoBroker."""
         if self._client is None or not self.up:
             raise NoBroker(self.error)
         return self._client
 
     def listen(self, subject: str, take: Callable[[Stored], Awaitable[None]]) -> None:
-        """From the next connection on `take` is given what is told under the subject, one after the other."""
+        """Registers `take`: from the next connection on it gets the messages of the subject, one after the other."""
         self._listeners[subject] = take
 
     async def wait_up(self) -> None:
         await self._connected.wait()
 
     async def run(self) -> None:
-        """Connect, again and again; returns when it is cancelled."""
+        """Connects, again and again, until it is cancelled."""
         failures = 0
         while True:
             self._closed.clear()
@@ -197,7 +198,7 @@ class Link:
         self._closed.set()
 
     def _failed(self, error: Exception) -> None:
-        """Keeps what the broker has said of this host's key until there is a connection again."""
+        """Keeps a revocation of this host's key until there is a connection again."""
         if self.error != REMOVED:
             self.error = explained(error)
 
@@ -215,13 +216,13 @@ class Link:
     async def _request(
         self, subject: str, body: bytes, *, headers: dict[str, str] | None = None, seconds: float = CALL_S
     ) -> Msg:
-        """The first answer. Raises NoBroker."""
+        """Returns the first answer. Raises NoBroker."""
         async with self._asked(subject, body, headers) as (queue, ask):
             await ask()
             return await self._answer(queue, seconds)
 
     async def _insisted(self, subject: str, body: bytes) -> Msg:
-        """The first answer, as `_request`; it is asked for every AGAIN_S until it is there."""
+        """Returns the first answer, as `_request` does, but asks every AGAIN_S until there is one."""
         until = time.monotonic() + CALL_S
         async with self._asked(subject, body) as (queue, ask):
             await ask()
@@ -303,7 +304,7 @@ class Link:
         return await self._many(f"$JS.API.DIRECT.GET.{stream}", body)
 
     async def after(self, stream: str, seq: int, subjects: str, limit: int) -> list[Stored]:
-        """At most `limit` messages from `seq` on."""
+        """Returns at most `limit` messages from `seq` on."""
         body = json.dumps({"seq": seq, "next_by_subj": subjects, "batch": limit, "max_bytes": AFTER_MAX}).encode()
         return await self._many(f"$JS.API.DIRECT.GET.{stream}", body)
 
@@ -322,7 +323,8 @@ class Link:
         return _answer_of(await self._request(subject, json.dumps(document).encode(), seconds=ASK_S))
 
     async def next(self, stream: str, consumer: str, *, wait: float) -> Delivered | None:
-        """A message of a consumer comes under its own subject: what it answers is told by its subscription alone."""
+        """Returns the next message of a consumer. It comes under its own subject, so only a subscription of its own
+        shows to which request it belongs."""
         limits: dict[str, Any] = {"batch": 1}
         limits |= {"expires": int(wait * 1e9)} if wait else {"no_wait": True}
         client, number = self.client, f"next{next(self._numbers)}"
@@ -339,7 +341,7 @@ class Link:
                 await client.publish(subject, json.dumps(limits).encode(), reply=inbox)
                 msg = await self._answer(queue, wait + CALL_S)
             finally:
-                with suppress(NatsError, OSError):  # it would take the place of a cancel, and whoever asks went on
+                with suppress(NatsError, OSError):  # an error would replace a cancellation
                     await subscription.unsubscribe()
         except (NatsError, OSError) as error:
             raise NoBroker(str(error) or type(error).__name__) from error
@@ -359,7 +361,7 @@ def _given_to(take: Callable[[Stored], Awaitable[None]]) -> Callable[[Msg], Awai
 
 
 def _heard(msg: Msg | None) -> Msg:
-    """Raises NoBroker where it is no answer."""
+    """Returns the answer. Raises NoBroker if there is no answer."""
     if msg is None:
         raise NoBroker("the connection was lost")
     if _status(msg) == NO_RESPONDERS:
@@ -372,7 +374,7 @@ def _status(msg: Msg) -> str:
 
 
 def _answer_of(msg: Msg) -> dict[str, Any]:
-    """The JSON of an answer. Raises NoBroker for what may be better later, BrokerRefused."""
+    """Returns the JSON of an answer. Raises NoBroker for errors that may soon be over, BrokerRefused for others."""
     try:
         told = json.loads(msg.data)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Sends and receives the text of answers that still grow, between hosts, in `live_text_pieces`.
 
-Neither way holds up anything else: what cannot be told now is not told, and the answer comes by the mail.
+Neither direction delays anything else: text that cannot be sent now is dropped, and the answer comes by mail.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -28,15 +28,15 @@ from synapsed_fleet.peer_certificates import NotMet, Peers
 from synapsed_fleet.ports import Broker, NoBroker, Stored
 
 SAY_EVERY_S: Final = 0.05
-"""Seconds within which text goes in one piece."""
+"""Seconds whose text goes in one piece."""
 QUARANTINE_EVERY_S: Final = 1.0
-"""Live text may come faster than a database keeps what is wrong with it."""
+"""Seconds between two invalid pieces that are quarantined: live text may come faster than a database can write."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class LiveTelling(Follower):
-    """Sender of the text that agents here write, to the hosts that have sent their tasks. `run` it."""
+    """Follower of the event log that sends the text which agents here write to the hosts that have sent their tasks."""
 
     name = "live text"
     wants = EventFilter(types=frozenset({"taskArtifact"}))
@@ -52,7 +52,7 @@ class LiveTelling(Follower):
         self._broker = broker
         self._outgoing = outgoing
         self._places: Bounded[tuple[FleetOrigin, Place] | None] = Bounded()
-        """Place up to which each task was told; None for those that no other host has sent."""
+        """Place up to which each task's text was sent; None for tasks that no other host has sent."""
         self._said: list[tuple[str, SaidPiece]] = []
 
     async def handle(self, event: Event) -> None:
@@ -65,7 +65,7 @@ class LiveTelling(Follower):
             await self._say(dst, piece)
 
     async def again(self, src: str, named: str) -> None:
-        """All that was said of the task that the host `src` calls so."""
+        """Sends the whole text so far of the task that the host `src` calls `named`."""
         known = await self._table.taken(src, named)
         task = None if known is None or known.task_id is None else await self._store.task(known.task_id)
         if task is not None and not task.terminal and FleetOrigin.of(task.metadata) == (src, named):
@@ -81,7 +81,8 @@ class LiveTelling(Follower):
             log.debug("a piece of text is not told: there is no broker", task=piece.task)
 
     async def _piece(self, event: Event) -> tuple[str, SaidPiece] | None:
-        """The piece that the event is, and whom it is told; None for the end, and where no other host has asked."""
+        """Returns the host for which the event's text is meant, and the text as a piece; None for the end of an answer,
+        and for a task that no other host has sent."""
         data = event.data
         if not isinstance(data, TaskArtifactAdded) or event.task_id is None or data.artifact.artifact_id != ANSWER_ID:
             return None
@@ -100,7 +101,7 @@ class LiveTelling(Follower):
         return origin.src, piece
 
     async def _begun(self, task_id: str, before: int) -> tuple[FleetOrigin, Place] | None:
-        """Returns the place up to which a task was told before the event `before`."""
+        """Returns the place up to which a task's text was sent before the event `before`."""
         task = await self._store.task(task_id)
         origin = None if task is None else FleetOrigin.of(task.metadata)
         if origin is None:
@@ -110,7 +111,7 @@ class LiveTelling(Follower):
 
 
 def _joined(said: Sequence[tuple[str, SaidPiece]]) -> Iterator[tuple[str, SaidPiece]]:
-    """Pieces that follow each other as one."""
+    """Joins pieces that follow each other."""
     last: tuple[str, SaidPiece] | None = None
     for dst, piece in said:
         if last is not None:
@@ -125,7 +126,7 @@ def _joined(said: Sequence[tuple[str, SaidPiece]]) -> Iterator[tuple[str, SaidPi
 
 
 async def _said_before(events: EventLog, task_id: str, upto: int) -> tuple[int, str]:
-    """Returns the text of a task up to the event `upto`, and the event with which that begins."""
+    """Returns the text of a task up to the event `upto`, and the event with which the text begins."""
     begin, text, after = 0, "", 0
     while batch := await events.read(after, task_id=task_id):
         for event in batch:
@@ -141,8 +142,7 @@ async def _said_before(events: EventLog, task_id: str, upto: int) -> tuple[int, 
 
 
 class LiveHearing:
-    """Receiver of the text of tasks that were sent from here; `again` is called if another host asks for earlier
-    text."""
+    """Receives the text of tasks that this host has sent; `again` is called if another host asks for earlier text."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class LiveHearing:
         self._quarantined_at = -QUARANTINE_EVERY_S
 
     async def take(self, came: Stored) -> None:
-        """One piece, or question, as the broker gives it. Raises nothing but what is a bug."""
+        """Handles one piece, or request, from the broker. An exception that it raises is a bug."""
         try:
             subject = self._addressed(came.subject)
             envelope = Envelope.read(came.subject, came.headers, came.body)
@@ -186,7 +186,7 @@ class LiveHearing:
             log.debug("a piece of text is not heard", why=str(error))
 
     def _addressed(self, subject: str) -> SaySubject:
-        """Raises BadName, BadEnvelope."""
+        """Parses the subject of text for this host. Raises BadName, BadEnvelope."""
         parsed = SaySubject.parse(subject)
         if parsed.dst != self._me.name:
             raise BadEnvelope("it is for another host")
@@ -215,7 +215,7 @@ class LiveHearing:
         try:
             await self._store.commit(events=[transitions.said(task, text=text, append=append)])
         except StoreError:
-            self._listened.forget(task.id)  # what follows does not go on from what was told
+            self._listened.forget(task.id)  # later pieces would not follow the text in the log
             raise
 
     async def _ask(self, src: str, task_id: str) -> None:
@@ -225,5 +225,5 @@ class LiveHearing:
 
 
 def _has(task: Task, src: str) -> bool:
-    """True if that host has the task."""
+    """Returns True if the host `src` has the task."""
     return carried_by_fleet(task) and (task.metadata.get(EXTERNAL) or {}).get("host") == src

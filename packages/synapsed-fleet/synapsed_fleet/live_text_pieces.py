@@ -1,14 +1,14 @@
-"""Pieces of an answer that still grows, as they go to the host whose task it is.
+"""Pieces of an answer that still grows, as they go to the host whose task it is. Pure.
 
 ::
 
-    syn.say.<dst>.<src>    a piece, from the host whose agent speaks to the host that has sent the task;
-                           or the question for all that was said of a task, the other way
+    syn.say.<dst>.<src>    a piece, from the host whose agent writes to the host that has sent the task;
+                           or a request for the whole text of a task, the other way
 
-Nothing of it is kept at the broker, and any of it may be lost: the answer comes whole by the mail, and is told as the
-rest of what was told here, or in its place. `begin` is the event of the speaker's log by which the message begins, so
-that it tells one message from the next over a restart; `at` is where in it the piece stands. A listener that misses
-something asks for all of it, once in a while. Only the log is asked for texts: neither side holds them. Pure.
+The broker keeps none of it, and any of it may be lost: the answer comes complete by mail, and its missing part is
+appended to the text here, or it replaces that text. `begin` is the event of the writer's log with which the message
+begins, so that it identifies the message over a restart; `at` is the place of the piece in the message. A listener that
+misses a piece requests the whole text, once in a while. Texts are read from the log only: neither side holds them.
 """
 
 from collections import OrderedDict
@@ -20,18 +20,18 @@ from synapsed_fleet.envelope import BadEnvelope, encoded
 from synapsed_fleet.names import BadName, identity
 
 TEXT_MAX: Final = 1 << 20
-"""Characters of one message that are told so; the rest comes with the answer."""
+"""Most characters of one message that are sent live; the rest comes with the answer."""
 PIECE_MAX: Final = 32 * 1024
-"""Characters: with each escaped, and four of them a byte's worth, it fits into a body."""
+"""Most characters of a piece: it fits into a body even if each is escaped, or has four bytes."""
 TASKS_MAX: Final = 1000
-"""Tasks of which it is known how far they were told; one that is forgotten is asked for, or looked for, again."""
+"""Most tasks whose place is remembered; the text of one that is forgotten is requested, or read from the log, again."""
 ASK_EVERY_S: Final = 2.0
-"""Between two questions for all that was said of a task, and between two answers to them."""
+"""Seconds between two requests for the whole text of a task, and between two answers to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaidPiece:
-    """`task` is what the host calls it that has sent it."""
+    """A piece of text. `task` is the id that the task has at the host that has sent it."""
 
     task: str
     begin: int
@@ -42,7 +42,7 @@ class SaidPiece:
         return encoded({"begin": self.begin, "at": self.at, "text": self.text})
 
     def split(self) -> Iterator[Self]:
-        """Pieces that fit into a body, up to what is told at all."""
+        """Yields pieces that fit into a body, up to the limit of a message."""
         text = self.text[: max(0, TEXT_MAX - self.at)]
         for first in range(0, len(text), PIECE_MAX):
             yield type(self)(self.task, self.begin, self.at + first, text[first : first + PIECE_MAX])
@@ -60,7 +60,7 @@ class SayAgain:
 
 
 def read(task: str, document: Mapping[str, Any]) -> SaidPiece | SayAgain:
-    """Raises BadEnvelope."""
+    """Reads a piece or a request. Raises BadEnvelope."""
     try:
         identity(task)
     except BadName as error:
@@ -77,14 +77,14 @@ def read(task: str, document: Mapping[str, Any]) -> SaidPiece | SayAgain:
 
 @dataclass(slots=True)
 class Place:
-    """Place in a message: it has begun with `begin`, and has `length` characters."""
+    """Place in a message: the message begins with the event `begin`, and has `length` characters so far."""
 
     begin: int
     length: int = 0
 
 
 class Bounded[V](OrderedDict[str, V]):
-    """At most TASKS_MAX; what was used longest ago is forgotten."""
+    """A dictionary of at most TASKS_MAX entries, without the ones that were set longest ago."""
 
     def __setitem__(self, key: str, value: V) -> None:
         super().__setitem__(key, value)
@@ -94,20 +94,20 @@ class Bounded[V](OrderedDict[str, V]):
 
 
 type Heard = tuple[str, bool]
-"""A piece to tell, and whether it is appended."""
+"""Text to show, and whether it is appended."""
 
 
 class Listened:
-    """Received text of this host's tasks, in one daemon's life: after a restart the first piece finds no earlier one,
-    and the whole text is requested, which then replaces the earlier text."""
+    """Received text of this host's tasks, since this daemon began: after a restart the first piece finds no earlier
+    one, and the whole text is requested, which then replaces the earlier text."""
 
     def __init__(self) -> None:
         self._places: Bounded[Place] = Bounded()
         self._asked: Bounded[float] = Bounded()
 
     def take(self, piece: SaidPiece, *, told: bool) -> Heard | Literal["ask"] | None:
-        """Returns the text to tell; "ask" if an earlier piece is missing; None if the piece has no news. `told`: some
-        of the task's answer was told before."""
+        """Returns the text to show; "ask" if an earlier piece is missing; None if the piece has nothing new. `told`:
+        part of the task's answer is in the log already."""
         place = self._places.get(piece.task)
         if place is not None and piece.begin < place.begin:
             return None
@@ -127,7 +127,7 @@ class Listened:
         return task in self._places
 
     def may_ask(self, task: str, now: float) -> bool:
-        """True if it is time to ask; counts as asked then."""
+        """Returns True if it is time to ask, and notes that as the time of a request."""
         if now - self._asked.get(task, -ASK_EVERY_S) < ASK_EVERY_S:
             return False
         self._asked[task] = now

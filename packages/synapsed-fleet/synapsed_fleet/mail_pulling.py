@@ -1,10 +1,10 @@
-"""The mail of this host, asked for: one request open at a time, and another as soon as that may be over.
+"""Pulls the mail of this host: one request is open at a time, and another is made as soon as that one may be over.
 
-A request is made again at half a batch, at any status, after 6 s of silence (the broker beats every 3 s), and after
-each reconnect. That two are open for a moment does no harm: the broker gives each message to one of them.
+A request is made again at half a batch, at any status, after 6 s of silence (the broker's heartbeat comes every 3 s),
+and after each reconnect. Two open requests do no harm: the broker gives each message to one of them.
 
-What is not acked within 5 s the broker gives again, and a slow host would spend its time on copies. So what would stand
-here for long is put back, and lets what others have sent come (`mail_turns`).
+The broker delivers a message without an ack again after 5 s, and a slow host would spend its time on copies. So
+messages that would wait here for long are put back, which also lets the mail of other senders come (`mail_turns`).
 """
 
 import asyncio
@@ -26,22 +26,22 @@ from synapsed_fleet.names import BadName, MailKind, MailSubject
 from synapsed_fleet.ports import Delivered, NoBroker
 
 BATCH: Final = 256
-"""Messages in hand at most: asked for, or here and not done."""
+"""Most messages in hand: requested, or here and not done."""
 LOOK_S: Final = 0.25
-"""Between two looks at whether a line stands."""
+"""Seconds between two looks at lines that do not move."""
 EXPIRES_S: Final = 20.0
 HEARTBEAT_S: Final = 3.0
 SILENCE_S: Final = 6.0
 REFUSED_S: Final = 1.0
-"""Until the next request where the broker says that it cannot serve any."""
+"""Seconds until the next request if the broker says that it cannot serve any."""
 _BEAT: Final = "100"
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Pull:
-    """`run` it; each delivery is given to `take`. Those of one kind of one host are given one after the other, in their
-    order; controls aside, which may take long and hold up nobody."""
+    """Pulls mail while `run` runs, and gives each delivery to `take`. Deliveries of one kind from one host are handled
+    one after the other, in their order; controls are handled at once, since they may take long."""
 
     def __init__(
         self, link: Link, stream: str, consumer: str, inbox: str, take: Callable[[Delivered], Coroutine[Any, Any, None]]
@@ -143,7 +143,7 @@ class Pull:
             self._tasks.spawn(self._work(line))
 
     async def _work(self, line: MailLine[StreamMessage]) -> None:
-        """Until nobody stands in it."""
+        """Works on a line until it is empty."""
         while (delivered := line.next()) is not None:
             began = time.monotonic()
             try:
@@ -156,7 +156,7 @@ class Pull:
         line.busy = False
 
     def _look(self) -> None:
-        """Put back what stands for long, and forget who has nothing here."""
+        """Puts back messages that wait for long, and forgets senders without messages here."""
         now = time.monotonic()
         for name, line in list(self._lines.items()):
             self._put_back(line.look(now))

@@ -1,8 +1,8 @@
 """Files of a member in the state directory: credentials, the authority, and the trusted keys.
 
-`host.creds` is the host's token and seed; `entry.jwt`, only where the broker is somebody else's, what it lets the host
-in by; `ca.pem` the authority of the brokers' certificates; `trust.json` the public
-keys of the fleet and of its operator, and the fleet's newest token. All are 0600; the seed was made here and is nowhere
+`host.creds` is the host's token and seed; `entry.jwt`, only if another owner keeps the broker, the token for which that
+broker admits the host; `ca.pem` the authority of the brokers' certificates; `trust.json` the public keys of the fleet
+and of its operator, and the fleet's newest token. All have mode 0600; the seed was made on this host and exists nowhere
 else.
 """
 
@@ -35,15 +35,15 @@ class Identity(NamedTuple):
     credentials: Path
     """Path of the file with token and seed."""
     entry: Path
-    """Path of the token for a broker of somebody else's; no such file at the fleet's own."""
+    """Path of the token for another owner's broker; at the fleet's own there is no such file."""
 
     @property
     def given(self) -> bool:
-        """True if the broker is somebody else's."""
+        """True if another owner keeps the broker."""
         return self.entry.exists()
 
     def newest_token(self) -> str:
-        """The token that is kept now: a connection may be made again after it was renewed."""
+        """Returns the token that is saved now: it may have been renewed before a connection is made again."""
         try:
             if self.given:
                 return self.entry.read_text(encoding="ascii").strip()
@@ -53,7 +53,7 @@ class Identity(NamedTuple):
         return token if pair.public == self.pair.public else self.token
 
     def options(self, urls: Sequence[str]) -> dict[str, Any]:
-        """Arguments of `nats.connect` for this host."""
+        """Returns the arguments of `nats.connect` for this host."""
         return options(
             urls,
             token=self.newest_token,
@@ -66,7 +66,7 @@ class Identity(NamedTuple):
 
 
 class Places(Protocol):
-    """The daemon's paths, as far as they are needed here."""
+    """The daemon's paths, as far as this module needs them."""
 
     @property
     def config(self) -> Path: ...
@@ -79,7 +79,7 @@ class Places(Protocol):
 
 
 class Home:
-    """The files of one home."""
+    """The fleet's files in one home directory of a user."""
 
     def __init__(self, paths: Places) -> None:
         self.folder = folder = paths.state / "fleet"
@@ -96,7 +96,8 @@ class Home:
         return self.credentials.exists()
 
     def identity(self) -> Identity:
-        """Raises ConfigError, which says what is missing or wrong and what mends it."""
+        """Returns this host as a member. Raises ConfigError, which says what is missing or wrong and how to repair
+        it."""
         try:
             token, pair = jwt.read_credentials(self.credentials.read_text(encoding="ascii"))
             told = json.loads(self.trusted.read_text(encoding="ascii"))
@@ -117,7 +118,7 @@ class Home:
         return Identity(mine.name, token, pair, ca, trust, mine.issued, mine.expires, self.credentials, self.entry)
 
     def keep(self, *, token: str, pair: KeyPair, ca: str | None, trust: Trust, entry: str | None = None) -> None:
-        """The credentials last: with them this host is a member. Raises StoreError."""
+        """Saves the files, the credentials last: with them this host is a member. Raises StoreError."""
         if ca is not None:
             write_private(self.certificate, ca.encode("ascii"))
         self._keep_entry(entry)
@@ -125,7 +126,7 @@ class Home:
         write_private(self.credentials, jwt.credentials(token, pair.seed).encode("ascii"))
 
     def keep_trust(self, trust: Trust) -> None:
-        """Raises StoreError."""
+        """Saves the trusted keys and the fleet's token. Raises StoreError."""
         told = {"fleet": trust.fleet, "operator": trust.operator, "account_jwt": trust.account_token}
         write_private(self.trusted, json.dumps(told).encode("ascii"))
 
@@ -134,7 +135,7 @@ class Home:
             write_private(self.entry, entry.encode("ascii"))
 
     def keep_token(self, token: str, trust: Trust, *, now: float, entry: str | None = None) -> None:
-        """A newer token of this host. Raises NotTrusted where it is not one, StoreError."""
+        """Saves a newer token of this host. Raises NotTrusted if it is no such token, StoreError."""
         mine = self.identity()
         member = trust.host(token, now=now)
         if (member.host, member.key) != (mine.name, mine.pair.public):
@@ -144,12 +145,12 @@ class Home:
         write_private(self.credentials, jwt.credentials(token, mine.pair.seed).encode("ascii"))
 
     def configure(self, config: dict[str, Any]) -> None:
-        """Write `fleet.toml`, over what is there. Raises StoreError."""
+        """Writes `fleet.toml`, over the present one. Raises StoreError."""
         text = "# Written by 'synapsectl fleet'; keys of [fleet] in config.toml win.\n" + tomli_w.dumps(config)
         write_private(self.config_file, text.encode())
 
     def forget(self) -> list[Path]:
-        """Leave the fleet: credentials and configuration are removed; what was is returned. Raises StoreError."""
+        """Removes credentials and configuration, to leave the fleet; returns the removed files. Raises StoreError."""
         kept = (self.config_file, self.credentials, self.entry, self.trusted, self.certificate)
         gone = [path for path in kept if path.exists()]
         try:

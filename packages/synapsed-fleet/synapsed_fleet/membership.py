@@ -1,7 +1,7 @@
-"""Upkeep of a member's own membership: keeps the fleet's newest token, and asks for credentials in time.
+"""Upkeep of a member's own membership: saves the fleet's newest token, and renews the host's credentials in time.
 
-A token counts for a year and is asked for again at half of it, so that a host that is on for a few hours in half a year
-stays a member. A connection that is made again reads the token that is kept (`home.Identity.options`).
+A token is valid for a year and is renewed after half of it, so that a host that is on for a few hours in half a year
+stays a member. A connection that is made again reads the saved token (`member_files.Identity.options`).
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from synapsed_fleet.member_files import Home, Identity
 from synapsed_fleet.trust import NotTrusted, Trust
 
 RENEW_SHARE: Final = 0.5
-"""Share of a token's time after which it is renewed, by a host that is on a few hours in half a year."""
+"""Share of a token's time after which it is renewed."""
 
 type Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Asks a subject, as a request, and returns the answer's document."""
 
 
 def is_due(identity: Identity, *, now: float) -> bool:
-    """True if half of the time is over for which the credentials are valid."""
+    """Returns True if half of the time is over for which the credentials are valid."""
     if identity.expires is None:
         return False
     return now >= identity.issued + (identity.expires - identity.issued) * RENEW_SHARE
 
 
 async def renew(home: Home, ask: Ask, *, now: float) -> bool:
-    """Ask for credentials that count for longer, where it is time; whether there are new ones. Raises what `ask` does,
-    RemoteRefused where they are refused or not the fleet's, StoreError."""
+    """Requests newer credentials if it is time; returns True if there are new ones. Raises what `ask` does,
+    RemoteRefused if they are refused or not the fleet's, StoreError."""
     mine = await asyncio.to_thread(home.identity)
     if not is_due(mine, now=now):
         return False
@@ -51,8 +51,8 @@ async def renew(home: Home, ask: Ask, *, now: float) -> bool:
 
 
 def keep_urls(home: Home, body: bytes) -> bool:
-    """Keep where the brokers are, as their admin tells it (`admin.BROKERS_KEY`); whether that is news. What a person
-    has written into config.toml is not touched, and wins. Raises StoreError."""
+    """Saves the brokers' addresses that their admin has published (`admin.BROKERS_KEY`); returns True if they are new.
+    Addresses that a person has written into config.toml stay, and have precedence. Raises StoreError."""
     try:
         urls = json.loads(body)["urls"]
         known = tomllib.loads(home.config_file.read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ def keep_urls(home: Home, body: bytes) -> bool:
 
 
 def keep_newest(home: Home, trust: Trust) -> bool:
-    """Keep `trust` where it is newer than what is kept; whether it was. Raises ConfigError, StoreError."""
+    """Saves `trust` if it is newer than the saved one; returns True then. Raises ConfigError, StoreError."""
     newest = home.identity().trust.renewed(trust.account_token)
     if newest.account_token == home.identity().trust.account_token:
         return False

@@ -1,8 +1,8 @@
 """Messages and updates between hosts in A2A's shapes: written and read. Does no I/O.
 
-Loaded when the first of them is (`a2a_types`). A message is A2A's SendMessage as it goes over HTTP (`tenant` is the
-agent), an update A2A's Task. Whatever is read came from another host: it is checked, and of its metadata only that is
-taken which another host may say.
+The module is imported when the first message is written or read (`a2a_types`). A message is A2A's SendMessage as it
+goes over HTTP (`tenant` is the agent), an update A2A's Task. All that is read came from another host: it is checked,
+and of its metadata only the keys are taken that another host may set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any, Final
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
-import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
+import synapsed.a2a_types.free_json  # noqa: F401 - it changes protobuf
 from synapsed.a2a_types.a2a_errors import A2aError
 from synapsed.a2a_types.convert import message_dict, message_from, struct_dict, task_dict
 from synapsed.a2a_types.extensions import taken
@@ -37,19 +37,19 @@ URGENT: Final = 5
 _LOCAL: Final = frozenset(
     {DIRECTION, IN_REPLY_TO, REPLY, REPLY_TO, RESPONSE_EXPECTED, COMMAND, NEW_CONVERSATION, EXTERNAL, FLEET, SENDER}
 )
-"""Keys of metadata that mean something on the host only on which they were set."""
+"""Keys of metadata that have a meaning only on the host on which they were set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """A message that another host has sent, and to whom: an agent, or `any:CLASS`."""
+    """A message that another host has sent, and its receiver: an agent, or `any:CLASS`."""
 
     to: str
     request: SendRequest
 
 
 def message_body(task: Task, *, own_name: str, files: Sequence[Mapping[str, Any]] = ()) -> bytes:
-    """`files`: references to those that go with it. Raises TooLarge."""
+    """Returns the body of a task's message; `files`: references to the files that go with it. Raises TooLarge."""
     to = task.agent_id if task.agent_id.startswith(ANY) else (host_of(task.agent_id) or ("",))[0]
     there = task.metadata.get(EXTERNAL)
     said_by = there.get("from") if isinstance(there, dict) else None
@@ -76,8 +76,9 @@ def message_body(task: Task, *, own_name: str, files: Sequence[Mapping[str, Any]
 
 
 def read_message(document: Mapping[str, Any], origin: FleetOrigin, *, persons: frozenset[str]) -> Addressed:
-    """Raises BadEnvelope for what is no message; InvalidRequest for one that cannot be taken. A person of another host
-    is one here only if this host says so (`persons`); an agent is `name@host`, whatever it says."""
+    """Reads a message. Raises BadEnvelope if it is no message, InvalidRequest if it cannot be taken. A person of
+    another host counts as a person here only if this host says so (`persons`); an agent is `name@host`, whatever the
+    message says."""
     try:
         asked = json_format.ParseDict(dict(document), pb.SendMessageRequest(), ignore_unknown_fields=True)
     except (json_format.ParseError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -113,13 +114,14 @@ def read_message(document: Mapping[str, Any], origin: FleetOrigin, *, persons: f
 
 
 def _arrived(message: Message, document: Mapping[str, Any], src: str) -> Message:
-    """With its files under their addresses here. Raises InvalidRequest, BadEnvelope."""
+    """Returns the message with its files under their addresses here. Raises InvalidRequest, BadEnvelope."""
     refs = {ref.id: ref for ref in files_of(document)}
     return message.model_copy(update={"parts": [_here(part, refs, src) for part in message.parts]})
 
 
 def _here(part: Part, refs: Mapping[str, ParcelRef], src: str) -> Part:
-    """Raises InvalidRequest for a file that is not among `refs`."""
+    """Returns the part with its file under its address here. Raises InvalidRequest for a file that is not among
+    `refs`."""
     if not isinstance(part, FilePart) or not is_kept(part):
         return part
     kept = KeptFile.of(part.file.uri)
@@ -131,8 +133,8 @@ def _here(part: Part, refs: Mapping[str, ParcelRef], src: str) -> Part:
 
 
 def _sender(claimed: Any, src: str) -> Sender | None:
-    """The agent of the host `src` that is meant; None for its person. What stands behind an `@` is the host's to claim
-    no more than what is before it is another's."""
+    """Returns the agent of the host `src` that sent the message; None for its person. A claimed host behind an `@` is
+    replaced by `src`: a host cannot claim agents of another."""
     named = Sender.of({SENDER: claimed}) if claimed is not None else None
     if named is None:
         return None
@@ -144,8 +146,8 @@ def _sender(claimed: Any, src: str) -> Sender | None:
 
 
 def update_body(task: Task, files: Sequence[Mapping[str, Any]] = ()) -> bytes:
-    """The task as it is here, with references to the files of its answer. One whose answer does not fit is told with
-    the beginning of it (`truncated`)."""
+    """Returns the body of an update: the task as it is here, with references to the files of its answer. If the answer
+    does not fit, the body has its beginning (`truncated`)."""
     attached = {FILES: list(files)} if files else {}
     body = encoded({"task": _shown(task), **attached})
     if len(body) <= WHOLE_MAX:
@@ -195,7 +197,8 @@ def _with_files(there: Snapshot, document: Mapping[str, Any], src: str) -> Snaps
 
 
 def _here_or_named(part: Part, refs: Mapping[str, ParcelRef], src: str) -> Part:
-    """A file of an answer that did not come is told by its name: the rest of the answer is worth more than it."""
+    """Returns the part with its file under its address here, or a text with the name of a file that did not come: the
+    rest of the answer is worth more than that file."""
     try:
         return _here(part, refs, src)
     except InvalidRequest:

@@ -2,15 +2,15 @@
 
 ::
 
-    syn.to.<dst>.<src>.<kind>      what one host says to another: msg, upd, ctl, rcpt
+    syn.to.<dst>.<src>.<kind>      a message between hosts: msg, upd, ctl, rcpt
     syn.work.<class>.<src>         work for any host that takes the class
-    syn.claim.<src>.<task>.<round> who took it
+    syn.claim.<src>.<task>.<round> the host that took it
     syn.ev.<host>.<type>           an event of that host
-    syn.say.<dst>.<src>            text while it is said, of which nothing is kept
-    syn.file.<dst>.<src>.<id>.<n>  chunk n of what is too large for a message
+    syn.say.<dst>.<src>            text of an answer that still grows, kept nowhere
+    syn.file.<dst>.<src>.<id>.<n>  chunk n of content that is too large for a message
     $KV.SYN_HOSTS.<host>           a host's record
 
-Who may publish what is the broker's to hold; who *said* something is told by its signature alone.
+The broker enforces which subjects a host may publish; only the signature proves which host wrote a message.
 """
 
 import re
@@ -29,9 +29,9 @@ ANY: Final = "any:"
 TEAM: Final = "team:"
 HOSTS_PREFIX: Final = "$KV.SYN_HOSTS."
 ANYONE: Final = "_any"
-"""In the place of a host in the subjects of what goes with work for any; no host's name begins so."""
+"""Stands for a host in the subjects of files that go with work for any; no host's name begins with an underscore."""
 URGENT: Final = "-hi"
-"""Ends the class of work of priority 4 and 5, which is asked for first."""
+"""End of the class of work of priority 4 and 5, which is requested first."""
 URGENT_FROM: Final = 4
 
 
@@ -45,7 +45,7 @@ class MailKind(StrEnum):
 
 
 class BadName(ValueError):
-    """It is no name, or no subject, of the fleet."""
+    """Error for a text that is no name, or no subject, of the fleet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class MailSubject:
 
     @classmethod
     def parse(cls, subject: str) -> Self:
-        """Raises BadName."""
+        """Parses a subject. Raises BadName."""
         tokens = subject.split(".")
         if len(tokens) != 5 or tokens[:2] != ["syn", "to"] or tokens[4] not in list(MailKind):
             raise BadName("it is no subject of the mail between hosts")
@@ -80,7 +80,7 @@ class WorkSubject:
 
     @classmethod
     def parse(cls, subject: str) -> Self:
-        """Raises BadName."""
+        """Parses a subject. Raises BadName."""
         tokens = subject.split(".")
         if len(tokens) != 4 or tokens[:2] != ["syn", "work"] or CLASS.fullmatch(tokens[2]) is None:
             raise BadName("it is no subject of work for any")
@@ -99,7 +99,7 @@ class SaySubject:
 
     @classmethod
     def parse(cls, subject: str) -> Self:
-        """Raises BadName."""
+        """Parses a subject. Raises BadName."""
         tokens = subject.split(".")
         if len(tokens) != 4 or tokens[:2] != ["syn", "say"]:
             raise BadName("it is no subject of live text")
@@ -118,7 +118,7 @@ class EventSubject:
 
     @classmethod
     def parse(cls, subject: str) -> Self:
-        """Raises BadName."""
+        """Parses a subject. Raises BadName."""
         tokens = subject.split(".")
         if len(tokens) != 4 or tokens[:2] != ["syn", "ev"] or EVENT.fullmatch(tokens[3]) is None:
             raise BadName("it is no subject of an event")
@@ -126,47 +126,48 @@ class EventSubject:
 
 
 def host(text: str) -> str:
-    """`text`, which is a host's name. Raises BadName."""
+    """Returns `text` if it is a host's name. Raises BadName."""
     if HOST.fullmatch(text) is None:
         raise BadName("it is no name of a host: at most 31 of a-z, 0-9 and '-'")
     return text
 
 
 def identity(text: str) -> str:
-    """`text`, which is an id. Raises BadName."""
+    """Returns `text` if it is an id. Raises BadName."""
     if ID.fullmatch(text) is None:
         raise BadName("it is no id of the fleet")
     return text
 
 
 def claim(src: str, task_id: str, round_: int) -> str:
-    """The subject of the claims of one round of a task of the host `src`: another's may be called the same."""
+    """Returns the subject of the claims of one round of a task of the host `src`: another host's task may have the same
+    id."""
     return f"syn.claim.{src}.{task_id}.{round_}"
 
 
 def chunk(dst: str, src: str, parcel: str, n: int) -> str:
-    """The subject of one chunk of a parcel (`parcel`); `dst` is a host, or `any:CLASS`."""
+    """Returns the subject of one chunk of a parcel (`parcel`); `dst` is a host, or `any:CLASS`."""
     return f"syn.file.{ANYONE if dst.startswith(ANY) else dst}.{src}.{parcel}.{n}"
 
 
 def record(name: str) -> str:
-    """The subject of a host's record."""
+    """Returns the subject of a host's record."""
     return f"{HOSTS_PREFIX}{name}"
 
 
 def parse_update(identity_: str) -> tuple[str, int]:
-    """The task and the number of an update's id; -1 for the id of anything else."""
+    """Returns the task and the number of an update's id; the number is -1 for any other id."""
     task_id, _, n = identity_.partition("/")
     return task_id, int(n) if n else -1
 
 
 def urgent(name: str) -> str:
-    """The class of what is urgent of a class."""
+    """Returns the class of the urgent work of a class."""
     return f"{name}{URGENT}"
 
 
 def class_of(address: str, priority: int) -> str:
-    """The class of subjects that `any:CLASS` of this priority goes to. Raises InvalidRequest."""
+    """Returns the class in the subjects for `any:CLASS` at this priority. Raises InvalidRequest."""
     name = address.removeprefix(ANY)
     if CLASS.fullmatch(name) is None or name.endswith(URGENT):
         raise InvalidRequest(

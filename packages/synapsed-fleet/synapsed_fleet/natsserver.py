@@ -1,6 +1,6 @@
-"""The broker's program: where it is, whether it is new enough, and what it is configured with.
+"""The broker's program: finds `nats-server`, checks its version, and makes its configuration.
 
-`nats-server` comes with `synapsed[broker]`, or from anywhere on PATH.
+`nats-server` comes with `synapsed[broker]`, or is found on PATH.
 """
 
 import os
@@ -17,12 +17,12 @@ from synapsed_fleet.streams import BODY_MAX
 
 PROGRAM: Final = "nats-server"
 NEEDED: Final = (2, 15, 1)
-"""Older ones sync replicated streams otherwise, or lose what they have said they keep."""
+"""Least version: older ones sync replicated streams in another way, or lose messages that they have acked."""
 INSTALL: Final = "pip install 'synapsed[broker]'"
 VERSION_S: Final = 20.0
 
 STORE_BOUND: Final = 16 << 40
-"""Bytes that the server may keep in all. The streams' own sizes bound what it keeps; a server whose bound is smaller
+"""Most bytes that the server may keep. The sizes of the streams limit what it keeps; a server whose limit is smaller
 than their sum would not load them."""
 CLUSTER: Final = "synapsed"
 LOG_BYTES: Final = 10 << 20
@@ -43,7 +43,8 @@ class NatsServer(NamedTuple):
 
 
 def find(environ: Mapping[str, str] = os.environ) -> NatsServer:
-    """The first that is new enough: beside Python, then on PATH. Raises ProgramNotFound, which names older ones."""
+    """Returns the first program that is new enough: beside Python, then on PATH. Raises ProgramNotFound, which names
+    older ones."""
     old = []
     for path in _candidates(environ):
         version = ask(path)
@@ -56,7 +57,7 @@ def find(environ: Mapping[str, str] = os.environ) -> NatsServer:
 
 
 def ask(path: str) -> tuple[int, int, int] | None:
-    """The version of the program at `path`, None where it tells none."""
+    """Returns the version of the program at `path`, None if it prints none."""
     try:
         done = subprocess.run(
             [path, "--version"],
@@ -79,7 +80,8 @@ def version_in(text: str) -> tuple[int, int, int] | None:
 
 
 class ClusterPlace(NamedTuple):
-    """A broker among others: where they reach it, what it calls that and its clients' address, and where they are."""
+    """The place of a broker in a cluster: where it listens for the others, the addresses that it advertises to them and
+    to clients, and the addresses of all."""
 
     listen: str
     advertise: str
@@ -97,19 +99,20 @@ def configuration(
     store: str = "store",
     cluster: ClusterPlace | None = None,
 ) -> dict[str, Any]:
-    """The document that `nats-server` reads (JSON is one of its forms). `folder` has certificates, tokens and store."""
+    """Returns the document that `nats-server` reads (JSON is one of its forms). `folder` has certificates, tokens and
+    store."""
     encrypted = {"cert_file": str(folder / "cert.pem"), "key_file": str(folder / "key.pem")}
     found: dict[str, Any] = {
         "server_name": name,
         "listen": listen,
-        "http": "127.0.0.1:-1",  # health, for the watchdog; any free port, told in a file of the folder
+        "http": "127.0.0.1:-1",  # health, for the watchdog; on any free port, which a file in the folder names
         "ports_file_dir": str(folder),
         "log_file": str(folder / "log" / "nats-server.log"),
         "logfile_size_limit": LOG_BYTES,
         "logfile_max_num": LOG_FILES,
         "operator": operator_token,
         "system_account": system_account,
-        # No preload: it would replace, at every start, what was revoked since.
+        # No preload: at every start it would replace the newer tokens, with their revocations.
         "resolver": {"type": "full", "dir": str(folder / "jwt"), "allow_delete": False, "interval": "1m"},
         "max_payload": BODY_MAX,
         "write_deadline": "10s",
@@ -119,19 +122,19 @@ def configuration(
             "max_memory_store": 0,
             "sync_interval": "always",  # with the default a loss of power takes whole streams
         },
-        # First, so that nobody in between can leave it out of the greeting.
+        # First, so that an attacker in between cannot leave it out of the greeting.
         "tls": {**encrypted, "handshake_first": True, "min_version": "1.3", "timeout": 10},
     }
     if cluster is not None:
         found["client_advertise"] = cluster.clients
         found["lame_duck_grace_period"] = "1s"
-        found["lame_duck_duration"] = "30s"  # its least
+        found["lame_duck_duration"] = "30s"  # the shortest that it allows
         found["cluster"] = {
             "name": CLUSTER,
             "listen": cluster.listen,
             "advertise": cluster.advertise,
             "routes": list(cluster.routes),
-            # Who has a certificate of the authority is a broker of the fleet.
+            # A server with a certificate of the authority is a broker of the fleet.
             "tls": {**encrypted, "ca_file": str(folder / "ca.pem"), "verify": True, "timeout": 10},
         }
     return found

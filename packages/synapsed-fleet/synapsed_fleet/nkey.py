@@ -1,7 +1,7 @@
 """NATS keys: Ed25519 keys in the text form that the broker knows, base32 with a prefix for the kind and a checksum.
 
-The curve is `cryptography`'s; only the text form is written here. A seed is a secret: it stands in files of mode 0600
-and nowhere else, and `repr` of a pair has the public key only.
+The curve is `cryptography`'s; only the text form is made here. A seed is a secret: it is in files of mode 0600 and
+nowhere else, and `repr` of a pair has the public key only.
 """
 
 import base64
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 type Kind = Literal["operator", "account", "user"]
 
 PREFIXES: Final[dict[Kind, int]] = {"operator": 14 << 3, "account": 0, "user": 20 << 3}
-"""The first byte; its upper five bits are the first letter: O, A and U."""
+"""First byte of a key, by kind; its upper five bits are the first letter: O, A and U."""
 _SEED: Final = 18 << 3
 _KINDS: Final = {prefix: kind for kind, prefix in PREFIXES.items()}
 _PUBLIC_BYTES: Final = 1 + 32 + 2
@@ -42,7 +42,7 @@ class KeyPair:
 
     @classmethod
     def from_seed(cls, seed: str) -> Self:
-        """Raises BadKey."""
+        """Reads a pair from its seed. Raises BadKey."""
         raw = _raw(seed, _SEED_BYTES)
         kind = _KINDS.get((raw[0] & 0b111) << 5 | raw[1] >> 3)
         if raw[0] & 0b11111000 != _SEED or kind is None:
@@ -58,7 +58,7 @@ class KeyPair:
         return self._private.sign(data)
 
     def secret(self, purpose: str) -> bytes:
-        """32 bytes that only this key's holder can make, and that are others for each purpose."""
+        """Returns 32 bytes that only the holder of this key can make, different for each purpose."""
         derive = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
         return derive.derive(self._private.private_bytes_raw())
 
@@ -67,7 +67,7 @@ class KeyPair:
 
 
 def is_public(text: str, kind: Kind) -> bool:
-    """True if `text` is a public key of that kind."""
+    """Returns True if `text` is a public key of that kind."""
     try:
         public_bytes(text, kind)
     except BadKey:
@@ -76,7 +76,7 @@ def is_public(text: str, kind: Kind) -> bool:
 
 
 def public_bytes(text: str, kind: Kind) -> bytes:
-    """The 32 bytes of a public key. Raises BadKey."""
+    """Returns the 32 bytes of a public key. Raises BadKey."""
     raw = _raw(text, _PUBLIC_BYTES)
     if raw[0] != PREFIXES[kind]:
         raise BadKey(f"this is no public key of {'an' if kind[0] in 'ao' else 'a'} {kind}")
@@ -84,7 +84,7 @@ def public_bytes(text: str, kind: Kind) -> bytes:
 
 
 def verify(public: str, kind: Kind, signature: bytes, data: bytes) -> bool:
-    """True if the key `public` of that kind has signed `data`. Raises BadKey if it is no such key."""
+    """Returns True if the key `public` of that kind has signed `data`. Raises BadKey if it is no such key."""
     key = Ed25519PublicKey.from_public_bytes(public_bytes(public, kind))
     try:
         key.verify(signature, data)
@@ -99,7 +99,8 @@ def _text(raw: bytes) -> str:
 
 
 def _raw(text: str, size: int) -> bytes:
-    """The bytes without the checksum. One key has one text: what decodes to the same bytes otherwise is refused."""
+    """Returns the bytes without the checksum. One key has one text: another text that decodes to the same bytes is
+    refused."""
     try:
         raw = base64.b32decode(text + "=" * (-len(text) % 8))
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""Refusals of agents that only a fleet reaches, by a host that is in none, or takes no part in its own."""
+"""Refuses agents that only a fleet reaches, on a host that is in no fleet, or takes no part in its own."""
 
 from synapsed.clock import Clock
 from synapsed.errors import TaskNotCancelable, UnknownAgent
@@ -12,8 +12,8 @@ from synapsed_fleet.fleet_table import FleetTable
 
 
 class NoMember:
-    """A carrier (`interfaces.Carrier`) that brings nothing anywhere. `problem`: why this host takes no part in the
-    fleet that it is configured for."""
+    """A carrier (`interfaces.Carrier`) that sends nothing. `problem`: why this host takes no part in the fleet that it
+    is configured for."""
 
     hint = ""
 
@@ -24,7 +24,7 @@ class NoMember:
         self._problem = problem
 
     def find(self, address: str) -> str | None:
-        """Raises UnknownAgent for any of a class."""
+        """Returns None. Raises UnknownAgent for an address of any agent of a class."""
         if not is_any(address.removeprefix("@")):
             return None
         if self._problem is not None:
@@ -41,11 +41,12 @@ class NoMember:
     async def send(
         self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
     ) -> Task:
-        """Raises UnknownAgent."""
+        """Refuses the message. Raises UnknownAgent."""
         raise self._away(alias)
 
     async def cancel(self, task: Task) -> Task:
-        """A task of a fleet that this host has left is canceled here; whether the other host does it nobody can say."""
+        """Cancels a task of a fleet that this host has left, here only: it is unknown whether the other host cancels
+        it."""
         now = await self._store.task(task.id) or task
         if now.terminal:
             raise TaskNotCancelable(f"task {now.id} is {now.status.value} already", task=now.id)
@@ -55,7 +56,7 @@ class NoMember:
         return commit.task
 
     async def answer(self, task: Task, message: Message, prompt_id: str | None = None, origin: Origin = PERSON) -> Task:
-        """Raises UnknownAgent."""
+        """Refuses the answer. Raises UnknownAgent."""
         raise self._away(task.agent_id)
 
     def _away(self, agent: str) -> UnknownAgent:

@@ -1,6 +1,7 @@
 """Performs each operation of `synapsectl fleet …`, which calls `synapsed fleet WHAT`.
 
-The person's tool imports nothing of the daemon's, and what it passes on has secrets: neither stands in a command line.
+The person's tool imports no module of the daemon, and passes secrets on: a command line would show them, so requests
+and answers go over stdin and stdout.
 """
 
 import asyncio
@@ -34,20 +35,23 @@ from synapsed_fleet.streams import MEMBERS_MAX, STORE_MAX, STORE_MIN
 from synapsed_fleet.trust import CLOCK_S, NotTrusted, Trust, lasting
 
 SETTLE_S: Final = 80.0
-"""For a broker that has just been started: it reads its store first."""
+"""Seconds for a broker that has just been started: it reads its store first."""
 POLL_S: Final = 0.2
 
 type Told = dict[str, Any]
 
 
 async def create(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """Make a fleet, and this host its first member. `name`; `max_store`. Its broker is here: `addresses`, where other
-    hosts find it; `listen`. Or somebody else's (`external_broker.create`): `urls`, `account_key`, `account`, `ca`.
-    Done before, it only says so, and takes other `addresses`: what follows can be done again."""
+    """Makes a fleet, and this host its first member. `name`; `max_store`.
+
+    Either its broker is on this host: `addresses`, where other hosts find it; `listen`. Or another owner keeps the
+    broker (`external_broker.create_given`): `urls`, `account_key`, `account`, `ca`. A second call only reports that the
+    fleet exists, and takes other `addresses`: the steps that follow can be done again.
+    """
     if home.keyring.exists():
         if home.is_member():
             return _created_before(home, config, body)
-        home.keyring.destroy()  # it was interrupted before anybody could be a member
+        home.keyring.destroy()  # it was interrupted before it had a member
     if home.is_member():
         mine = home.identity()
         raise ConfigError(f"this host is {mine.name} in a fleet already: 'synapsectl fleet leave' ends that")
@@ -73,7 +77,7 @@ async def create(home: Home, config: DaemonSettings, body: Mapping[str, Any]) ->
 
 
 def _created_before(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """The broker has moved where there are `addresses`: invitations name these from then on."""
+    """Reports a fleet that exists. With `addresses`, the broker has moved: invitations have these from then on."""
     ring = home.keyring
     there = _broker(config, {}).listen
     if body.get("listen") not in (None, "", there):
@@ -98,8 +102,8 @@ def _urls_at(addresses: Sequence[str], listen: str) -> list[str]:
 
 
 async def settle(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """Wait until the broker that was started here, or is somebody else's, serves, and make what it is to keep;
-    `not_pid` is the server that is to give way first. Raises Unreachable."""
+    """Waits until the broker, which was started here or belongs to another owner, serves, and makes its streams and
+    consumers; `not_pid` is the server that must end first. Raises Unreachable."""
     folder = BrokerFolder(home.broker)
     ring, url = home.keyring, local_url(_broker(config, body).listen)
     until = time.monotonic() + float(body.get("seconds") or SETTLE_S)
@@ -128,8 +132,8 @@ def _given_way(folder: BrokerFolder, pid: int | None) -> None:
 
 
 def invite(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """An invitation for the host `name`; `again` where a host of that name is a member, whose key counts no more once
-    the new one has joined. `line` is a secret."""
+    """Makes an invitation for the host `name`. `again`: a host of that name is a member, and its key is revoked once
+    the new one has joined. `line` of the answer is a secret."""
     name, ring, now = _name(body), home.keyring, int(time.time())
     pair = KeyPair.generate("user")
     fleet, operator = ring.pair("account").public, ring.pair("operator").public
@@ -160,13 +164,13 @@ def invite(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
 
 
 def _ssh(config: DaemonSettings) -> list[str]:
-    """Returns how hosts are reached: `[hosts]` says so, where its part is there."""
+    """Returns how hosts are reached: by `[hosts]` of the configuration, if its part is enabled."""
     hosts: Any = getattr(config, "hosts", None)
     return ["ssh"] if hosts is None else list(hosts.ssh)
 
 
 async def join(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """Make this host a member by the invitation `line`."""
+    """Makes this host a member by the invitation `line`."""
     if home.is_member():
         mine = home.identity()
         raise ConfigError(f"this host is {mine.name} in a fleet already: 'synapsectl fleet leave' ends that")
@@ -197,7 +201,7 @@ async def join(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> T
 
 
 def _in_time(invitation: Invitation, now: float) -> None:
-    """Raises InvalidRequest where the invitation does not count now, by the clock of this host, before it is used."""
+    """Raises InvalidRequest if the invitation is not valid now by the clock of this host, before it is used."""
     if now > invitation.expires:
         until = datetime.fromtimestamp(invitation.expires, UTC)
         raise InvalidRequest(
@@ -228,7 +232,7 @@ async def _ask_to_join(invitation: Invitation, pair: KeyPair, ca: str | None) ->
 
 
 async def remove(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """Revoke the host `name`: its connections end at once, its mail is emptied."""
+    """Revokes the host `name`: its connections end at once, and its mail is deleted."""
     name, ring, now = _name(body), home.keyring, int(time.time())
     if home.is_member() and home.identity().name == name:
         raise ConfigError(f"{name} is this host: 'synapsectl fleet leave' does that")
@@ -244,7 +248,7 @@ async def remove(home: Home, config: DaemonSettings, body: Mapping[str, Any]) ->
     if not members.plan.account:
         BrokerFolder(home.broker).keep_account(ring.account_token)
     told: Told = {"name": name, "told": True, "reason": None}
-    if members.plan.account and gone is not None:  # whoever owns the broker can end its connection
+    if members.plan.account and gone is not None:  # the broker's owner can end its connection
         told["key"] = gone.key
     try:
         await revoke(ring, urls, ring.account_token)
@@ -257,8 +261,8 @@ async def remove(home: Home, config: DaemonSettings, body: Mapping[str, Any]) ->
 
 
 async def leave(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """Forget the fleet here, and what a broker has kept. Where the fleet was created that is its end, and needs `force`
-    while it has other hosts. `dry`: only say whether that may be."""
+    """Removes the fleet's files here, and the broker's store. On the host where the fleet was created that ends the
+    fleet, and needs `force` while it has other hosts. `dry`: only checks that it may be done."""
     name = home.identity().name if home.is_member() else None
     if home.keyring.exists():
         others = sorted(set(home.keyring.members().hosts) - {name})
@@ -319,7 +323,8 @@ async def status(home: Home, config: DaemonSettings, body: Mapping[str, Any]) ->
 
 
 async def repair(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
-    """Make at the broker what is missing, and correct what differs. `[fleet.broker] max_store` counts from then on."""
+    """Makes missing streams and consumers at the broker, and corrects those that differ. `[fleet.broker] max_store`
+    applies from then on."""
     ring = home.keyring
     with ring.changing() as members:
         broker = config.fleet.broker if config.fleet else None
@@ -414,7 +419,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
 
 
 def perform(home: Home, config: DaemonSettings, what: str, body: Mapping[str, Any]) -> Told:
-    """Raises SynapsedError."""
+    """Performs one operation, to its end. Raises SynapsedError."""
     done = OPERATIONS[what](home, config, body)
     if isinstance(done, dict):
         return done

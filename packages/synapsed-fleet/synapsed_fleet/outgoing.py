@@ -1,7 +1,7 @@
-"""Messages to other hosts: rows of the outbox are published, receipts are sent, and the audit checks both.
+"""Messages to other hosts: publishes rows of the outbox, sends receipts, and audits both.
 
-Everything is kept before it is published, and a row is closed by its receiver's word only. So each of these steps may
-be cut off anywhere, and is simply done again.
+Everything is saved before it is published, and only its receiver's receipt closes a row. So each of these steps may be
+interrupted anywhere, and is then done again.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from synapsed_fleet.ports import Broker, BrokerRefused, NoBroker, StreamFacts
 from synapsed_fleet.signing import signed
 
 BATCH: Final = 256
-"""Rows that are read at a time."""
+"""Rows that are read at one time."""
 AUDITED: Final = 10_000
-"""Rows that are looked at in one go."""
+"""Most rows that one audit looks at."""
 RECEIPTS: Final = 500
-"""Ids that are owed a receipt, and are read at a time."""
+"""Most messages whose receipts are read at one time."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
@@ -51,12 +51,13 @@ class TaskReader(Protocol):
     """Interface that reads a task for its messages."""
 
     async def committed(self, task_id: str) -> Task | None:
-        """No older than any row that was read before."""
+        """Returns the task, no older than any row that was read before."""
         ...
 
 
 class Outgoing:
-    """`publish`, `receipts` and `audit` are each called by one caller at a time; they raise NoBroker."""
+    """Publishes rows and receipts. `publish`, `receipts` and `audit` are each called by one caller at a time; they
+    raise NoBroker."""
 
     def __init__(
         self,
@@ -80,18 +81,18 @@ class Outgoing:
         self._shapes = shapes
         self.pacing = Pacing()
         self._created: dict[str, str] = {}
-        """Times when the streams were made to which this host publishes."""
+        """Time when each stream was made to which this host publishes."""
         self._ledger = Ledger()
         self._auditing = asyncio.Lock()
         self._fresh: dict[str, list[int]] = {}
-        """Places that were given since it was looked at, by stream and when that was made."""
+        """Places that were given since the last look, by stream and the time when that was made."""
         self.stuck: dict[str, str] = {}
-        """Rows that the broker refuses, and why: for `status`."""
+        """Rows that the broker refuses, and why; shown by `status`."""
 
     # --- rows ---
 
     async def publish(self) -> bool:
-        """Publish what is due, oldest first; whether there was anything."""
+        """Publishes rows that are due, oldest first; returns True if there were any."""
         try:
             return await self._publish()
         except NoBroker:
@@ -100,7 +101,7 @@ class Outgoing:
 
     async def _publish(self) -> bool:
         if not self._created:
-            await self.audit()  # of a stream that was put back, the end tells that only until somebody publishes there
+            await self.audit()  # first: a restored stream shows by its end only until a host publishes to it
         now = self._clock.monotonic()
         rows = await self._table.due(1 if self.pacing.trying else BATCH, without=self.pacing.blocked(now))
         for name in {_stream_of(row) for row in rows} - self._created.keys():
@@ -118,7 +119,7 @@ class Outgoing:
         return bool(rows)
 
     async def _look_back(self, done: Sequence[OutRow]) -> None:
-        """Publish again what stood in a stream beyond where it is now."""
+        """Publishes rows again whose places are beyond the present end of their stream."""
         fresh, self._fresh = self._fresh, {}
         for stream, places in fresh.items():
             if not self._ledger.went_back(stream, places):
@@ -133,7 +134,7 @@ class Outgoing:
             await self._table.again(gone)
 
     async def _publish_rows(self, rows: Sequence[OutRow]) -> tuple[list[OutRow], NoBroker | None]:
-        """Those that are piped, and what ended it before its end."""
+        """Returns the rows that were published, and the error that stopped the others."""
         done: list[OutRow] = []
         for begin in range(0, len(rows), IN_FLIGHT):
             some = rows[begin : begin + IN_FLIGHT]
@@ -147,7 +148,7 @@ class Outgoing:
         return done, None
 
     async def _publish_row(self, row: OutRow) -> OutRow | None:
-        """The row as it is piped; None where the broker does not take it now."""
+        """Returns the row as it was published; None if the broker does not take it now."""
         envelope = await self._envelope(row)
         try:
             piped = await self._broker.publish(envelope)
@@ -171,7 +172,7 @@ class Outgoing:
     async def _body(self, row: OutRow) -> bytes:
         """Returns the message about the row's task, as it is now."""
         task = await self._tasks.committed(row.task_id)
-        if task is None:  # it was removed by its age: whoever waits for it is told so by the reconcile
+        if task is None:  # removed by its age: the waiting host learns of it when it asks again
             return encoded(receipts.GONE)
         files = await self._parcels.attach(row, receipts.files_of_task(task, answer=row.kind == "upd"))
         await self._shapes.ready()
@@ -194,7 +195,7 @@ class Outgoing:
         return signed(said, self._me.fleet, self._me.pair)
 
     async def say(self, dst: str, kind: MailKind, body: bytes) -> None:
-        """Something that has no row, since whoever says it does so again."""
+        """Publishes a message that has no row, since its sender repeats it."""
         await self._broker.publish(self.sign(str(MailSubject(dst, self._me.name, kind)), new_id(), body))
 
     async def say_control(self, dst: str, document: Mapping[str, Any]) -> None:
@@ -203,7 +204,7 @@ class Outgoing:
     # --- receipts ---
 
     async def receipts(self) -> bool:
-        """Say what was taken since, to whoever has said it; whether there may be more."""
+        """Sends receipts for messages that were taken, to their hosts; returns True if there may be more."""
         owed = await self._table.owed(RECEIPTS)
         by_host: dict[str, list[InRow]] = {}
         for row in owed:
@@ -213,7 +214,7 @@ class Outgoing:
             try:
                 await self.say(host, MailKind.RECEIPT, receipts.receipt_body([_name(row) for row in rows], refused))
             except BrokerRefused as error:
-                # Its mail is full. It says everything again that has no receipt, so that nothing is lost by this.
+                # Its mail is full. It publishes everything again that has no receipt, so no message is lost by this.
                 log.info("a receipt is not taken", host=host, why=str(error))
             await self._table.receipted(rows)
         return len(owed) >= RECEIPTS
@@ -221,7 +222,7 @@ class Outgoing:
     # --- the audit ---
 
     async def audit(self) -> int:
-        """Publish again what the broker may have lost; how many rows."""
+        """Publishes rows again that the broker may have lost; returns their number."""
         async with self._auditing:
             return await self._audit()
 
@@ -253,7 +254,7 @@ class Outgoing:
         return facts
 
     def reconnected(self) -> None:
-        """It may be another broker, with other streams."""
+        """Forgets the streams: the broker may be another one, with other streams."""
         self._created.clear()
         self._ledger.forget_places()
         self.pacing.reconnected()
@@ -278,7 +279,7 @@ def _name(row: InRow) -> str:
 
 
 UPDATES: Final = ":u"
-"""Ends the id under which it is kept which update of a task was taken last."""
+"""End of the id under which the number of a task's last update is saved."""
 
 
 def update_taken(task_id: str) -> str:

@@ -1,11 +1,11 @@
 """Parcels for content that is too large for a message: it goes in encrypted chunks, and a reference names it. Pure.
 
-A member may read any chunk at the broker: reading by subject takes wildcards. So each parcel has a key of its own, and
-that stands in the reference only, which is in a signed message to one host. The key is made of the sender's own and the
-parcel's id, and is kept nowhere; an id stands for one content, so that a chunk that is sent again is the same bytes.
+A member may read any chunk at the broker: reading by subject allows wildcards. So each parcel has a key of its own,
+which is in the reference only, in a signed message to one host. The key is derived from the sender's key and the
+parcel's id, and saved nowhere; an id belongs to one content, so that a chunk that is sent again is the same bytes.
 
-Chunk n is AES-256-GCM with n as its nonce; id, n and size are authenticated with it, so that no chunk can stand in the
-place of another. What comes is the sender's where the hash of the whole is the reference's.
+Chunk n is AES-256-GCM with n as its nonce; id, n and size are authenticated with it, so that no chunk can take the
+place of another. Content is the sender's if its hash is the one in the reference.
 """
 
 import base64
@@ -23,14 +23,14 @@ from synapsed_fleet.envelope import BadEnvelope
 from synapsed_fleet.names import ID as NAMED
 
 CHUNK: Final = 128 * 1024
-"""Bytes of content in one message of the broker's."""
+"""Bytes of content in one message at the broker."""
 TAG: Final = 16
 """Bytes by which a chunk grows."""
 SIZE_MAX: Final = 1 << 30
 WHOLE_MAX: Final = 16 << 20
-"""Bytes of a message that goes as a parcel itself: it is read as a whole."""
+"""Most bytes of a message that goes as a parcel itself: it is read as a whole."""
 FILES_MAX: Final = 64
-"""Files of one message."""
+"""Most files of one message."""
 BODY: Final = "whole"
 """The key of a body that is a reference to the real one."""
 FILES: Final = "files"
@@ -59,7 +59,7 @@ class ParcelRef:
 
     @classmethod
     def read(cls, told: object, *, size_max: int = SIZE_MAX) -> Self:
-        """Raises BadEnvelope."""
+        """Reads a reference. Raises BadEnvelope."""
         if not isinstance(told, dict):
             raise BadEnvelope("its reference to a parcel is no object")
         named, size, sha256 = told.get("id"), told.get("size"), told.get("sha256")
@@ -92,7 +92,7 @@ class Cipher:
         return self._cipher.encrypt(n.to_bytes(12), content, self._about(n))
 
     def open(self, n: int, sealed: bytes) -> bytes | None:
-        """The content; None for what is not chunk `n` of this parcel."""
+        """Returns the content; None if `sealed` is not chunk `n` of this parcel."""
         try:
             content = self._cipher.decrypt(n.to_bytes(12), sealed, self._about(n))
         except (InvalidTag, ValueError):
@@ -104,7 +104,7 @@ class Cipher:
 
 
 def chunk_size(ref: ParcelRef, n: int) -> int:
-    """Bytes of the content of chunk `n`."""
+    """Returns the number of bytes in the content of chunk `n`."""
     return min(CHUNK, ref.size - n * CHUNK)
 
 
@@ -119,7 +119,7 @@ def id_of_body(dst: str, named: str, body: bytes) -> str:
 
 
 def files_of(document: Mapping[str, Any]) -> list[ParcelRef]:
-    """The files that a message names. Raises BadEnvelope."""
+    """Returns the files that a message names. Raises BadEnvelope."""
     told = document.get(FILES, [])
     if not isinstance(told, list) or len(told) > FILES_MAX:
         raise BadEnvelope("its files are no list, or too many")
@@ -127,13 +127,14 @@ def files_of(document: Mapping[str, Any]) -> list[ParcelRef]:
 
 
 WHY_MAX: Final = 200
-"""Characters of why a receiver cannot go on."""
+"""Most characters of the reason why a receiver cannot go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """State of a parcel at its receiver, which belongs to the message `of` there: it has the first `have` chunks;
-    `missing`: it waits for the next, which is not at the broker; `why`: it cannot take more now."""
+    """State of a parcel at its receiver; the parcel belongs to the message `of`. The receiver has the first `have`
+    chunks; `missing`: it waits for the next, which is not at the broker; `why`: the reason why it cannot take more
+    now."""
 
     parcel: str
     of: str
@@ -147,7 +148,7 @@ class Progress:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """Raises BadEnvelope."""
+        """Reads a report about a parcel. Raises BadEnvelope."""
         parcel, of, have = document.get("parcel"), document.get("of"), document.get("have")
         right = isinstance(of, str) and NAMED.fullmatch(of) is not None and type(have) is int
         if not is_id(parcel) or not right or not 0 <= int(str(have)) <= SIZE_MAX // CHUNK:

@@ -1,9 +1,9 @@
-"""Incoming parcels: chunks are fetched from the broker, checked, and kept on the disk.
+"""Incoming parcels: chunks are fetched from the broker, checked, and saved on the disk.
 
-A message that names parcels is put off until they are here; it comes again meanwhile, and that it does drives the
-whole: what a daemon that was killed had fetched is gone on with when the message comes next. What the broker does not
-have is asked of the sender. A member can have a few of these under way at a time, and one that promises what it never
-sends holds up its own messages only. What comes damaged, and does again when it was sent again, is refused.
+A message that names parcels is put off until they are here; the broker delivers it again meanwhile, and each delivery
+continues the fetch, also after a daemon was killed. Chunks that the broker does not have are requested from the sender.
+A member can have a few parcels under way at one time, and one that never sends promised chunks delays its own messages
+only. Content that comes damaged, and again after it was sent again, is refused.
 """
 
 import asyncio
@@ -28,39 +28,41 @@ from synapsed_fleet.parcel_spool import Coming, InSpool
 from synapsed_fleet.ports import Broker, BrokerRefused, NoBroker, Stored
 
 AT_ONCE: Final = 8
-"""Chunks asked for at a time."""
+"""Most chunks that are requested at one time."""
 FETCHES_MAX: Final = 16
 PER_HOST_MAX: Final = 4
 QUICK: Final = 2 << 20
-"""Bytes; so little is waited for, and the message taken at once."""
+"""Bytes of a parcel that is waited for, so that its message is taken at once."""
 QUICK_S: Final = 3.0
 TELL_EVERY: Final = 64
-"""Chunks: so often its sender is told how far it has come."""
+"""Chunks after which the sender gets a report of the progress."""
 LOOK_S: Final = 0.2
-"""Until it is looked again for a chunk that is not there."""
+"""Seconds until the next look for a chunk that is not there."""
 MISSED_FIRST_S: Final = 1.0
-"""So long a chunk may be on its way; then it is asked for."""
+"""Seconds that a chunk may be on its way; then it is requested."""
 MISSED_AGAIN_S: Final = 5.0
 STALLED_S: Final = 60.0
-"""Without progress for so long, it gives way to others."""
+"""Seconds without progress after which a parcel gives way to others."""
 TRIES: Final = 2
-"""So often a whole may have another hash than was said, or a chunk not be its parcel's: what was kept of it may have
-been damaged here, or there."""
+"""Number of failures after which a parcel counts as false: complete content has another hash than its reference, or a
+chunk does not belong to its parcel. After the first one, the saved part may have been damaged here, or at the
+sender."""
 NAMED_MAX: Final = 1024
-"""Messages of which it is known what goes with them."""
+"""Most messages whose parcels are remembered."""
 KEPT_S: Final = 7 * 86_400.0
-"""So long what has come is kept, as files are in an agent's inbox, which has a copy from its turn on."""
+"""Seconds for which received content is kept, as files are in an agent's inbox, which has a copy from the agent's turn
+on."""
 
 type Say = Callable[[str, dict[str, Any]], Awaitable[None]]
-"""Says something to a host, which it does not confirm."""
+"""Sends a document to a host, which does not confirm it."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 @dataclass(slots=True)
 class Arrival:
-    """A parcel that comes, `sealed` where it is a message, with what is called `named` there. `have`: bytes; `since`:
-    in seconds since the epoch; `why`: what holds it up."""
+    """A parcel that comes, `sealed` if it is a message, with the message that the sender calls `named`. `have`: bytes;
+    `since`: in seconds since the epoch; `why`: the reason why it is delayed."""
 
     src: str
     ref: ParcelRef
@@ -70,9 +72,9 @@ class Arrival:
     have: int = 0
     why: str | None = None
     tries: int = 0
-    """So often it was not what its sender says."""
+    """Times that the content was not the one in the reference."""
     damaged: set[int] = field(default_factory=set)
-    """Places at the broker of what stands there for its next chunk, and is not."""
+    """Places at the broker of wrong chunks under the subject of the next chunk."""
 
 
 @dataclass(slots=True)
@@ -84,16 +86,16 @@ class Named:
 
 
 class NotHere(Exception):
-    """A parcel of the message has not come whole: it is put off."""
+    """Signals that a parcel of the message is not complete: the message is put off."""
 
 
 class FalseParcel(BadEnvelope):
-    """Error for content that twice did not match its message: its sender has lost it."""
+    """Error for content that twice did not match its message: the sender has lost the right content."""
 
 
 class Fetching:
-    """`say` tells a sender how far it has come; so long (`quick_s`) little is waited for, and a chunk may be on its way
-    (`missed_s`)."""
+    """Fetches parcels. `say` reports the progress to a sender; `quick_s`: seconds to wait for a small parcel;
+    `missed_s`: seconds that a chunk may be on its way."""
 
     def __init__(
         self,
@@ -130,8 +132,8 @@ class Fetching:
             await asyncio.to_thread(self._spool.sweep, now - KEPT_S)
 
     async def document(self, envelope: Envelope, src: str, dst: str) -> dict[str, Any]:
-        """Returns the content of `src`'s message, once all parcels that it names are here. `dst` is this host, or
-        `any:CLASS`. Raises NotHere, BadEnvelope, StoreError."""
+        """Returns the content of `src`'s message, once all parcels that the message names are here. `dst` is this host,
+        or `any:CLASS`. Raises NotHere, BadEnvelope, StoreError."""
         document = envelope.document()
         if BODY in document:
             ref = ParcelRef.read(document[BODY], size_max=WHOLE_MAX)
@@ -151,7 +153,8 @@ class Fetching:
         return self._named.setdefault((src, named), Named())
 
     async def taken(self, src: str, named: str) -> None:
-        """Notes that the message of `src` with that id was taken: its body is needed no more, its files are."""
+        """Notes that the message of `src` with that id was taken: its body is not needed any more, but its files
+        are."""
         if (known := self._named.pop((src, named), None)) is None:
             return
         if known.body is not None:
@@ -159,10 +162,11 @@ class Fetching:
             await asyncio.to_thread(self._spool.drop, src, known.body)
 
     async def refused(self, src: str, envelope: Envelope) -> None:
-        """It never will be taken: what has come of it so far is removed, unless another message waits for the same."""
+        """Removes the received parts of a message that will never be taken, unless another message waits for the same
+        parcel."""
         known = self._names(src, envelope.id)
         document = envelope.document()
-        with suppress(BadEnvelope):  # where its message is a parcel, its files are known if that had come
+        with suppress(BadEnvelope):  # the files of a message that is a parcel are known only if it came
             known.files |= {ref.id for ref in files_of(document)}
             known.body = ParcelRef.read(document[BODY]).id if BODY in document else known.body
         await self.taken(src, envelope.id)
@@ -189,7 +193,7 @@ class Fetching:
         return read
 
     async def _here(self, src: str, dst: str, ref: ParcelRef, named: str, *, sealed: bool) -> None:
-        """Returns if it is here. Raises NotHere, and has it fetched; BadEnvelope, StoreError."""
+        """Returns if the parcel is here, else has it fetched and raises NotHere. Raises BadEnvelope, StoreError."""
         key = (src, ref.id)
         if await asyncio.to_thread(self._spool.path(src, ref.id).is_file):
             self._arrivals.pop(key, None)
@@ -245,7 +249,7 @@ class Fetching:
                 await self._tell(src, Progress(ref.id, arrival.named, have, missing=False, why=_without_path(error)))
 
     async def _all_chunks(self, coming: Coming, arrival: Arrival, dst: str) -> None:
-        """Returns when it is whole, false, or has stalled."""
+        """Fetches chunks until the parcel is complete, false, or stalled."""
         now, src, ref, named = self._clock.monotonic, arrival.src, arrival.ref, arrival.named
         moved_at, tell_at, told = now(), now() + self._missed_s, coming.have
         while True:
@@ -269,7 +273,8 @@ class Fetching:
             await asyncio.sleep(LOOK_S)
 
     async def _ended(self, coming: Coming, arrival: Arrival) -> bool:
-        """All of it has come: whether it is in its place, or false; else it is begun again."""
+        """Handles a parcel with all its chunks: returns True if it is in its place, or false for good; False if it is
+        fetched again from the beginning."""
         src, ref = arrival.src, arrival.ref
         if await asyncio.to_thread(coming.end):
             self._arrivals.pop((src, ref.id), None)
@@ -305,7 +310,7 @@ class Fetching:
         return added
 
     async def _tell(self, src: str, progress: Progress) -> None:
-        with suppress(BrokerRefused):  # its mail is full; it is told again
+        with suppress(BrokerRefused):  # its mail is full; a later report follows
             await self._say(src, progress.told())
 
 
@@ -314,6 +319,6 @@ async def _close(coming: Coming) -> None:
 
 
 def _without_path(error: StoreError) -> str:
-    """For another host, which a path of this one does not concern."""
+    """Returns the error without a path, since it goes to another host."""
     path = str(error.details.get("file") or "")
     return error.message.replace(f"{path} cannot be written", "it cannot be written there") if path else error.message

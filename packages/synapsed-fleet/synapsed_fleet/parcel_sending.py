@@ -1,9 +1,9 @@
-"""Outgoing parcels: they are kept on the disk, and their chunks are put at the broker.
+"""Outgoing parcels: they are saved on the disk, and their chunks are put at the broker.
 
-A parcel goes with a row of the outbox, and is here until that row is closed. How much of it is at the broker at a time
-is bounded by a window, so that a store smaller than the file will do: the receiver says how far it has come, and what
-it has is released. What it misses, because the broker has lost it or let it expire, is put there again. So the broker
-may lose any of it, at any time.
+A parcel goes with a row of the outbox, and is kept until that row is closed. A window limits how much of it is at the
+broker at one time, so that a store smaller than the file is enough: the receiver reports its progress, and the chunks
+that it has are released. Chunks that it misses, because the broker has lost them or let them expire, are put there
+again. So the broker may lose any of it, at any time.
 """
 
 import asyncio
@@ -30,33 +30,34 @@ from synapsed_fleet.ports import Broker, BrokerRefused
 from synapsed_fleet.wakeup import Bell
 
 AT_ONCE: Final = 8
-"""Chunks under way to the broker: 1 MiB."""
+"""Chunks that are sent to the broker at one time: 1 MiB."""
 WINDOW_SHARE: Final = 0.25
 """Largest share of the broker's room for files that one parcel takes."""
 WINDOW_MIN: Final = 64
 FULL_SHARE: Final = 0.85
-"""Beyond it nothing more is put there, but for what makes room."""
+"""Share of the broker's room for files beyond which no chunk is put there."""
 REST_S: Final = 2.0
-"""Until it is looked again whether there is room."""
+"""Seconds until the next look for room."""
 LOOK_S: Final = 30.0
 SETTLE_S: Final = 1.0
-"""Between two looks at which rows are closed, and at what room there is."""
+"""Seconds between two looks for closed rows."""
 KEEP_EVERY: Final = 64
-"""Chunks: so often it is kept how much was published."""
+"""Chunks after which the number of published ones is saved."""
 UNUSED_S: Final = 24 * 3600.0
-"""So long a file is kept that was given to be sent, and is not sent."""
+"""Seconds for which a file is kept that was given to be sent, and is not sent."""
 SENT_S: Final = 3600.0
-"""So long a file is kept after it has arrived."""
+"""Seconds for which a file is kept after it has arrived."""
 DOUBTED_AGAIN_S: Final = 60.0
-"""So often at most a parcel is looked at that its receiver asks for again."""
+"""Seconds between two checks of a parcel whose receiver asks for chunks again."""
 UPLOADS_MAX: Final = 64
-"""Files that are here and not sent yet."""
+"""Most files that are here and not sent yet."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Parcels:
-    """`load` it once, `run` it for as long as there is a fleet. `lost` is told of a row whose file is gone."""
+    """Sends parcels: call `load` once, and `run` for as long as there is a fleet. `lost` is called with a row whose
+    file is gone."""
 
     def __init__(
         self,
@@ -83,10 +84,10 @@ class Parcels:
         self._looked_at = -SETTLE_S
         self._room = WINDOW_MIN
         self._doubted: dict[str, int] = {}
-        """Chunks that were asked for again, of which parcel: they may be damaged here."""
+        """For each parcel the chunk that was requested again: it may be damaged here."""
         self._looked_through: dict[str, float] = {}
         self._whys: dict[tuple[str, str], str] = {}
-        """Reasons why a parcel is held up, as its receiver or the broker has said."""
+        """Reasons why a parcel is delayed, as its receiver or the broker has given them."""
         self.bell = Bell()
 
     async def load(self) -> None:
@@ -94,11 +95,11 @@ class Parcels:
         self._kept = {parcel.id: parcel for parcel in await asyncio.to_thread(self._spool.load)}
 
     def kept(self) -> list[Parcel]:
-        """All that is here to be sent, or was sent."""
+        """Returns all parcels that are to be sent, or were sent."""
         return list(self._kept.values())
 
     def why(self, parcel: Parcel, leg: Leg) -> str | None:
-        """Returns the reason why a parcel is held up, as far as that is known here."""
+        """Returns the reason why a parcel is delayed, None if no reason is known."""
         if (why := self._whys.get((parcel.id, leg.row))) is not None:
             return why
         if not self._room:
@@ -117,7 +118,8 @@ class Parcels:
     # --- given to be sent ---
 
     async def refer(self, row: OutRow, body: bytes) -> bytes:
-        """A body that names the real one, which goes with the row. Raises StoreError."""
+        """Saves a message's body as a parcel that goes with the row; returns a body that names it. Raises
+        StoreError."""
         named = id_of_body(row.dst, row.wire, body)
         if named not in self._kept:
             self._kept[named] = await asyncio.to_thread(self._put, named, body)
@@ -131,7 +133,7 @@ class Parcels:
         return parcel
 
     def check(self, parts: Sequence[Part]) -> None:
-        """Raises InvalidRequest where they name a file that was not given here."""
+        """Raises InvalidRequest if the parts name a file that this host was not given."""
         for part in parts:
             named = given_here([part])
             if is_kept(part) and (not named or named[0] not in self._kept or self._kept[named[0]].sealed):
@@ -142,12 +144,12 @@ class Parcels:
                 )
 
     async def attach(self, row: OutRow, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """References to files that go with the row; those that are gone are left out, and `lost` is told. Raises
-        StoreError."""
+        """Returns references to files that go with the row. A file that is gone is left out, and `lost` is called for
+        it, but not with an answer (`upd`). Raises StoreError."""
         told = []
         for named in ids:
             if (parcel := self._kept.get(named)) is None:
-                if row.kind != "upd":  # an answer is told without the file
+                if row.kind != "upd":  # an answer goes without the file
                     await self._lost(row, "a file that goes with it is not here any more")
                 continue
             await self._go(parcel, row)
@@ -155,7 +157,7 @@ class Parcels:
         return told
 
     def goes_with(self, row: OutRow) -> bool:
-        """True if any parcel goes with the row."""
+        """Returns True if any parcel goes with the row."""
         return any(
             (leg.row, leg.n, leg.dst) == (row.id, row.n, row.dst)
             for parcel in self._kept.values()
@@ -163,7 +165,8 @@ class Parcels:
         )
 
     async def upload(self) -> Upload:
-        """A file that is to be sent later. Raises StoreError; InvalidRequest where too many wait for that."""
+        """Begins a file that is to be sent later. Raises StoreError, and InvalidRequest if too many files wait to be
+        sent."""
         if sum(1 for parcel in self._kept.values() if not parcel.sent) >= UPLOADS_MAX:
             raise InvalidRequest(f"{UPLOADS_MAX} files were given and not sent yet: send them first")
         return await asyncio.to_thread(self._spool.upload)
@@ -174,7 +177,7 @@ class Parcels:
         return parcel
 
     async def remove(self, parcel_id: str) -> bool:
-        """A file that was given here, and is not under way, is let go of; whether there was such a one."""
+        """Removes a file that was given here and is not under way; returns False if there is no such file."""
         parcel = self._kept.get(parcel_id)
         if parcel is None or parcel.legs:
             return False
@@ -206,7 +209,7 @@ class Parcels:
         parcel = self._kept.get(progress.parcel)
         legs = [leg for leg in parcel.legs if leg.row == row.id] if parcel is not None else []
         if parcel is None or not legs:
-            await self._table.again([row])  # what was kept of it is gone: it is made again with its message
+            await self._table.again([row])  # its content is gone: it is made again with its message
             return
         for leg in legs:
             have = min(progress.have, self._ref(parcel).chunks)
@@ -224,13 +227,13 @@ class Parcels:
     # --- the loop ---
 
     async def run(self) -> None:
-        """For ever. Raises NoBroker."""
+        """Sends chunks without end. Raises NoBroker."""
         while True:
             if not await self.step():
                 await self.bell.wait(LOOK_S if self._room else REST_S)
 
     async def step(self) -> bool:
-        """Some chunks of each parcel that has any left; whether there were. Raises NoBroker."""
+        """Sends some chunks of each parcel that has any left; returns True if there were any. Raises NoBroker."""
         await self._settle()
         await self._release()
         await self._look_through()
@@ -242,8 +245,8 @@ class Parcels:
         return busy
 
     async def _look_through(self) -> None:
-        """Checks content that is requested again: the broker lost it, or it is damaged here and would be requested for
-        ever."""
+        """Checks content whose chunks are requested again: either the broker lost them, or they are damaged here and
+        would be requested without end."""
         now, doubted = self._clock.monotonic(), self._doubted
         self._doubted = {}
         for named, n in doubted.items():
@@ -258,7 +261,8 @@ class Parcels:
         return max(leg.published, leg.have) < self._ref(parcel).chunks
 
     async def _window(self) -> int:
-        """Chunks that one parcel may have at the broker at a time; 0 where nothing more may be put there now."""
+        """Returns the number of chunks that one parcel may have at the broker at one time; 0 if none may be put there
+        now."""
         now = self._clock.monotonic()
         if now - self._looked_at >= SETTLE_S:
             facts = await self._broker.facts(streams.FILES, "syn.file._none")
@@ -269,7 +273,7 @@ class Parcels:
         return self._room
 
     async def _send(self, parcel: Parcel, leg: Leg, room: int) -> bool:
-        """Put the next chunks at the broker; whether any was."""
+        """Puts the next chunks at the broker; returns True if it took them, or if the parcel is gone."""
         ref, begin = self._ref(parcel), max(leg.published, leg.have)
         some = range(begin, min(begin + AT_ONCE, leg.have + room, ref.chunks))
         if not some:
@@ -294,7 +298,7 @@ class Parcels:
         return True
 
     async def _gone(self, parcel: Parcel, how: str) -> None:
-        """Its content is lost here: a message is made again, of a file its task is told."""
+        """Handles content that is lost here: a message is made again; for a file, the task fails."""
         log.warning("what was to be sent is lost here", parcel=parcel.id, name=parcel.name, how=how)
         await self._drop(parcel)
         for leg in parcel.legs:
@@ -313,7 +317,7 @@ class Parcels:
         await asyncio.to_thread(self._spool.drop, parcel.id)
 
     async def _settle(self) -> None:
-        """Let go of what belongs to rows that are closed."""
+        """Releases and removes parcels whose rows are closed."""
         now = self._clock.monotonic()
         if now - self._settled_at < SETTLE_S:
             return
@@ -327,7 +331,7 @@ class Parcels:
                 self._releases += [(leg.dst, parcel.id, leg.have, chunks) for leg in closed]
                 parcel.legs = [leg for leg in parcel.legs if not any(leg is one for one in closed)]
                 if not parcel.sealed:
-                    parcel.at = self._clock.wall()  # an agent may be given it again with what follows
+                    parcel.at = self._clock.wall()  # a later message may send the file again
             age = self._ages.of(f"{parcel.id} {parcel.at}", parcel.at)
             if not parcel.legs and (parcel.sealed or age > (SENT_S if parcel.sent else UNUSED_S)):
                 await self._drop(parcel)
@@ -351,13 +355,13 @@ class Parcels:
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
-    """Make all the calls; raises what the first has raised that failed, once all are over."""
+    """Makes all the calls; once all are over, raises the first error."""
     for told in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(told, BaseException):
             raise told
 
 
 def _row_of(src: str, named: str) -> str:
-    """The row of the outbox that is called so on the way to `src`."""
+    """Returns the id of the outbox row that is called `named` on the way to `src`."""
     task_id, n = parse_update(named)
     return update_row(FleetOrigin(src, task_id)) if n >= 0 else named

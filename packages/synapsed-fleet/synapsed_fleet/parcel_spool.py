@@ -1,14 +1,14 @@
-"""Parcels on this host's disk: those that are sent, until no host needs them, and those that come.
+"""Parcels on this host's disk: outgoing ones, until no host needs them, and incoming ones.
 
 ::
 
     files/out/<id>          content of a file, or sealed chunks of a message
-    files/out/<id>.json     what it is, and who is to have it: with this file it is there
-    files/in/<src>/<id>     what has come from a host, whole
+    files/out/<id>.json     its description and receivers: it exists once this file does
+    files/in/<src>/<id>     complete content from a host
     files/in/<src>/<id>.part  the chunks that have come so far, in order
 
-All are 0600. A message is kept sealed, as secrets in the database are; a file is kept as it is, as in an agent's inbox.
-Everything here blocks on the disk: call it in a thread.
+All have mode 0600. A message is kept sealed, as secrets in the database are; a file is kept as it is, as in an agent's
+inbox. Every function here blocks on the disk: call it in a thread.
 """
 
 import contextlib
@@ -29,14 +29,14 @@ from synapsed_fleet.names import HOST
 from synapsed_fleet.parcel import CHUNK, SIZE_MAX, TAG, Cipher, ParcelRef, is_id
 
 FREE_MIN: Final = 1 << 30
-"""Bytes of the disk that are left free by what comes and what is given to be sent."""
+"""Bytes of the disk that incoming content, and files to be sent, leave free."""
 HASHED_AT_ONCE: Final = 1 << 20
 
 
 @dataclass(slots=True)
 class Leg:
-    """One host, or class of work, that a parcel goes to: with the row `row` of the outbox, as it was at `n`. Its
-    receiver has the first `have` chunks, the broker was given the first `published`."""
+    """One host, or class of work, that a parcel goes to, with the row `row` of the outbox as it was at `n`. The
+    receiver has the first `have` chunks; the first `published` chunks were put at the broker."""
 
     dst: str
     row: str
@@ -47,7 +47,8 @@ class Leg:
 
 @dataclass(slots=True)
 class Parcel:
-    """`sealed`: its chunks are kept as they are sent. `at`: since when it is here, in seconds since the epoch."""
+    """A parcel to be sent. `sealed`: its chunks are kept as they are sent. `at`: the time since which it is here, in
+    seconds since the epoch."""
 
     id: str
     size: int
@@ -56,7 +57,7 @@ class Parcel:
     at: float
     name: str = ""
     sent: bool = False
-    """It has gone with a message."""
+    """True once it has gone with a message."""
     legs: list[Leg] = field(default_factory=list)
 
     def written(self) -> bytes:
@@ -64,7 +65,7 @@ class Parcel:
 
     @classmethod
     def read(cls, raw: bytes) -> Self:
-        """Raises ValueError."""
+        """Reads a description. Raises ValueError."""
         try:
             told = json.loads(raw)
             legs = [Leg(**leg) for leg in told.pop("legs")]
@@ -77,13 +78,13 @@ class Parcel:
 
 
 class OutSpool:
-    """`files/out`."""
+    """The directory `files/out`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def load(self) -> list[Parcel]:
-        """Returns the kept parcels; removes other files that an interrupted daemon has left."""
+        """Returns the kept parcels; removes all other files, which an interrupted daemon has left."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             with contextlib.suppress(OSError, ValueError):
@@ -97,11 +98,11 @@ class OutSpool:
         return found
 
     def keep(self, parcel: Parcel) -> None:
-        """Write what it is. Raises StoreError."""
+        """Writes the parcel's description. Raises StoreError."""
         write_private(self._folder / f"{parcel.id}.json", parcel.written())
 
     def put_body(self, ref: ParcelRef, body: bytes, parcel: Parcel) -> None:
-        """Raises StoreError."""
+        """Saves a message's body, sealed. Raises StoreError."""
         cipher = Cipher(ref)
         sealed = b"".join(cipher.seal(n, body[n * CHUNK : (n + 1) * CHUNK]) for n in range(ref.chunks))
         write_private(self._content(parcel.id), sealed)
@@ -119,7 +120,7 @@ class OutSpool:
         return raw if parcel.sealed else Cipher(ref).seal(n, raw)
 
     def is_whole(self, parcel: Parcel, ref: ParcelRef, n: int) -> bool:
-        """True if chunk `n` is unchanged; a file can be checked only as a whole."""
+        """Returns True if chunk `n` is unchanged; a file can be checked only as a whole."""
         try:
             if parcel.sealed:
                 return Cipher(ref).open(n, self.chunk(parcel, ref, n)) is not None
@@ -133,7 +134,7 @@ class OutSpool:
         self._content(parcel_id).unlink(missing_ok=True)
 
     def upload(self) -> "Upload":
-        """Raises StoreError."""
+        """Begins a file that is to be sent. Raises StoreError."""
         return Upload(self._folder)
 
     def _content(self, parcel_id: str) -> Path:
@@ -141,7 +142,7 @@ class OutSpool:
 
 
 class Upload:
-    """A file that is given to be sent, piece by piece; `end` it, or `abandon` it."""
+    """A file that a client gives piece by piece, to be sent; ended by `end` or `abandon`."""
 
     def __init__(self, folder: Path) -> None:
         self.id = secrets.token_hex(16)
@@ -153,7 +154,7 @@ class Upload:
             self._file = _opened(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
 
     def write(self, piece: bytes) -> None:
-        """Raises TooLarge, StoreError."""
+        """Appends a piece. Raises TooLarge, StoreError."""
         self.size += len(piece)
         if self.size > SIZE_MAX:
             raise TooLarge(f"a file can have at most {SIZE_MAX} bytes", limit=SIZE_MAX)
@@ -163,7 +164,7 @@ class Upload:
             self._file.write(piece)
 
     def end(self, *, name: str, at: float) -> Parcel:
-        """Raises StoreError."""
+        """Completes the file and returns its parcel. Raises StoreError."""
         with _storing(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -178,7 +179,7 @@ class Upload:
 
 
 class InSpool:
-    """`files/in`."""
+    """The directory `files/in`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -194,7 +195,7 @@ class InSpool:
         return Coming(self.path(src, ref.id), ref, sealed=sealed)
 
     def body(self, src: str, ref: ParcelRef) -> bytes | None:
-        """A message that has come whole; None where it is not what its sender says."""
+        """Returns the body of a complete message; None if it does not match its reference."""
         cipher, size = Cipher(ref), CHUNK + TAG
         try:
             sealed = self.path(src, ref.id).read_bytes()
@@ -225,7 +226,7 @@ class InSpool:
         path.with_name(f"{path.name}.part").unlink(missing_ok=True)
 
     def sweep(self, before: float) -> int:
-        """Remove what was last written before that time; how many files."""
+        """Removes files that were last written before that time; returns their number."""
         removed = 0
         for path in self._folder.glob("*/*"):
             with contextlib.suppress(OSError):
@@ -236,7 +237,7 @@ class InSpool:
 
 
 class Coming:
-    """Chunks of a parcel are written in their order; `have` of them are there."""
+    """Writes the chunks of a parcel in their order; `have` of them are saved."""
 
     def __init__(self, path: Path, ref: ParcelRef, *, sealed: bool) -> None:
         self._ref = ref
@@ -250,13 +251,13 @@ class Coming:
             self._file = _opened(self._part, os.O_CREAT | os.O_RDWR)
             there = os.fstat(self._file.fileno()).st_size
             full = ref.size + (ref.chunks * TAG if sealed else 0)
-            # Of the last chunk there may be less than all: what was written before the last sync of the disk is whole.
+            # The last chunk may be incomplete: only what was written before the last sync of the disk is certain.
             self.have = ref.chunks if there == full else min(there // self._chunk, ref.chunks - 1)
             self._file.truncate(there if there == full else self.have * self._chunk)
             self._file.seek(0, os.SEEK_END)
 
     def add(self, sealed: list[bytes]) -> int:
-        """Write the next chunks, up to the first that is not right; how many. Raises StoreError."""
+        """Writes the next chunks, up to the first wrong one; returns the number written. Raises StoreError."""
         done = 0
         with _storing(self._part):
             check_room(self._part.parent, sum(map(len, sealed)))
@@ -271,11 +272,11 @@ class Coming:
         return done
 
     def end(self) -> bool:
-        """It is whole: put it in its place. False where it is not what its sender says; it is begun again then. Raises
-        StoreError."""
+        """Puts complete content in its place. Returns False if it does not match its reference; it is then fetched
+        again from the beginning. Raises StoreError."""
         with _storing(self._part):
             os.fsync(self._file.fileno())
-            if not self._sealed and self._hash() != self._ref.sha256:  # a message's is checked as it is read
+            if not self._sealed and self._hash() != self._ref.sha256:  # a message is checked when it is read
                 self._file.truncate(0)
                 self._file.seek(0)
                 self.have = 0
@@ -292,7 +293,7 @@ class Coming:
 
 
 def hash_of(file: IO[Any]) -> str:
-    """The SHA-256 of what is left to be read."""
+    """Returns the SHA-256 of the rest of a file."""
     made = hashlib.sha256()
     while piece := file.read(HASHED_AT_ONCE):
         made.update(piece)
@@ -300,7 +301,7 @@ def hash_of(file: IO[Any]) -> str:
 
 
 def check_room(folder: Path, more: int) -> None:
-    """Raises OSError where so much more would leave too little of the disk free."""
+    """Raises OSError if `more` bytes would leave too little of the disk free."""
     if shutil.disk_usage(folder).free - more < FREE_MIN:
         raise OSError(errno.ENOSPC, f"less than {FREE_MIN >> 30} GiB of the disk would be left free")
 

@@ -1,4 +1,4 @@
-"""Certificates of the other members, as they publish them, by which their messages are verified."""
+"""Keeps the certificates that the other members publish, and verifies their messages with them."""
 
 import json
 from collections.abc import Callable
@@ -14,16 +14,17 @@ from synapsed_fleet.trust import NotTrusted, OutOfTime, Revoked, Trust
 
 
 class NotMet(Exception):
-    """Its certificate is not here yet, or is one that has ended: the message waits."""
+    """Signals that the sender's certificate is not here yet, or has expired: the message waits."""
 
 
 class Peers:
-    """`load` it once. Certificates come with the hosts' records, and are kept: who was met once is believed while the
-    broker is away too. What is believed is checked each time, since a certificate ends, or is revoked."""
+    """The certificates of members; call `load` once. They come with the hosts' records, and are saved: a host that was
+    met once is believed while the broker is not reached. Each is checked at each use, since a certificate expires, or
+    is revoked."""
 
     def __init__(self, table: FleetTable, trust: Trust, clock: Clock) -> None:
         self.trust = trust
-        """The newest that is known; put in its place when there is a newer one."""
+        """Newest known trust; replaced when there is a newer one."""
         self._table = table
         self._clock = clock
         self._jwts: dict[str, str] = {}
@@ -40,7 +41,7 @@ class Peers:
         return host in self._jwts and host not in self.gone
 
     def has(self, host: str, jwt: str) -> bool:
-        """True if that is the host's known certificate."""
+        """Returns True if `jwt` is the host's known certificate."""
         return self._jwts.get(host) == jwt
 
     def revoking(self) -> Callable[[], dict[str, str]]:
@@ -74,13 +75,13 @@ class Peers:
         return True
 
     async def check(self, envelope: Envelope, src: str, broker: Broker) -> None:
-        """Raises BadEnvelope unless the host `src` has said exactly this; NotMet, NoBroker where its certificate has to
-        be waited for."""
+        """Raises BadEnvelope unless the host `src` has signed exactly this message; NotMet or NoBroker if its
+        certificate is not known yet."""
         if src in self._jwts:
             try:
                 return check(envelope, self.trust.fleet, self._key(src))
             except (BadEnvelope, NotMet):
-                if not await self._look(src, broker):  # it may have another key since
+                if not await self._look(src, broker):  # it may have another key by now
                     if self._joined_again(envelope, src):
                         raise NotMet(f"{src}: the certificate of its new key is not here yet") from None
                     raise
@@ -97,7 +98,8 @@ class Peers:
             raise BadEnvelope(f"{src}: {error}") from error
 
     def _joined_again(self, envelope: Envelope, src: str) -> bool:
-        """Returns True if the key that is known of `src` is revoked, and has not signed this: it may have another."""
+        """Returns True if the known key of `src` is revoked, and has not signed this message: the host may have a new
+        key."""
         try:
             self.trust.host(self._jwts[src], now=self._clock.wall())
         except Revoked as revoked:

@@ -1,4 +1,4 @@
-"""Interfaces between the modules of the fleet: above all the broker, as far as it is used."""
+"""Interfaces between the modules of the fleet: mainly the broker, as far as it is used."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from synapsed_fleet.envelope import Envelope
 
 
 class NoBroker(Exception):
-    """It is not there, or has no leader now: everything is tried again."""
+    """Error if the broker is not reached, or has no leader now: every call is tried again."""
 
 
 class BrokerRefused(Exception):
-    """It is there, and says no. `code` is JetStream's `err_code`."""
+    """Error if the broker refuses a call. `code` is JetStream's `err_code`."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -20,22 +20,22 @@ class BrokerRefused(Exception):
 
 
 WRONG_SEQUENCE = 10071
-"""`err_code` of a publish that expected another last message of its subject: somebody was first."""
+"""`err_code` of a publication that expected another last message of its subject: another one came first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piped:
-    """The broker's word that it has something, which closes nothing: it may lose it."""
+    """The broker's ack of a message, which closes no row: the broker may lose the message."""
 
     seq: int
     copy: bool = False
-    """It had it already: `seq` is where that stands."""
+    """True if the broker had the message already: `seq` is then the place of that one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFacts:
-    """State of a stream: `created` tells one from another of the same name, `pending` counts the requested messages in
-    it, by subject."""
+    """State of a stream: `created` identifies it among streams of the same name, `pending` counts the requested
+    messages in it, by subject."""
 
     created: str
     first: int
@@ -43,12 +43,12 @@ class StreamFacts:
     pending: Mapping[str, int]
     size: int = 0
     size_max: int = 0
-    """Bytes that are in it, and that may be; 0: not told."""
+    """Bytes in the stream; and the most that it may have, 0 if not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A message that is read where it is kept."""
+    """A message as the broker keeps it."""
 
     subject: str
     headers: Mapping[str, str]
@@ -57,21 +57,21 @@ class Stored:
 
 
 class Broker(Protocol):
-    """One connection. Every method raises NoBroker if it is not there, and BrokerRefused."""
+    """One connection. Every method raises NoBroker if the broker is not reached, and BrokerRefused."""
 
     @property
     def up(self) -> bool: ...
 
     async def publish(self, envelope: Envelope, *, first: bool = False) -> Piped:
-        """Into the stream of its subject; `first`: only if there is no message of that subject."""
+        """Publishes to the stream of the envelope's subject; `first`: only if there is no message of that subject."""
         ...
 
     async def tell(self, envelope: Envelope) -> None:
-        """To whoever listens now, and is kept nowhere: nobody says whether it has come."""
+        """Publishes to present listeners, without a copy or a confirmation."""
         ...
 
     async def say(self, subject: str, body: bytes) -> None:
-        """A plain message, into the stream of its subject if there is one."""
+        """Publishes a plain message to the stream of its subject."""
         ...
 
     async def release(self, subject: str) -> None:
@@ -79,27 +79,27 @@ class Broker(Protocol):
         ...
 
     async def facts(self, stream: str, subjects: str) -> StreamFacts:
-        """`subjects`: what is counted by subject."""
+        """Returns the state of a stream; `subjects`: pattern of the messages that are counted by subject."""
         ...
 
     async def last(self, stream: str, subject: str) -> Stored | None:
-        """The last message of the subject, from any broker that has it."""
+        """Returns the last message of the subject, from any broker that has it; None if there is no message."""
         ...
 
     async def all_last(self, stream: str, subjects: str) -> list[Stored]:
-        """The last message of each of the subjects."""
+        """Returns the last message of each of the subjects."""
         ...
 
     async def after(self, stream: str, seq: int, subjects: str, limit: int) -> list[Stored]:
-        """At most `limit` messages of the subjects from `seq` on, in their order."""
+        """Returns at most `limit` messages of the subjects from `seq` on, in their order."""
         ...
 
     async def next(self, stream: str, consumer: str, *, wait: float) -> "Delivered | None":
-        """The next message that a consumer gives within so many seconds; 0: if there is one now."""
+        """Returns the next message that a consumer gives within `wait` seconds; with 0: only one that is there now."""
         ...
 
     async def ask(self, subject: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """A question to a member, answered by JSON."""
+        """Sends a request to a member, and returns the answer, which is JSON."""
         ...
 
 
@@ -117,7 +117,7 @@ class Came(Protocol):
 
 
 class Delivered(Came, Protocol):
-    """One message of one's own mail, or of work: to be acked once it is committed."""
+    """One message of this host's mail, or of work; the receiver acks it once it is committed."""
 
     @property
     def times(self) -> int:
@@ -125,9 +125,9 @@ class Delivered(Came, Protocol):
         ...
 
     async def ack(self) -> None:
-        """May raise nothing: an ack that is lost brings the message again."""
+        """Acks the message, and raises no error: after a lost ack the broker delivers the message again."""
         ...
 
     async def later(self, seconds: float) -> None:
-        """It comes again after so long."""
+        """Asks for another delivery after `seconds`."""
         ...

@@ -1,4 +1,4 @@
-"""Presence of the hosts: this host's record is written, and those of the others are read."""
+"""Presence of the hosts: writes this host's record, and reads those of the others."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from synapsed_fleet.ports import Broker, BrokerRefused, NoBroker
 from synapsed_fleet.trust import NotTrusted
 
 CACHED_S: Final = 2.0
-"""For so long the records of the others are believed."""
+"""Seconds for which the other hosts' records are used before they are read again."""
 FLEET_KEY: Final = "_fleet"
 """Key of the fleet's own token among the records: it names the revoked hosts."""
 CHANGES: Final = EventFilter(types=frozenset({"agentState", "activity", "taskStatus", "attention"}))
@@ -39,7 +39,8 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Records:
-    """`announce` for as long as there is a fleet. `accept` says which agents others may write to."""
+    """The hosts' records; `announce` runs for as long as there is a fleet. `accepts` returns True for the agents that
+    others may write to."""
 
     def __init__(
         self,
@@ -75,11 +76,11 @@ class Records:
         self.liveness = Liveness()
         self._twin = Twin(self._boot)
         self.written = asyncio.Event()
-        """Set once this daemon's record is with the broker: until then the others cannot check what this host says."""
+        """Set once the broker has this daemon's record: until then other hosts cannot verify this host's messages."""
 
     @property
     def twin(self) -> bool:
-        """True if another machine is there with this host's key."""
+        """True if another machine uses this host's key."""
         return self._twin.is_there(self._clock.monotonic())
 
     # --- this host ---
@@ -146,7 +147,7 @@ class Records:
         self.written.set()
 
     async def bye(self) -> None:
-        """Say that this host goes; whoever does not hear of it sees it by its silence."""
+        """Reports that this host goes; a host that does not get the report notices that records stop."""
         try:
             async with asyncio.timeout(BYE_S):
                 await self.write("sleeping", [])
@@ -157,7 +158,7 @@ class Records:
 
     @property
     def met(self) -> bool:
-        """Returns True if the records of all hosts were read."""
+        """True once the records of all hosts were read."""
         return self._read_at is not None
 
     async def records(self) -> list[HostRecord]:
@@ -194,7 +195,7 @@ class Records:
         self._records = found
 
     async def renew_trust(self) -> None:
-        """Learn who was revoked since. Raises NoBroker, BrokerRefused."""
+        """Learns which keys were revoked. Raises NoBroker, BrokerRefused."""
         if (found := await self._broker.last(streams.HOSTS, record(FLEET_KEY))) is not None:
             self._renew_trust(found.body)
 
@@ -210,7 +211,7 @@ class Records:
         return self.liveness.state(told, self._clock.monotonic())
 
     async def agents(self) -> list[AgentView]:
-        """The agents of the other hosts, as `list` shows them."""
+        """Returns the agents of the other hosts, in the form that `list` shows."""
         shown = []
         for told in await self.records():
             if told.host != self._me.name:
@@ -219,7 +220,8 @@ class Records:
         return shown
 
     async def classes(self) -> frozenset[str] | None:
-        """Those of the work that some host takes, away or not; None where that is not known of all hosts."""
+        """Returns the classes of work that some host takes, even if it is away; None if that is not known of all
+        hosts."""
         records = await self.records()
         told = [one.classes for one in records]
         if not records or any(one is None for one in told):
@@ -227,7 +229,7 @@ class Records:
         return frozenset(name for one in told for name in one or ())
 
     async def teams(self) -> dict[str, list[str]]:
-        """The members of each team on the other hosts, as addresses; those of hosts that are away too."""
+        """Returns the members of each team on the other hosts, as addresses, also of hosts that are away."""
         found: dict[str, list[str]] = {}
         for told in await self.records():
             if told.host != self._me.name:

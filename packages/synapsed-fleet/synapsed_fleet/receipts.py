@@ -1,5 +1,6 @@
-"""Receipts and controls, which hosts say to each other as documents, and what a task has for them: written and read.
-Does no I/O. Whatever is read came from another host, and is checked. Messages and updates are `messages`."""
+"""Receipts and controls, which hosts send to each other as documents, and the fields of a task that they need: written
+and read. Does no I/O. Everything that is read came from another host, and is checked. Messages and updates are in
+`messages`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,35 +14,35 @@ from synapsed_fleet.names import ID
 PERSON: Final = "person"
 """Name of another host's person, before the `@`."""
 GONE: Final = {"gone": True}
-"""An update of a task that was removed by its age."""
+"""Update of a task that was removed by its age."""
 ROUNDS_MAX: Final = 99
 IDS_MAX: Final = 1000
-"""Ids in one receipt, or question."""
+"""Most ids in one receipt, or request."""
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
 
 
 def files_of_task(task: Task, *, answer: bool) -> list[str]:
-    """The ids of the files that go with a task's message, or its answer."""
+    """Returns the ids of the files that go with a task's message, or its answer."""
     parts = [part for artifact in task.artifacts for part in artifact.parts] if answer else task.message.parts
     return given_here(parts)
 
 
 def round_of(task: Task) -> int:
-    """Returns the round of work for any: 1, and one more each time that a host was lost with it."""
+    """Returns the round of work for any host: 1, and one more each time that a host was lost with the work."""
     told = (task.metadata.get(EXTERNAL) or {}).get("round", 1)
     return told if isinstance(told, int) else 1
 
 
 def lost_with(task: Task) -> list[str]:
-    """The hosts that had it, and were lost to it."""
+    """Returns the hosts that had the work, and were treated as lost with it."""
     told = (task.metadata.get(EXTERNAL) or {}).get("lost")
     return [str(host) for host in told] if isinstance(told, list) else []
 
 
 def read_round(document: Mapping[str, Any]) -> int:
-    """The round of work for any. Raises BadEnvelope."""
+    """Returns the round of work for any host. Raises BadEnvelope."""
     told = document.get("round", 1)
     if type(told) is not int or not 1 <= told <= ROUNDS_MAX:
         raise BadEnvelope("its round is no number of one")
@@ -52,12 +53,12 @@ def read_round(document: Mapping[str, Any]) -> int:
 
 
 def receipt_body(ids: Sequence[str], refused: Mapping[str, Any]) -> bytes:
-    """`refused`: code and message of those that were not taken, and never will be."""
+    """Returns the body of a receipt. `refused`: code and message of messages that will never be taken."""
     return encoded({"ids": list(ids), "refused": dict(refused)})
 
 
 def read_receipt(document: Mapping[str, Any]) -> tuple[list[str], dict[str, tuple[str, str]]]:
-    """The ids, and for those that were refused the code and why. Raises BadEnvelope."""
+    """Returns the ids, and code and message of those that were refused. Raises BadEnvelope."""
     ids, refused = document.get("ids"), document.get("refused")
     if not isinstance(ids, list) or len(ids) > IDS_MAX or not all(map(_is_id, ids)):
         raise BadEnvelope("it is no receipt")
@@ -81,24 +82,24 @@ def answer_body(task_id: str, message: Message, prompt_id: str | None) -> dict[s
 
 
 def tell_body(task_ids: Sequence[str]) -> dict[str, Any]:
-    """Returns the body of a question for the state of these tasks of ours."""
+    """Returns the body of a request for the state of these tasks, which this host has sent."""
     return {"do": "tell", "tasks": list(task_ids)}
 
 
 def unknown_body(task_ids: Sequence[str]) -> dict[str, Any]:
-    """These are not known here."""
+    """Returns the body of the answer that these tasks are not known here."""
     return {"do": "unknown", "tasks": list(task_ids)}
 
 
 def task_of(document: Mapping[str, Any]) -> str:
-    """The task that a control is about. Raises BadEnvelope."""
+    """Returns the task that a control is about. Raises BadEnvelope."""
     if not _is_id(task := document.get("task")):
         raise BadEnvelope("it names no task")
     return str(task)
 
 
 def tasks_of(document: Mapping[str, Any]) -> list[str]:
-    """Raises BadEnvelope."""
+    """Returns the tasks that a control is about. Raises BadEnvelope."""
     tasks = document.get("tasks")
     if not isinstance(tasks, list) or len(tasks) > IDS_MAX or not all(map(_is_id, tasks)):
         raise BadEnvelope("it names no tasks")
@@ -110,7 +111,7 @@ def _is_id(told: Any) -> bool:
 
 
 def answer_of(document: Mapping[str, Any]) -> tuple[Message, str | None]:
-    """The answer of a control, and the prompt that it is for. Raises BadEnvelope."""
+    """Returns the answer in a control, and the prompt that it is for. Raises BadEnvelope."""
     try:
         message = Message.model_validate(document.get("message"), extra="ignore")
     except ValueError as error:

@@ -1,16 +1,17 @@
-"""Answers for hosts that join, renew their token, or need a class of work: given by `synapsed broker` on the host with
-the fleet's keys. At each connection it also makes missing streams at the broker, so that one whose store was lost mends
-by itself.
+"""Answers hosts that join, renew their token, or need a class of work: run by `synapsed broker` on the host with the
+fleet's keys. At each connection it also makes missing streams at the broker, so that a lost store is repaired without a
+person.
 
-| subject | who asks | answer |
+| subject | asked by | answer |
 |---|---|---|
-| `syn.adm.join.<name>` | who has the invitation of that name | the host's token and the fleet's |
+| `syn.adm.join.<name>` | a host with the invitation of that name | the host's token and the fleet's |
 | `syn.adm.renew.<name>` | a member | the same |
 | `syn.adm.classes.<name>` | a member | the consumers of these classes are there |
 | `syn.adm.broker.<name>` | a member that is to keep a broker | what its broker needs |
 
-An answer goes to the asker's own inbox only, whatever subject was asked for. `decide` is pure; the key ring is changed
-under its lock, and what is answered is kept before it is said: asking again after a lost answer gets the same.
+An answer goes to the asker's own inbox only, whatever reply subject the request has. `join` and `renew` do no I/O; the
+key ring is changed under its lock, and an answer is saved before it is sent: a host that asks again after a lost answer
+gets the same.
 """
 
 import asyncio
@@ -37,14 +38,14 @@ from synapsed_fleet.streams import IN, mail_of
 from synapsed_fleet.trust import CLOCK_S, lasting
 
 VALID_S: Final = 365 * 86_400
-"""A host's token; it is renewed at half of it."""
+"""Seconds for which a host's token is valid; it is renewed at half of them."""
 LIFE_S: Final = 1800.0
-"""One connection's: the admin's user lives for an hour."""
+"""Seconds of one connection: the admin's user is valid for an hour."""
 PAUSE_S: Final = 2.0
 REQUEST_MAX: Final = 16 * 1024
 CLASSES_ASKED: Final = 128
 HELD_MAX: Final = 64
-"""Requests that are worked on or wait; beyond that they are not answered, and are asked again."""
+"""Most requests that are being answered or wait; further ones get no answer, and their hosts ask again."""
 
 log = structlog.get_logger(__name__)
 
@@ -61,10 +62,10 @@ class Registrar:
         self._clock = clock
         self._waiting: asyncio.Queue[Msg] = asyncio.Queue(HELD_MAX)
         self._told_token = ""
-        """The fleet's token as brokers and members were told it."""
+        """The fleet's token as brokers and members last got it."""
 
     async def run(self) -> None:
-        """Until it is cancelled. Whatever goes wrong at the broker is tried again."""
+        """Serves until it is cancelled. A SynapsedError ends the connection, and another is made."""
         while True:
             try:
                 self._told_token = ""
@@ -77,7 +78,7 @@ class Registrar:
     async def _serve(self, client: Client) -> None:
         admin = Admin(client)
         with self._keyring.changing() as members:
-            pass  # a change that was interrupted between its two files is told by this
+            pass  # completes a change that was interrupted between its two files
         plan = members.plan
         replicas = self._broker.replicas(plan.replicas)
         for done in await self._broker.unpack(admin, replicas=replicas, store=plan.store):
@@ -127,10 +128,10 @@ class Registrar:
         fresh = name not in self._keyring.members().hosts
         answer = await asyncio.to_thread(change, name, document)
         if what == "join":
-            if fresh:  # what was for one of its name that was removed has ended there, and is not for this one
+            if fresh:  # mail for a removed host of the same name is not for this one
                 await admin.forget(name)
             await admin.ensure_consumer(IN, mail_of(name, replicas=replicas))
-            await self._tell_token(admin)  # another key of that name may count no more
+            await self._tell_token(admin)  # another key of that name may be revoked now
             log.info("host joined the fleet", host=name)
         return answer
 
@@ -161,7 +162,7 @@ class Registrar:
 
 
 def join(members: Members, name: str, document: object, *, fleet: str, now: float) -> Enrolled:
-    """Enrol the host for whose key `document` asks, by the invitation of that name. Raises InvalidRequest."""
+    """Enrols the host for whose key `document` asks, by the invitation of that name. Raises InvalidRequest."""
     invited = members.invitations.get(name)
     if invited is None:
         raise InvalidRequest(f"there is no invitation for {name!r}: 'synapsectl fleet invite {name}' makes one")
@@ -172,7 +173,7 @@ def join(members: Members, name: str, document: object, *, fleet: str, now: floa
         raise InvalidRequest(f"the invitation for {name!r} was used already, by another key")
     if invited.used_by is not None and (there := members.hosts.get(name)) is not None:
         return there  # the answer was lost
-    if wrong := _clock_of(name, document, now):  # it would believe no token, and the invitation would be used up
+    if wrong := _clock_of(name, document, now):  # it would refuse its token, and the invitation would be used up
         raise InvalidRequest(f"{wrong}; set it right and join with the same invitation, which is not used yet")
     enrolled = Enrolled(key, int(now), int(now) + VALID_S)
     if (before := members.hosts.get(name)) is not None and before.key != key:
@@ -183,8 +184,8 @@ def join(members: Members, name: str, document: object, *, fleet: str, now: floa
 
 
 def _clock_of(name: str, document: object, now: float) -> str:
-    """Returns how wrong the clock of the host is that asks, empty where it believes a token of now. A host of an older
-    version does not tell the time."""
+    """Returns a message about a wrong clock of the host that asks, empty if that host would accept a token of now. A
+    host of an older version sends no time."""
     at = document.get("at") if isinstance(document, dict) else None
     if not isinstance(at, int) or now - CLOCK_S <= at < now + VALID_S:
         return ""
@@ -192,7 +193,7 @@ def _clock_of(name: str, document: object, now: float) -> str:
 
 
 def renew(members: Members, name: str, document: object, *, now: float) -> Enrolled:
-    """A token for longer, for the key that the host has. Raises InvalidRequest."""
+    """Renews the token of the key that the host has. Raises InvalidRequest."""
     there = members.hosts.get(name)
     key = document.get("key") if isinstance(document, dict) else None
     if there is None or there.key != key:

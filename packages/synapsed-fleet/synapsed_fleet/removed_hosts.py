@@ -1,7 +1,7 @@
-"""A host that was removed from the fleet: what is under way to it ends, and what it has sent is not begun any more.
+"""Ends the work for a host that was removed from the fleet, and does not begin what it has sent.
 
-It was removed where its certificate is revoked and its record is gone from the broker, a minute apart: a host that is
-invited again, whose new certificate is not here yet, has its record until then.
+A host counts as removed if its certificate is revoked and its record was gone from the broker for a minute: a host that
+is invited again, and whose new certificate is not here yet, still has its record.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class RemovedHosts:
-    """`look` now and then."""
+    """Finds removed hosts; `look` is called regularly."""
 
     def __init__(
         self,
@@ -53,16 +53,16 @@ class RemovedHosts:
         self._broker = broker
         self._clock = clock
         self._token = ""
-        """The fleet's token by which `_revoked` was found: it changes with who is revoked."""
+        """The fleet's token with which `_revoked` was found: each revocation changes the token."""
         self._revoked: dict[str, str] = {}
         self._since: dict[str, float] = {}
 
     async def look(self) -> None:
-        """Raises NoBroker, BrokerRefused."""
+        """Looks for removed hosts, and ends their work. Raises NoBroker, BrokerRefused."""
         if (token := self._peers.trust.account_token) != self._token:
             self._revoked, self._token = await asyncio.to_thread(self._peers.revoking()), token
         for host, jwt in list(self._revoked.items()):
-            if host == self._own or not self._peers.has(host, jwt):  # it has another certificate since
+            if host == self._own or not self._peers.has(host, jwt):  # it has another certificate by now
                 del self._revoked[host]
                 self._since.pop(host, None)
                 continue
@@ -82,9 +82,9 @@ class RemovedHosts:
                 elif _is_of(task, host) and task.status is TaskState.SUBMITTED:
                     with suppress(SynapsedError):  # it has just begun, or ended
                         await self._tasks.cancel(task.id)
-        while rows := await self._table.open_rows(dst=host):  # and updates of what it had sent
+        while rows := await self._table.open_rows(dst=host):  # with updates of its own tasks
             for row in rows:
-                if row.kind == "msg":  # it was sent at that moment
+                if row.kind == "msg":  # it was sent in the meantime
                     await self._fail(row.task_id, host)
             await self._table.change(FleetChange(closed=tuple((row.id, row.n, row.dst) for row in rows)))
 

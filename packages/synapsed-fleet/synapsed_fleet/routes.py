@@ -1,4 +1,4 @@
-"""`/fleet`: this host in its fleet, the others, and what is under way to them."""
+"""`/fleet`: this host in its fleet, the other hosts, and the messages under way to them."""
 
 import asyncio
 import base64
@@ -95,8 +95,8 @@ async def list_fleet_hosts(request: web.Request, membership: Membership) -> list
     errors=(NotInFleet, NotReady),
 )
 async def fleet_events(request: web.Request, query: FleetEventsQuery, membership: Membership) -> web.StreamResponse:
-    """Streams events as `/events` does, with `host` and `number`, which is the event's id there; `id` is a place in the
-    broker's stream. They have texts only from hosts that say so (`[fleet.events]`)."""
+    """Streams events as `/events` does, with `host` and `number`, which is the event's id at its host; `id` is a place
+    in the broker's stream. They have texts only from hosts that publish these (`[fleet.events]`)."""
     after = request.headers.get("Last-Event-ID") or query.lastEventId or query.after
     types = None if query.types is None else frozenset(query.types)
     found = membership.fleet.events(after, newest=query.until == "newest", host=query.host, types=types)
@@ -123,7 +123,7 @@ async def retry(request: web.Request, membership: Membership) -> FleetRow:
 
 @operation("Give it up", "it is", allowed=person("cancel for others"), errors=(NotInFleet, TaskNotFound))
 async def give_up(request: web.Request, membership: Membership) -> FleetRow:
-    """Its task fails, UNDELIVERED; whether the other host has taken it is not known then."""
+    """Gives the row up: its task fails with UNDELIVERED, and it stays unknown whether the other host has taken it."""
     row = request.match_info["row"]
     if not await to_the_end(membership.fleet.outbox_cancel(row)):
         raise _no_such(row)
@@ -132,12 +132,13 @@ async def give_up(request: web.Request, membership: Membership) -> FleetRow:
 
 @operation("What came and was refused", "the newest first", allowed=SEE, errors=(NotInFleet,))
 async def quarantine(request: web.Request, membership: Membership) -> list[FleetHeld]:
-    """Unsigned, signed by somebody else than its subject says, or not to be read: nothing of it was believed."""
+    """Returns messages that were unsigned, signed by another host than their subject names, or unreadable: none was
+    believed."""
     return list(await membership.fleet.quarantine())
 
 
 async def _begun(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator[FleetEvent | None]:
-    """It, once it is known that it can be read: an error is still an answer then. It begins with None for that."""
+    """Returns the stream once its first item, which is None, has come: an error before that can still be an answer."""
     await anext(found)
     return found
 
@@ -158,15 +159,15 @@ async def _documents(found: AsyncGenerator[FleetEvent | None]) -> AsyncGenerator
 
 @operation("Give a file that is too large for a message", "it has begun", errors=(NotInFleet, Busy))
 async def begin_file(request: web.Request, body: FileBegun, membership: Membership) -> FleetFile:
-    """At most 1 GiB. Once it is whole, a part of a message to a host of the fleet names it, by its `uri`. It is kept
-    for a day, and as long as it is under way."""
+    """Begins a file of at most 1 GiB. Once it is complete, a part of a message to a host of the fleet names it by its
+    `uri`. It is kept for a day, and for as long as it is under way."""
     return await membership.fleet.files.begin(body.name)
 
 
 @operation("The next piece of the file", "what is here of it", errors=(NotInFleet, TaskNotFound, TooLarge))
 async def add_to_file(request: web.Request, body: FilePiece, membership: Membership) -> FleetFile:
-    """A piece that is here already changes nothing; one that would leave a gap is refused, with the `size` that is
-    here."""
+    """Adds a piece. A piece that is here already changes nothing; one that would leave a gap is refused, with the
+    `size` so far."""
     try:
         piece = await asyncio.to_thread(base64.b64decode, body.bytes, validate=True)
     except (binascii.Error, ValueError):
@@ -188,20 +189,20 @@ async def read_file(request: web.Request, membership: Membership) -> web.FileRes
 
 @operation("The files of this host in the fleet", "what is under way first", allowed=SEE, errors=(NotInFleet,))
 async def list_files(request: web.Request, membership: Membership) -> list[FleetKept]:
-    """Those that were given here, go to other hosts, come from them, and have come; with the messages that are too
-    large to go as one."""
+    """Returns the files that were given here, go to other hosts, come from them, and have come; also messages that go
+    as files because they are too large."""
     return list(await membership.fleet.files.listed())
 
 
 @operation("Remove a file that came from a host", "it is", allowed=REMOVE, errors=(NotInFleet, TaskNotFound, Busy))
 async def remove_file(request: web.Request, membership: Membership) -> FleetRow:
-    """One that has come; what comes yet is refused."""
+    """Removes a file that has come; refuses one that is still coming."""
     return await _remove(membership, request.match_info["host"], request.match_info["file"])
 
 
 @operation("Remove a file that was given here", "it is", allowed=REMOVE, errors=(NotInFleet, TaskNotFound, Busy))
 async def remove_given_file(request: web.Request, membership: Membership) -> FleetRow:
-    """One that is not under way."""
+    """Removes a file that was given here and is not under way."""
     return await _remove(membership, None, request.match_info["file"])
 
 

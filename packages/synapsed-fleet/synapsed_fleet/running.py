@@ -1,6 +1,6 @@
-"""The part at work: this host in its fleet, where there is `[fleet]`; else what is said of a fleet that it is not in.
+"""Opens the part: as a member if there is `[fleet]`, else with refusals for addresses of a fleet.
 
-All that a fleet takes is loaded only where there is `[fleet]`.
+The modules that only a fleet needs are imported only if there is `[fleet]`.
 """
 
 import asyncio
@@ -27,8 +27,9 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    """Tasks of other hosts are written with what these are owed also where this one has left. Credentials that cannot
-    be read leave this host out of its fleet, and nothing else: its own agents are worth more than the way to others."""
+    """Opens the part. Tasks of other hosts are written with their rows even after this host has left its fleet.
+    Credentials that cannot be read keep this host out of its fleet, but do not stop the daemon: its own agents matter
+    more."""
     table = FleetTable(kernel.store)
     config: FleetConfig | None = kernel.config.fleet
     if config is None:
@@ -37,7 +38,7 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
     try:
         fleet = await _made(config, kernel, table)
     except ConfigError as error:
-        log.error("this host takes no part in its fleet", why=error.message)  # noqa: TRY400 - told in words
+        log.error("this host takes no part in its fleet", why=error.message)  # noqa: TRY400 - the message is enough
         kernel.alert(f"this host takes no part in its fleet: {error.message}; then restart the daemon")
         yield OutOfFleet(kernel, table, error.message)
         return
@@ -49,7 +50,7 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
 
 
 async def _made(config: FleetConfig, kernel: Kernel, table: FleetTable) -> "Fleet":
-    """Raises ConfigError."""
+    """Makes the fleet's service. Raises ConfigError."""
     service = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.service")
     home = await asyncio.to_thread(importlib.import_module, "synapsed_fleet.member_files")
     fleet: Fleet = service.Fleet(
@@ -66,7 +67,8 @@ async def _made(config: FleetConfig, kernel: Kernel, table: FleetTable) -> "Flee
 
 
 class OutOfFleet(Running):
-    """`problem`: why this host takes no part in the fleet that it is configured for."""
+    """The part on a host without a fleet. `problem`: why the host takes no part in the fleet that it is configured
+    for."""
 
     def __init__(self, kernel: Kernel, table: FleetTable, problem: str | None) -> None:
         self.carrier = NoMember(kernel.store, table, kernel.clock, problem)
@@ -88,11 +90,11 @@ class InFleet(Running):
     async def _start(self) -> None:
         try:
             await self._fleet.start()
-        except Exception:  # the agents here, and the API, are worth more than a clean end
+        except Exception:  # the agents here, and the API, must go on
             log.exception("the fleet is not started")
 
     async def close(self) -> None:
-        """After the agents: the others are told what becomes of their tasks until then."""
+        """Closes the fleet after the agents, so that the other hosts get the last updates of their tasks."""
         if self._starting is not None:
             await self._starting
         await self._fleet.close()

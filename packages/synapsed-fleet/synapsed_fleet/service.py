@@ -1,7 +1,7 @@
-"""The fleet, put together for the daemon: one connection, and what is done over it for as long as the daemon lives.
+"""The fleet, put together for the daemon: one connection, and the tasks that use it for as long as the daemon runs.
 
-The daemon loads this module only where there is `[fleet]`. What it gives: `carrier`, by which messages go to members
-(`interfaces.Carrier`), and what people ask of the fleet.
+The daemon imports this module only if there is `[fleet]`. `Fleet` has a `carrier`, which sends messages to members
+(`interfaces.Carrier`), and the methods for people (`fleet_control.FleetControl`).
 """
 
 import asyncio
@@ -54,22 +54,24 @@ RECEIPTS_AFTER_S: Final = 0.02
 BROKERS: Final = "$KV.SYN_HOSTS._brokers"
 LEARN_S: Final = 30.0
 LEARN_FEW_S: Final = 5.0
-"""In a fleet of few hosts whoever has just joined may be written to that soon."""
+"""Seconds between two reads of the records in a fleet of few hosts: after that time a new host can be written to."""
 FEW_HOSTS: Final = 16
 LEARN_PER_HOST_S: Final = 0.3
 LEARN_MOST_S: Final = 300.0
 MEMBERSHIP_S: Final = 30.0
-"""Between two looks at the credentials' files, and at where the brokers are."""
+"""Seconds between two looks at the credentials' files, and at the brokers' addresses."""
 FORGET_EVERY_S: Final = 3600.0
-"""Between two looks at which ids of what was taken are kept no longer."""
+"""Seconds between two removals of old ids of taken messages."""
 BEFORE_THE_RECORD: Final = frozenset({"connection", "record", "peers"})
-"""Loops that begin at once. The others have something to say, which others check with the certificate in the record."""
+"""Loops that begin at once. The others publish messages, which other hosts verify with the certificate in this host's
+record."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Fleet:
-    """`start` it once, `close` it before the store. `version` is this program's."""
+    """The fleet of one daemon: call `start` once, and `close` before the store is closed. `version` is this
+    program's."""
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class Fleet:
         clock: Clock,
         version: str,
     ) -> None:
-        """Raises ConfigError where there are no credentials."""
+        """Makes the fleet from its credentials. Raises ConfigError if they are missing."""
         self._config = config
         self._home = home
         self._store = store
@@ -240,12 +242,12 @@ class Fleet:
         self._loops: list[asyncio.Task[None]] = []
 
     async def restore(self) -> None:
-        """Knows the hosts and files that the daemon before knew: from here on messages to them are taken."""
+        """Loads the hosts and files that the daemon before knew: from then on messages to them are accepted."""
         await self._peers.load()
         await self.parcels.load()
 
     async def start(self) -> None:
-        """Goes on with what was under way. Call `restore` before."""
+        """Starts all loops, which continue the work under way. Call `restore` before."""
         await self.carrier.restore()
         await self._peers.learn(self._me.name, self._identity.token)
         self.table.on_owed = self._due.set
@@ -272,7 +274,7 @@ class Fleet:
             self._loops.append(asyncio.create_task(self._for_ever(name, loop), name=f"fleet {name}"))
 
     async def close(self) -> None:
-        """Let go of it: what is under way is kept."""
+        """Stops all loops; rows and files under way stay saved."""
         self.table.on_owed = None
         await self.presence.bye()
         for loop in self._loops:
@@ -300,7 +302,8 @@ class Fleet:
         await self._incoming.undeliverable(row, why)
 
     def _want_class(self, cls: str) -> None:
-        """The stream's consumer of the class is there before the first work of it is taken, if the admin's is up."""
+        """Has the registrar make the stream's consumer of the class, so that it exists before the first work of the
+        class is taken, if the registrar can be reached."""
         if cls not in self._classes:
             self._classes.add(cls)
             self._tasks.spawn(self._make_classes())
@@ -317,7 +320,7 @@ class Fleet:
     # --- loops ---
 
     async def _for_ever(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
-        """A fault in one part takes the others along no more than a broker does."""
+        """Runs a loop without end, so that a fault in one loop, or of the broker, does not stop the others."""
         if name not in BEFORE_THE_RECORD:
             await self.presence.written.wait()
         while True:
@@ -342,7 +345,7 @@ class Fleet:
         pacing = self._outgoing.pacing
         while True:
             while (rest := pacing.resting(self._clock.monotonic())) > 0:
-                await self._due.wait(rest)  # a connection ends the rest, and rings
+                await self._due.wait(rest)  # a new connection ends the pause, and rings
             await self.link.wait_up()
             try:
                 more = await self._outgoing.publish()
@@ -392,8 +395,8 @@ class Fleet:
             await asyncio.sleep(FORGET_EVERY_S)
 
     async def _learn(self) -> None:
-        """The certificates of the others, and who is revoked. The more hosts there are, the less often all their
-        records are read by each; who is revoked is read apart from them."""
+        """Reads the certificates and revocations of the fleet. The more hosts there are, the less often their records
+        are read, all at once; revocations are read separately, and more often."""
         read_at, looked_at, connects = -LEARN_MOST_S, -MEMBERSHIP_S, 0
         while True:
             await self.link.wait_up()
@@ -410,7 +413,7 @@ class Fleet:
             await asyncio.sleep(LEARN_S if hosts > FEW_HOSTS else LEARN_FEW_S)
 
     def _membership_is_due(self) -> bool:
-        """True if a host was revoked, or this host's credentials are to be renewed."""
+        """Returns True if a host was revoked, or this host's credentials are to be renewed."""
         news = self._peers.trust.account_token != self._identity.trust.account_token
         return news or is_due(self._identity, now=self._clock.wall())
 
@@ -430,10 +433,10 @@ class Fleet:
             log.warning("this host's membership is not kept", why=str(error))
 
     async def _take_up_credentials(self) -> None:
-        """Takes up new credentials, whichever process has written them: connections use the saved ones, and other hosts
+        """Loads new credentials, whichever process has written them: connections use the saved ones, and other hosts
         believe the certificate in this host's record."""
         kept = await asyncio.to_thread(self._home.identity)
-        if kept.pair.public == self._me.pair.public:  # else the daemon is started again
+        if kept.pair.public == self._me.pair.public:  # with another key the daemon is restarted
             self._identity = kept
             if kept.trust.account_token != self._peers.trust.account_token:
                 self._peers.trust = self._peers.trust.renewed(kept.trust.account_token)
@@ -441,15 +444,15 @@ class Fleet:
     # --- what people ask ---
 
     async def agents(self) -> list[AgentView]:
-        """Those of the other hosts."""
+        """Returns the agents of the other hosts."""
         return await self.presence.agents()
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
-        """Returns the items that wait for a person on the other hosts, as far as they tell them."""
+        """Returns the items that wait for a person on the other hosts, as far as they publish them."""
         return inbox(await self.presence.records(), self.presence.state, own=self._me.name)
 
     async def teams(self) -> dict[str, list[str]]:
-        """The members of teams on other hosts, as addresses."""
+        """Returns the members of teams on other hosts, as addresses."""
         return await self.presence.teams()
 
     async def status(self) -> FleetStatus:
@@ -470,7 +473,7 @@ class Fleet:
         return await self._told.quarantine()
 
     async def outbox_retry(self, row_id: str) -> bool:
-        """Publish it again now; False where there is no such row."""
+        """Publishes the row again now; returns False if there is no such row."""
         row = await self.table.row(row_id)
         if row is None:
             return False
@@ -480,7 +483,8 @@ class Fleet:
         return True
 
     async def outbox_cancel(self, row_id: str) -> bool:
-        """Cancel the task of the row, or drop the row where it has no open task here; False for no such row."""
+        """Cancels the task of the row, or removes the row if it has no open task here; returns False if there is no
+        such row."""
         row = await self.table.row(row_id)
         if row is None:
             return False

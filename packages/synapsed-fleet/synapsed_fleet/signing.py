@@ -1,9 +1,9 @@
 """Signatures of messages: each host signs with the key that the fleet has certified; the subject alone proves no
 sender.
 
-Signed are the fleet, the subject (so: from whom, to whom, of which kind), the id, the version and the body. So
-a message can neither be changed, nor given to another host or fleet, nor be said under another id. That it is said
-again changes nothing: the id is known by then. The broker is not believed: it can withhold, and not forge. Pure.
+The signature covers the fleet, the subject (so: sender, receiver and kind), the id, the version and the body. So a
+message can neither be changed, nor given to another host or fleet, nor published under another id. A repeated message
+has no effect: its id is known by then. The broker is not believed: it can withhold messages, but not forge them. Pure.
 """
 
 import base64
@@ -16,17 +16,17 @@ from synapsed_fleet.envelope import BadEnvelope, Envelope
 from synapsed_fleet.nkey import BadKey, KeyPair, verify
 
 _PURPOSE: Final = "synapsed fleet"
-"""Prefix of signed data; the broker's nonce, which a host's key signs too, never begins so."""
+"""Prefix of signed data. A host's key also signs the broker's nonce, which never begins with this prefix."""
 
 
 def signed(envelope: Envelope, fleet: str, pair: KeyPair) -> Envelope:
-    """`envelope` with the signature of the host whose `pair` it is."""
+    """Returns the envelope with the signature of the host whose keys are `pair`."""
     signature = base64.b64encode(pair.sign(_said(envelope, fleet))).decode()
     return replace(envelope, signature=signature)
 
 
 def check(envelope: Envelope, fleet: str, public: str) -> None:
-    """Raises BadEnvelope unless the host of the key `public` has said exactly this in this fleet."""
+    """Raises BadEnvelope unless the host of the key `public` has signed exactly this message in this fleet."""
     try:
         signature = base64.b64decode(envelope.signature, validate=True)
         right = verify(public, "user", signature, _said(envelope, fleet))

@@ -1,16 +1,15 @@
-"""Work for any of which nothing is heard: nobody takes it, or the host that has it is lost. Looked at by its sender.
+"""Handles work for any host that no host takes, or whose host is lost. Its sender does that.
 
 ==========================================  ==========================================================================
-no host has claimed it for long             the sender claims it itself, so that nobody begins it any more; it ends
-                                            UNDELIVERED. Where a host was quicker, it is that host's
+no host has claimed it for long             the sender claims it itself, so that no host begins it any more; it ends
+                                            UNDELIVERED. If another host's claim was first, that host has the work
 its host is lost, `on_loss = "wait"`        it waits for that host
 its host is lost, `on_loss = "again"`       it is sent again in a further round, which a host claims like the first.
-                                            What the lost host says later does not count, and it is told to stop; what
+                                            Later reports of the lost host do not count, and it gets a cancel; what
                                             it has done until then is done twice
 ==========================================  ==========================================================================
 
-That a host is lost is judged by this host's own clock (`host_record.Liveness`): nothing was heard of it for
-`lost_after`.
+A host is lost if, by this host's own clock (`host_record.Liveness`), its record did not change for `lost_after`.
 """
 
 from collections.abc import Callable
@@ -40,7 +39,8 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class LostWork:
-    """`look` now and then. `idle_for` tells for how many seconds nothing was heard of a host, None: not known."""
+    """Finds stranded work; `look` is called regularly. `idle_for` returns the seconds since the last sign of life of a
+    host, None if not known."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class LostWork:
         self._due = due
 
     async def look(self) -> None:
-        """Raises NoBroker, NotMet."""
+        """Looks at all open work for any host. Raises NoBroker, NotMet."""
         for task in await self._store.open_tasks():
             if carried_by_fleet(task) and is_any(task.agent_id):
                 await self._look_at(task)
@@ -87,7 +87,7 @@ class LostWork:
     async def _take_back(self, task: Task) -> None:
         work = WorkCandidate(src=self._me.name, id=task.id, cls="", round=receipts.round_of(task), body="")
         if await self._working.claim(work) is not ClaimVerdict.OURS:
-            return  # a host has it, and says so; or it is not known now
+            return  # a host has it, and will report; or that is not known now
         async with self._incoming.lock(task.id):
             now = await self._store.task(task.id)
             if now is None or now.terminal or _host_of(now) is not None:

@@ -1,5 +1,5 @@
-"""A stream of the broker's as a file, and back: JetStream's snapshots. Consumers are not in it: their number of
-replicas has to be the stream's, and what they had not acked is still in a stream of work."""
+"""Copies a stream of the broker to a file, and back, as JetStream's snapshots. Consumers are not in the copy: their
+replicas must be the stream's, and messages that they had not acked are still in a stream of work."""
 
 import asyncio
 import json
@@ -17,14 +17,14 @@ from synapsed_fleet.streams import Document
 
 INBOX: Final = "_INBOX__admin.copy"
 PART_S: Final = 30.0
-"""For the next part."""
+"""Seconds to wait for the next part."""
 AT_ONCE: Final = 8
-"""Parts whose ack is awaited."""
+"""Parts whose ack may be missing at one time."""
 
 
 async def copy_out(client: Client, name: str, path: Path, *, chunk: int) -> dict[str, Any]:
-    """Write the stream `name` to a new file, which is synced; `config` and `state` as the broker tells them. Raises
-    RemoteRefused, Unreachable, StoreError."""
+    """Writes the stream `name` to a new file, which is synced; returns `config` and `state` as the broker gives them.
+    Raises RemoteRefused, Unreachable, StoreError."""
     inbox = f"{INBOX}.{name}"
     parts: asyncio.Queue[Msg] = asyncio.Queue()
     subscription = await client.subscribe(inbox, cb=parts.put)
@@ -59,8 +59,8 @@ async def _receive(client: Client, name: str, parts: "asyncio.Queue[Msg]", file:
 
 
 async def copy_in(client: Client, wanted: Document, told: Mapping[str, Any], path: Path, *, chunk: int) -> None:
-    """Make the stream as `wanted` says, of what `copy_out` has written. Raises RemoteRefused, Unreachable,
-    StoreError."""
+    """Makes the stream with the configuration `wanted`, from a file that `copy_out` has written. Raises RemoteRefused,
+    Unreachable, StoreError."""
     name = wanted["name"]
     config = {key: value for key, value in told["config"].items() if key != "persist_mode"} | wanted
     answer = await _asked(client, f"$JS.API.STREAM.RESTORE.{name}", {"config": config, "state": told["state"]})

@@ -1,10 +1,10 @@
-"""Streams and consumers of a fleet at the broker, from one table; and their differences from it.
+"""The table of a fleet's streams and consumers at the broker, and comparisons with it.
 
-Pure: documents of JetStream's API as dictionaries, made and compared. `admin` sends them. Only the fleet's admin may:
-hosts create nothing, because whoever may make a consumer may have the broker deliver to a subject of his choice.
+Pure: documents of JetStream's API as dictionaries, made and compared. The module `admin` sends them. Only the fleet's
+administrator may create consumers: a host that may create one can have the broker deliver to any subject.
 
-No stream is a copy that somebody rests on: what the broker loses is sent again by who said it. All have `deny_delete`,
-and none takes rollups, schedules or republishes: a rollup header of one host would erase what others have said.
+No stream is the only copy of a message: what the broker loses, its sender publishes again. All have `deny_delete`, and
+none allows rollups, schedules or republishes: a rollup header of one host would erase messages of others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,22 +22,22 @@ GIB: Final = 1 << 30
 DAY_S: Final = 86_400
 NANOSECONDS: Final = 1_000_000_000
 STORE_MAX: Final = 20 * GIB
-"""Without another word of a person's."""
+"""Bytes of the store without a setting."""
 STORE_MIN: Final = 256 * MIB
-"""Below it the shares of the streams are of no use."""
+"""Least bytes of the store: below it the shares of the streams are of no use."""
 
 MEMBERS_MAX: Final = 2000
-"""Hosts of a fleet: each has a consumer of the mail."""
+"""Most hosts of a fleet: each has a consumer of the mail."""
 CLASSES_MAX: Final = 512
-"""Classes of work: each has a consumer of the work."""
+"""Most classes of work: each has a consumer of the work."""
 MAIL_MAX: Final = 10_000
-"""Messages of one kind from one host to another that are not taken yet; a publish beyond that is refused."""
+"""Most messages of one kind from one host to another that are not taken yet; the broker refuses further ones."""
 TURNS_MAX: Final = 10 * MAIL_MAX
-"""Messages that one host was given and has not acked, most of them because their turn comes later (`mail_turns`): as
-many as ten members can send; behind that, mail waits until some are done."""
+"""Most messages that one host was given and has not acked, most of them because their turn comes later (`mail_turns`):
+as many as ten members can send. Mail behind them waits until some are done."""
 BODY_MAX: Final = 1 * MIB
 EVENT_MAX: Final = 32 * 1024
-"""An event with its headers."""
+"""Most bytes of an event with its headers."""
 
 type Document = dict[str, Any]
 
@@ -57,15 +57,16 @@ class Kept(NamedTuple):
     per_subject_refused: bool = False
     """True if messages beyond `per_subject` are refused; otherwise they replace the oldest."""
     direct: bool = False
-    """Members may read single messages by subject, without a consumer."""
+    """True if members may read single messages by subject, without a consumer."""
     consumers: int = -1
-    """At most so many. A broker that is told no number has one of its own: 1,000 since nats-server 2.15."""
+    """Most consumers. If the number is not given, the broker has its own limit: 1,000 since nats-server 2.15."""
     message_max: int = BODY_MAX
     duplicates_s: float = 120.0
     ttl: bool = False
-    """A message may say how long it counts: what is not needed any more is replaced by one that counts for a second."""
+    """True if a message may have a lifetime: a message that is not needed any more is replaced by one that expires
+    after a second."""
     relaxed: bool = False
-    """Without replicas the broker need not sync each write: what is in it is said again soon."""
+    """True if the broker, without replicas, need not sync each write: the content is published again soon."""
 
 
 STREAMS: Final = (
@@ -101,8 +102,8 @@ STREAMS: Final = (
 
 
 def stream(kept: Kept, *, replicas: int, store: int, consumers: int = -1) -> Document:
-    """The configuration of one stream at brokers that keep `store` bytes each, and allow an account at most so many
-    `consumers` of a stream (-1: any number)."""
+    """Returns the configuration of one stream at brokers that keep `store` bytes each, and allow an account at most
+    `consumers` consumers of a stream (-1: any number)."""
     document: Document = {
         "name": kept.name,
         "subjects": list(kept.subjects),
@@ -131,17 +132,17 @@ def stream(kept: Kept, *, replicas: int, store: int, consumers: int = -1) -> Doc
 
 
 def streams(*, replicas: int, store: int, consumers: int = -1) -> list[Document]:
-    """All of them."""
+    """Returns the configurations of all streams."""
     return [stream(kept, replicas=replicas, store=store, consumers=consumers) for kept in STREAMS]
 
 
 def mail_of(host: str, *, replicas: int) -> Document:
-    """The consumer of what is said to `host`: taken means committed there, then acked."""
+    """Returns the consumer of the mail to `host`, which acks a message once it is committed there."""
     return _consumer(host, f"syn.to.{host}.>", ack_wait_s=5, pending=TURNS_MAX, replicas=replicas)
 
 
 def work_of(name: str, *, replicas: int) -> Document:
-    """The consumer of the work of one class, which all its hosts ask."""
+    """Returns the consumer of the work of one class, which all hosts of the class share."""
     return _consumer(name, f"syn.work.{name}.>", ack_wait_s=10, pending=1024, replicas=replicas)
 
 
@@ -162,11 +163,11 @@ def _consumer(name: str, subject: str, *, ack_wait_s: int, pending: int, replica
 
 
 FORBIDDEN: Final = ("republish", "mirror", "sources", "subject_transform", "placement", "sealed", "first_seq")
-"""Settings that no stream of the fleet has, whoever made it."""
+"""Settings that no stream of the fleet may have, whoever made it."""
 
 
 class Difference(NamedTuple):
-    """A setting that is not as the table has it."""
+    """A setting that differs from the table."""
 
     key: str
     wanted: Any
@@ -188,7 +189,7 @@ def differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Dif
 
 
 def unchangeable(found: Iterable[Difference]) -> list[Difference]:
-    """Those that no update changes: the stream would have to be made again, and is, by a person's word only."""
+    """Returns the differences that no update changes: the stream must be made again, which only a person decides."""
     return [one for one in found if one.key in {"retention", "storage", "persist_mode", "mirror", "sealed"}]
 
 

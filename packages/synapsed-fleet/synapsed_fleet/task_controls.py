@@ -17,7 +17,8 @@ from synapsed_fleet.names import MailKind
 from synapsed_fleet.outgoing import Speaker
 
 OPEN_QUESTIONS: Final = frozenset({"question", "text", "selection"})
-"""Prompts that whoever sent the message may answer from another host; the others are for a person there."""
+"""Prompts that the sender of the message may answer from another host; the others are for a person at the agent's
+host."""
 
 
 def refusal(src: str, named: str, kind: str, code: str, message: str) -> InRow:
@@ -28,7 +29,8 @@ def refusal(src: str, named: str, kind: str, code: str, message: str) -> InRow:
 
 
 class Controls:
-    """Each is done once, and may be done again. `persons` are the hosts whose persons are persons here."""
+    """Performs controls; each has its effect once, even if it comes again. `persons` are the hosts whose persons count
+    as persons here."""
 
     def __init__(self, *, me: Speaker, store: Store, table: FleetTable, tasks: Tasks, persons: frozenset[str]) -> None:
         self._me = me

@@ -1,5 +1,5 @@
-"""Questions about tasks that another host has and says nothing of: it is asked at each connection, and every ten
-minutes. The host tells them again, or says that it does not know them."""
+"""Asks other hosts about tasks that they have, at each connection and every ten minutes, if no update has come. A host
+sends the updates again, or reports that it does not know the tasks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,17 +21,17 @@ from synapsed_fleet.wakeup import Bell
 
 EVERY_S: Final = 600.0
 AT_ONCE: Final = 200
-"""Tasks in one question."""
+"""Most tasks in one request."""
 AGAIN_S: Final = 60.0
-"""A task that was asked for is not asked for again before that."""
+"""Seconds before the same task is asked for again."""
 LATER_S: Final = 5.0
-"""Until what the broker does not take is asked again: the brokers that were connected to may have no leader yet."""
+"""Seconds until a request that the broker does not take is sent again: the connected brokers may have no leader yet."""
 
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
 class Questions:
-    """`run` it; whenever `bell` rings they are asked."""
+    """Asks about tasks; `run` does so whenever `bell` rings."""
 
     def __init__(
         self, *, store: Store, table: FleetTable, outgoing: Outgoing, clock: Clock, later_s: float = LATER_S
@@ -55,7 +55,7 @@ class Questions:
                 await asyncio.sleep(self._later_s)
 
     async def ask(self) -> None:
-        """Raises NoBroker."""
+        """Asks all hosts about their silent tasks. Raises NoBroker."""
         for host, tasks in (await self._silent()).items():
             for begin in range(0, len(tasks), AT_ONCE):
                 some = tasks[begin : begin + AT_ONCE]
@@ -64,7 +64,7 @@ class Questions:
                 self._asked_at |= dict.fromkeys(some, now)
 
     async def _silent(self) -> dict[str, list[str]]:
-        """Open tasks that were received, by host, but for those that were asked for just now."""
+        """Returns open tasks that their hosts have received, by host, without those that were asked for just now."""
         now = self._clock.monotonic()
         found: dict[str, list[str]] = {}
         open_ = [task for task in await self._store.open_tasks() if carried_by_fleet(task)]

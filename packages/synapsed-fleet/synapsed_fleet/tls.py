@@ -1,7 +1,7 @@
 """The fleet's own certificates: one authority, pinned by its hash in every invitation, that signs brokers only.
 
-Every certificate of a broker has the name `synapsed-broker`, which is what members ask for (`server_hostname`): who has
-a certificate of this authority is a broker of this fleet, at whatever address it is today.
+Every certificate of a broker has the name `synapsed-broker`, which members expect (`server_hostname`): a server with a
+certificate of this authority is a broker of this fleet, whatever its address.
 """
 
 import datetime
@@ -38,9 +38,9 @@ BROKER_NAME: Final = "synapsed-broker"
 AUTHORITY_DAYS: Final = 30 * 365
 BROKER_DAYS: Final = 5 * 365
 RENEW_DAYS: Final = BROKER_DAYS // 2
-"""A broker's certificate is made again when it counts for less."""
+"""Days that are left when a broker's certificate is made again."""
 BACKDATED_DAYS: Final = 30
-"""A certificate counts from before it was made: a host whose clock is behind joins all the same."""
+"""Days by which a certificate is backdated, so that a host whose clock is behind can join."""
 
 
 def make_authority(fleet: str, *, now: datetime.datetime) -> Pem:
@@ -57,21 +57,21 @@ def make_authority(fleet: str, *, now: datetime.datetime) -> Pem:
 
 
 def make_broker(authority: Pem, names: Iterable[str], *, now: datetime.datetime) -> Pem:
-    """A broker's certificate, for `names` besides `BROKER_NAME`: host names and addresses."""
+    """Makes a broker's key and certificate, for `names` besides `BROKER_NAME`: host names and addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
     return Pem(_broker_certificate(authority, key.public_key(), names, now=now), key_pem_of(key))
 
 
 def make_key() -> tuple[str, str]:
-    """A broker's key, which stays on its host, and what its admin signs (PEM)."""
+    """Makes a broker's key, which stays on its host, and the public key, which its admin signs (both PEM)."""
     key = ec.generate_private_key(ec.SECP256R1())
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     return key_pem_of(key), key.public_key().public_bytes(serialization.Encoding.PEM, form).decode("ascii")
 
 
 def sign_broker(authority: Pem, public: str, names: Iterable[str], *, now: datetime.datetime) -> str:
-    """The certificate of a broker whose key is `public` (PEM). Raises ValueError, TypeError if it is another kind of
-    key, or no key."""
+    """Returns the certificate of a broker whose key is `public` (PEM). Raises ValueError, TypeError if it is another
+    kind of key, or no key."""
     key = serialization.load_pem_public_key(public.encode("ascii"))
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise TypeError("the key is not one of an elliptic curve")
@@ -101,29 +101,29 @@ def _broker_certificate(
         )
         .sign(signer, hashes.SHA256())
     )
-    # The authority stands in the chain: who joins has only its hash.
+    # The authority is in the chain: a host that joins has only its hash.
     return pem_of(certificate) + authority.certificate
 
 
 def fingerprint(certificate: str) -> str:
-    """SHA-256 of an authority's certificate (PEM), in hexadecimal."""
+    """Returns the SHA-256 of an authority's certificate (PEM), in hexadecimal."""
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).hexdigest()
 
 
 def is_pair(made: Pem) -> bool:
-    """True if the key is the certificate's: they stand in two files, and are written one after the other."""
+    """Returns True if the key belongs to the certificate: two files hold them, and are written one after the other."""
     key = serialization.load_pem_private_key(made.key.encode(), password=None)
     return key.public_key() == x509.load_pem_x509_certificate(made.certificate.encode()).public_key()
 
 
 def days_left(certificate: str, *, now: datetime.datetime) -> float:
-    """For how long the first certificate of a PEM counts; negative: it counts no more."""
+    """Returns the days for which the first certificate of a PEM is still valid; negative if it has expired."""
     until = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
     return (until - now) / datetime.timedelta(days=1)
 
 
 def names_in(certificate: str) -> set[str]:
-    """Host names and addresses of the first certificate of a PEM."""
+    """Returns the host names and addresses of the first certificate of a PEM."""
     found = x509.load_pem_x509_certificate(certificate.encode()).extensions.get_extension_for_class(
         x509.SubjectAlternativeName
     )

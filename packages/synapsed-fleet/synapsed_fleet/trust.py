@@ -1,8 +1,8 @@
-"""Trust of a member: it believes keys whose token is signed by the fleet, whatever a broker says.
+"""Trust of a member: it believes keys whose token the fleet has signed, and never the broker's word for them.
 
 A member knows the operator's public key and the fleet's (its account's) from its invitation. The account's token,
-signed by the operator, names the keys that sign hosts and who is revoked; a newer one replaces it. So a broker can
-withhold what is new, and forge nothing.
+signed by the operator, names the keys that sign hosts, and the revoked keys; a newer token replaces it. So a broker can
+withhold a new token, but not forge one.
 
 Pure: time is an argument, in Unix seconds.
 """
@@ -14,15 +14,15 @@ from synapsed_fleet.fleet_config import HOST_NAME
 from synapsed_fleet.jwt import BadToken, SignedToken, read
 
 CLOCK_S: Final = 300
-"""By so much two hosts' clocks may differ where a token has just been issued."""
+"""Most seconds by which two hosts' clocks may differ if a token has just been issued."""
 
 
 class NotTrusted(ValueError):
-    """A token that is not of this fleet, counts no more, or is of another role; says which."""
+    """Error for a token that is not of this fleet, is not valid now, or is of another role; the text says which."""
 
 
 class Revoked(NotTrusted):
-    """A token of this fleet whose `key` counts no more: its host was removed, or has another."""
+    """Error for a token of this fleet whose `key` is revoked: its host was removed, or has another key."""
 
     def __init__(self, host: str, key: str) -> None:
         super().__init__(f"its token is revoked: {host} was removed, or has a newer one")
@@ -30,7 +30,8 @@ class Revoked(NotTrusted):
 
 
 class OutOfTime(NotTrusted):
-    """A token of this fleet that counts no more, or not yet, by the clock here: its host may have another soon."""
+    """Error for a token of this fleet that has expired, or is not valid yet, by this host's clock: its host may have
+    another soon."""
 
 
 class Member(NamedTuple):
@@ -45,7 +46,8 @@ class Trust:
     """Trusted keys of one fleet."""
 
     def __init__(self, *, fleet: str, operator: str, account_token: str) -> None:
-        """`fleet` and `operator` are public keys. Raises NotTrusted where the token is not the operator's for it."""
+        """`fleet` and `operator` are public keys. Raises NotTrusted unless the operator has signed the token for this
+        fleet."""
         self.fleet = fleet
         self.operator = operator
         self.account_token = account_token
@@ -63,11 +65,11 @@ class Trust:
         return self._account.issued
 
     def host(self, token: str, *, now: float) -> Member:
-        """The host that `token` names. Raises NotTrusted."""
+        """Returns the host that `token` names. Raises NotTrusted."""
         return self._member(token, HOST, now)
 
     def invited(self, token: str, *, now: float) -> Member:
-        """The same of the token in an invitation."""
+        """Returns the host that the token of an invitation names. Raises NotTrusted."""
         return self._member(token, JOIN, now)
 
     def is_revoked(self, key: str, issued: int) -> bool:
@@ -112,7 +114,7 @@ def _account(text: str, fleet: str, operator: str) -> SignedToken:
 
 
 def lasting(seconds: float) -> str:
-    """For people, in the largest unit that fits."""
+    """Returns a duration for people, in the largest unit that fits."""
     unit, name = next(
         ((u, n) for u, n in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if seconds >= u), (1, "s")
     )

@@ -1,4 +1,5 @@
-"""Files that are given here to be sent, in pieces, each of which says where it begins: what was cut off goes on."""
+"""Files that a client gives in pieces, to be sent; each piece has its offset, so that an interrupted upload can go
+on."""
 
 import asyncio
 from typing import Final
@@ -12,11 +13,11 @@ from synapsed_fleet.parcel_spool import Parcel, Upload
 
 OPEN_MAX: Final = 8
 IDLE_S: Final = 600.0
-"""After so long without a piece it is let go, where another needs its place."""
+"""Seconds without a piece after which a file is given up, if another one needs its place."""
 
 
 class Begun:
-    """One that is not whole yet."""
+    """A file that is not complete yet."""
 
     def __init__(self, name: str, upload: Upload, at: float) -> None:
         self.name = name
@@ -33,7 +34,7 @@ class Uploads:
         self._done: dict[str, FleetFile] = {}
 
     async def begin(self, name: str) -> FleetFile:
-        """Raises Busy, InvalidRequest, StoreError."""
+        """Begins a file. Raises Busy, InvalidRequest, StoreError."""
         now = self._clock.monotonic()
         idle = min(self._begun.values(), key=lambda begun: begun.at, default=None)
         if len(self._begun) >= OPEN_MAX and idle is not None:
@@ -45,8 +46,8 @@ class Uploads:
         return _told(begun)
 
     async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
-        """The next piece; one that is there already changes nothing. Raises TaskNotFound, InvalidRequest that tells the
-        `size` that is here, TooLarge, StoreError."""
+        """Adds the next piece; one that is there already changes nothing. Raises TaskNotFound, InvalidRequest with the
+        present `size`, TooLarge, StoreError."""
         if (done := self._done.get(file_id)) is not None:
             return done
         if (begun := self._begun.get(file_id)) is None:

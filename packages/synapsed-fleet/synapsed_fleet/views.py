@@ -1,4 +1,4 @@
-"""Views of the fleet for people (`interfaces.fleet.FleetControl`)."""
+"""Views of the fleet for people (`fleet_control.FleetControl`)."""
 
 import asyncio
 from collections import Counter
@@ -19,11 +19,11 @@ from synapsed_fleet.presence import Records
 from synapsed_fleet.streams import IN
 
 MAIL_S: Final = 1.0
-"""The broker is waited for so long when it is asked what mail waits."""
+"""Seconds to wait for the broker when it is asked for the waiting mail."""
 
 
 class FleetTold:
-    """The questions that change nothing."""
+    """Answers the requests that change nothing."""
 
     def __init__(
         self, *, identity: Callable[[], Identity], link: Link, presence: Records, table: FleetTable, clock: Clock
@@ -53,7 +53,7 @@ class FleetTold:
         )
 
     async def _mail(self) -> dict[str, int]:
-        """Empty where the broker does not say it now."""
+        """Returns the waiting mail by host; empty if the broker does not answer now."""
         if not self._link.up:
             return {}
         found: Counter[str] = Counter()

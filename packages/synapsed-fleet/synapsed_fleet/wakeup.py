@@ -1,10 +1,10 @@
-"""A signal that something is to be done."""
+"""A signal that there is work to do."""
 
 import asyncio
 
 
 class Bell:
-    """Told many times before it is done, it is done once."""
+    """A signal that one task waits for; many calls of `set` before it runs count once."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -13,7 +13,7 @@ class Bell:
         self._event.set()
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Returns when it was told, or after so long."""
+        """Returns after `set` was called, or after `seconds`; clears the signal."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

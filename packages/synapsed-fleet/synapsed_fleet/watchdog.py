@@ -1,28 +1,28 @@
-"""Decision to restart a broker: one whose disk was full does not heal by itself once there is room.
+"""Decides when to restart a broker: one whose disk was full does not recover by itself once there is room.
 
-Pure: what was seen goes in, with the time; whether to start it again comes out.
+Pure: the caller gives what it saw, and the time, and gets the decision.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 UNHEALTHY_S: Final = 30.0
-"""It says so for so long."""
+"""Seconds for which the broker must report a fault before a restart."""
 OF_OTHERS: Final = ("meta leader", "meta layer", "is not current")
-"""In what a broker of three says while the others are not there, elect a leader, or have what it has yet to fetch: a
-start of it heals none of that, and has it begin again. With a thousand hosts it fetches for minutes."""
+"""Words in the report of a broker of three while the others are not there, elect a leader, or have data that it still
+fetches: a restart repairs none of that, and makes it begin again. With a thousand hosts it fetches for minutes."""
 OF_OTHERS_S: Final = 600.0
-"""Until such a broker is started again all the same."""
+"""Seconds after which such a broker is restarted all the same."""
 FREE_MIN: Final = 1 << 30
-"""With less room a start would end where the last one did."""
+"""Least free bytes for a restart: with less, the new start would end like the last."""
 FREE_WARN: Final = 2 << 30
 PAUSE_S: Final = 120.0
-"""Between two starts of the watchdog's."""
+"""Seconds between two restarts by the watchdog."""
 
 
 @dataclass(frozen=True)
 class BrokerHealth:
-    """One look. `told`: what the broker says of itself, None where it does not answer; `free`: bytes of its disk."""
+    """One look at the broker. `told`: its own report, None if it does not answer; `free`: free bytes of its disk."""
 
     healthy: bool
     told: str | None
@@ -31,17 +31,18 @@ class BrokerHealth:
 
 @dataclass
 class Watchdog:
-    """Health of the broker so far. Times are monotonic seconds. `free_min`: with less room nothing is started again."""
+    """Health of the broker so far. Times are monotonic seconds. `free_min`: free bytes below which the broker is not
+    restarted."""
 
     free_min: int = FREE_MIN
     since: float | None = None
-    """Since when it says that it is not healthy."""
+    """Time since which the broker reports that it is not healthy."""
     last: float | None = None
     """Time of the last restart."""
 
     def seen(self, health: BrokerHealth, *, now: float) -> bool:
-        """Takes the broker's health; returns True if the broker is to be started again. A broker that does not answer
-        at all is not judged here: it may be starting, and one that has ended is started again anyway."""
+        """Notes the broker's health; returns True if the broker is to be started again. A broker that does not answer
+        at all is left alone: it may be starting, and its keeper restarts one that has ended anyway."""
         if health.healthy:
             self.since = None
             return False

@@ -74,7 +74,7 @@ OFFSET_MAX = 2**63 - 1
 WAIT_MAX = 30
 """Seconds that a request waits for output at the most."""
 FOLLOW_S = 0.1
-"""Seconds between two looks at a spool that a client follows."""
+"""Seconds between two reads of a spool that a client follows."""
 OUTPUT = Response(
     "raw output",
     media=("application/octet-stream",),
@@ -225,7 +225,7 @@ async def interrupt(request: web.Request, body: InterruptBody, control: Control)
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown),
 )
 async def answer_agent(request: web.Request, body: InputBody, control: Control) -> InputProvided:
-    """Answers a prompt outside any task. Under the same `Idempotency-Key` once."""
+    """Answers a prompt outside of tasks; under the same `Idempotency-Key` only once."""
     agent_id, origin = agent_id_of(request), origin_of(request)
 
     async def give() -> InputProvided:
@@ -243,7 +243,7 @@ async def answer_agent(request: web.Request, body: InputBody, control: Control) 
 )
 async def press(request: web.Request, body: KeysBody, control: Control) -> Pressed:
     """Presses keys like a person at an attached terminal: refused while a message is being typed there. Under the same
-    `Idempotency-Key` once."""
+    `Idempotency-Key`, they are pressed only once."""
     agent_id = agent_id_of(request)
 
     async def type_them() -> Pressed:
@@ -367,6 +367,6 @@ async def automation(request: web.Request, context: ApiContext) -> list[Automate
 
 @operation("End the daemon", "it will", allowed=person("shut the daemon down"))
 async def shutdown(request: web.Request, body: ShutdownBody, control: Control) -> ShuttingDown:
-    """Shuts down, after the answer: `Control.shutdown` requests the daemon's end, and does not wait for it."""
+    """Shuts down after the answer: `Control.shutdown` only requests the daemon's end, and does not wait for it."""
     await to_the_end(control.processes.shutdown(keep_agents=body.keep_agents))
     return ShuttingDown(status="shutting_down", keep_agents=body.keep_agents)

@@ -139,8 +139,8 @@ async def _events(
     visible_to: str | None,
     worker: str | None = None,
 ) -> web.StreamResponse:
-    """Sends events. `visible_to`: agent whose tasks alone may be named by the beginning of an id; `worker`: agent that
-    must have done the named tasks."""
+    """Sends events. `visible_to`: the only agent whose tasks may be named by the beginning of an id; `worker`: agent
+    that must have done the named tasks."""
     context = request.app[CONTEXT]
     log, tasks = context.control.events, query.tasks
     after = query.cursor(log, log.last_id)

@@ -1,4 +1,4 @@
-"""`POST …/message`: a text, the seeds' simple way; a task is made of it."""
+"""`POST …/message`: makes a task of a plain text."""
 
 from aiohttp import web
 

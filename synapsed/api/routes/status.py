@@ -1,4 +1,5 @@
-"""`GET …/status`: the seeds' status, or `status --json` with `?detail=1`; `?explain=1` adds the chain of evidence."""
+"""`GET …/status`: the short status that was first asked for, or `status --json` with `?detail=1`; `?explain=1` adds the
+chain of evidence."""
 
 from aiohttp import web
 

@@ -1,4 +1,4 @@
-"""The seeds' task routes: send, read, list, follow, cancel, answer (S1, S5, S10, S13, S15)."""
+"""The routes of tasks: send, read, list, follow, cancel, answer (S1, S5, S10, S13, S15)."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -132,7 +132,7 @@ async def subscribe(request: web.Request, query: Resumed, control: Control) -> w
 
 @operation("A task", "the task")
 async def get_task(request: web.Request) -> ShownTask:
-    """Returns the bare Task."""
+    """Returns the task itself, without an object around it."""
     return ShownTask.of(await task_of(request))
 
 
@@ -181,7 +181,7 @@ async def hand_over(request: web.Request, body: ArtifactBody, control: Control) 
     rights_of(request).require_work_on(task)
     task_id = task.id
     del task
-    release(request)  # it will be another one
+    release(request)  # the answer needs room of its own
     made = body.artifact()
     if made.artifact_id == ANSWER_ID or made.is_block:
         raise InvalidRequest(f"artifact_id: {made.artifact_id!r} is the answer's", field="artifact_id")
@@ -196,7 +196,7 @@ async def hand_over(request: web.Request, body: ArtifactBody, control: Control) 
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady, OutcomeUnknown),
 )
 async def provide_input(request: web.Request, body: InputBody, control: Control) -> InputProvided:
-    """Answers the task's prompt; under the same `Idempotency-Key` once."""
+    """Answers the task's prompt; under the same `Idempotency-Key` only once."""
     task = await task_of(request)
     rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
     task_id, agent_id, origin = task.id, task.agent_id, origin_of(request)

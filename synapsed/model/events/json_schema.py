@@ -1,4 +1,4 @@
-"""The JSON Schema of what a stream of events sends, made from the models."""
+"""Makes the JSON Schema of the messages of an event stream from the models."""
 
 from functools import cache
 from typing import Any, get_args
@@ -17,8 +17,8 @@ _REF = "#/$defs/{model}"
 
 @cache
 def event_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12; do not change it. Each kind has two definitions: `X`, its data, and `XEvent`, with all
-    around it."""
+    """Returns the JSON Schema (2020-12), which callers must not change. Each kind has two definitions: `X` for its
+    data, and `XEvent` for the whole event."""
     models: list[type[BaseModel]] = [*KINDS, Truncated]
     _, found = models_json_schema([(model, "serialization") for model in models], ref_template=_REF)
     defs: dict[str, Any] = found["$defs"]
@@ -45,7 +45,8 @@ def _type(kind: type[Data]) -> str:
 
 
 def _of_wire(schema: dict[str, Any], kind: type[Data]) -> None:
-    """The data as it is sent: the type stands beside it, and what may be large may be cut."""
+    """Changes the schema of a kind to that of the data as it is sent: without the type, which stands beside it, and
+    with `Truncated` as an alternative for large fields."""
     schema["properties"].pop("type")
     schema["required"] = list(schema["properties"])
     for name in kind.large_fields():

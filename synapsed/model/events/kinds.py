@@ -50,7 +50,7 @@ class Data(BaseModel):
 
     @classmethod
     def large_fields(cls) -> frozenset[str]:
-        """Returns the names of these fields for clients."""
+        """Returns the names, for clients, of the fields that may be large."""
         marked = ((name, field) for name, field in cls.model_fields.items() if LARGE in field.metadata)
         return frozenset(field.serialization_alias or name for name, field in marked)
 
@@ -92,7 +92,7 @@ class ActivityChanged(Data):
 
 
 class InputRequired(Data):
-    """A program asks, and a person has to answer: in a task, or outside any."""
+    """A program asks, and a person has to answer: in a task, or outside of tasks."""
 
     type: Literal["inputRequired"] = "inputRequired"
     prompt: Annotated[Prompt, LARGE]
@@ -229,7 +229,7 @@ class RateLimitsSeen(Data):
 
 
 class ScreenRested(Data):
-    """An agent's screen came to rest and shows something else than when it did so last."""
+    """An agent's screen came to rest, and shows something else than the last time."""
 
     type: Literal["screen"] = "screen"
     digest: str = Field(description="Of its text: the same text has the same")
@@ -344,7 +344,7 @@ class EmotionUpdate(Data):
 
 
 class DaemonChanged(Data):
-    """The daemon came up, or goes."""
+    """The daemon has started, or is about to end."""
 
     type: Literal["daemon"] = "daemon"
     state: Literal["started", "stopping"]
@@ -354,7 +354,7 @@ class DaemonChanged(Data):
 
 
 class Gap(Data):
-    """Events were skipped: those with ids from `from` to `to` are not kept any more, or some of them. It stands in no
+    """Events were skipped: all or some of those with ids from `from` to `to` are not kept any more. A gap is not in the
     log, and has no id."""
 
     type: Literal["gap"] = "gap"

@@ -1,4 +1,4 @@
-"""Events as the log has them, those of older programs too.
+"""Events as the log has them, including those that older programs wrote.
 
 A row keeps its event's `type` beside the other fields. Some had other names before; they are read under their new ones,
 and nothing is rewritten: the database of an older program is opened as it is, and that program can still read it.
@@ -39,8 +39,8 @@ class Event(BaseModel):
 
 
 def parse_event(kept: str | dict[str, Any]) -> EventData:
-    """Returns the event in a row's JSON, or in its document. An event that only a newer version understands gets a type
-    of its own, because a cursor may not stop at it."""
+    """Returns the event in a row's JSON, or in its document. An event that only a newer version understands is returned
+    as an alert, so that readers can go past it."""
     try:
         return _ADAPTER.validate_json(kept) if isinstance(kept, str) else _ADAPTER.validate_python(kept)
     except ValidationError:
@@ -66,5 +66,5 @@ class NewEvent:
 
     @classmethod
     def of(cls, task: Task, data: EventData) -> Self:
-        """An event of the task."""
+        """Returns an event of the task."""
         return cls(task.agent_id, data, task.id, task.context_id)

@@ -10,13 +10,13 @@ from synapsed.model.events.stored import Event
 from synapsed.model.masking import mask
 
 OF_TASKS = frozenset({"taskStatus", "taskArtifact"})
-"""Types of events that the streams of tasks are made of: exact in the log, for those who may read the task."""
+"""Types of events that the streams of tasks are made of: not masked in the log, for readers who may read the task."""
 
 EVENT_MAX = 10_000
 """Bytes of an event in a stream (document 004). The rest of a larger event is read by its id."""
 
 TEXT_MAX = 500
-"""Characters of a text that is no large field, where an event is still too large without these."""
+"""Characters to which other texts are cut if an event is still too large without its large fields."""
 
 BATCH = "batchEvents"
 """`event` of several events in one."""
@@ -26,7 +26,7 @@ TYPES: tuple[str, ...] = tuple(sorted(kind.model_fields["type"].default for kind
 
 
 def envelope(event: Event) -> dict[str, Any]:
-    """The event of the log, whole, for a client."""
+    """Returns the whole event for a client."""
     return enveloped(
         event.data,
         at=event.at,
@@ -46,7 +46,8 @@ def enveloped(
     task_id: str | None = None,
     context_id: str | None = None,
 ) -> dict[str, Any]:
-    """`at` is seconds since the epoch; `time` is RFC 3339 in UTC, as in the other answers."""
+    """Returns `data` in its envelope. `at` is in seconds since the epoch; `time` is RFC 3339 in UTC, as in the other
+    answers."""
     return {
         "id": event_id,
         "event": data.type,
@@ -77,17 +78,17 @@ def encoded(event: Event) -> bytes:
 
 
 def masked(event: Event) -> dict[str, Any]:
-    """The envelope of an event, whole, without secrets."""
+    """Returns the whole envelope of an event, without secrets."""
     return _shown(event, envelope(event))
 
 
 def _shown(event: Event, body: dict[str, Any]) -> dict[str, Any]:
-    """`body` without secrets: the log has them only in events that the streams of tasks are made of."""
+    """Returns `body` without secrets. In the log, only the events of `OF_TASKS` have secrets."""
     return {**body, "data": mask(body["data"])} if event.data.type in OF_TASKS else body
 
 
 def batch(events: list[bytes], *, last: int, at: float) -> bytes:
-    """Several encoded events in one, in their order; its id is that of the last."""
+    """Returns several encoded events as one, in their order; its id is that of the last."""
     head = {"id": last, "event": BATCH, "time": iso(at), "agent": None, "task": None, "context": None}
     return _json(head)[:-1] + b',"data":[' + b",".join(events) + b"]}"
 
@@ -98,7 +99,7 @@ def gap(first: int, last: int, *, at: float, agent_id: str | None = None) -> byt
 
 
 def _size(value: Any) -> int:
-    """Characters of its JSON, about."""
+    """Returns roughly the number of characters of its JSON."""
     match value:
         case str():
             return len(value) + 2

@@ -1,7 +1,7 @@
-"""An answer as blocks (S2, S3): code, JSON documents, errors, references to files, and the text around them.
+"""Splits an answer into blocks (S2, S3): code, JSON documents, errors, references to files, and the text around them.
 
-`StreamParser` gives each block as soon as it is whole while the answer grows; the result does not depend on the cuts of
-the text. The grammar of fenced code is CommonMark's (`fences`); text outside of it is read line by line
+`StreamParser` returns each block as soon as it is complete while the answer grows; the result does not depend on where
+the text was cut. The grammar of fenced code is CommonMark's (`fences`); text outside of it is read line by line
 (`plain_blocks`). The info string of a fence has language and file name (`describe`).
 """
 
@@ -15,17 +15,18 @@ from synapsed.parts.answer_blocks.plain_blocks import Block, PlainReader
 
 
 class StreamParser:
-    """Parses a growing text: `feed` returns the blocks that are whole, in order; `flush` returns the rest at the end.
-    Nothing of the text is lost but fences, blank lines around blocks, and line breaks other than newlines."""
+    """Parses a growing text: `feed` returns the complete blocks, in order; `flush` returns the rest at the end. Only
+    fences, blank lines around blocks, and the kind of line breaks are lost."""
 
     def __init__(self, kinds: BlockKinds) -> None:
         self._kinds = kinds
         self._fences = FenceReader()
         self._plain = PlainReader(kinds)
         self._rest: list[str] = []
-        """The last line, as far as it has come, in pieces."""
+        """The last line so far, in pieces."""
         self._carriage_return = False
-        """The text so far ends with one: it ends the line, and a newline after it does not end another."""
+        """True if the text so far ends with a carriage return, which ends the line: a newline after it does not end
+        another."""
 
     @property
     def held(self) -> int:
@@ -47,7 +48,7 @@ class StreamParser:
         return [block for line in lines for piece in self._fences.feed(line) for block in self._read(piece)]
 
     def flush(self) -> list[Block]:
-        """Ends the text; the parser is as new."""
+        """Ends the text; the parser is then ready for another."""
         pieces = self._fences.feed("".join(self._rest)) if self._rest else []
         self._rest, self._carriage_return = [], False
         blocks = [block for piece in [*pieces, *self._fences.end()] for block in self._read(piece)]
@@ -171,7 +172,7 @@ _NONE = "text"
 
 
 def describe(info: str) -> tuple[str, str, str | None]:
-    """Returns language (as it is written), MIME type and file name of a block with this info string. Known spellings:
+    """Returns language (as written), MIME type and file name of a block with this info string. Known spellings:
     `python`, `python title="a.py"`, `python:src/a.py`, `{.python file=a.py}`."""
     named = _LANGUAGE.match(info)
     language = named["language"] if named else _NONE

@@ -1,4 +1,5 @@
-"""Answers as blocks: code, JSON documents, errors and references to files as artifacts of their own, beside the answer.
+"""Splits answers into blocks, that is, code, JSON documents, errors and references to files as artifacts of their own,
+beside the answer.
 
 `fences` finds fenced code, `plain_blocks` the blocks outside of it, `blocks` both in a text that grows; `reading` makes
 artifacts of them. A profile chooses the kinds of blocks (`parsers`).

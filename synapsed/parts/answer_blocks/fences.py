@@ -1,9 +1,9 @@
-"""Fenced code in Markdown, found by a library (markdown-it, CommonMark) while the text still grows.
+"""Finds fenced code in Markdown, by a library (markdown-it, CommonMark), while the text still grows.
 
 A fence depends on all the text around it: lists and quotes hold fences of their own, HTML and indented code hide them.
-So the library decides, always. `FenceReader` only finds places where a text can be cut: where one block of the
-document's top level ends and the next has begun, nothing that follows changes the text before, and the text after reads
-as a document of its own. So the fences are those of the whole, for every text and every cut.
+So the library always decides. `FenceReader` only finds places where a text can be cut: where one block of the
+document's top level ends and the next has begun, later text cannot change the earlier one, and the later text is a
+document of its own. So the fences are those of the whole text, for every text and every cut.
 """
 
 import re
@@ -15,12 +15,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 GROWTH = 1.5
-"""A text that could not be cut is tried again when it has grown by this factor: a list of a thousand fences is one
-block, and is not to be parsed a thousand times."""
+"""Factor by which a text that could not be cut must grow before the next try: a list of a thousand fences is one block,
+and must not be parsed a thousand times."""
 
 NESTING_MAX = 100
-"""Levels of lists and quotes (a list is two). Deeper text, and all that follows, is prose to the library, whose own
-limit is that of a list in nine others."""
+"""Most levels of lists and quotes (a list is two). The library treats deeper text, and all that follows, as prose; its
+default limit is a list in nine others."""
 
 _OPENS = re.compile(r" {0,3}(?:`{3}|~{3})")
 _BLANKS = " \t"
@@ -47,13 +47,13 @@ type Piece = Prose | Code
 
 
 class FenceReader:
-    """Takes a text line by line and gives it as prose and fenced code, in order; a piece of prose may come in several.
-    A fence that is not closed runs to the end of its container."""
+    """Takes a text line by line and returns it as prose and fenced code, in order; one stretch of prose may come in
+    several pieces. A fence that is not closed runs to the end of its container."""
 
     def __init__(self) -> None:
         self._markdown = _markdown()
         self._lines: list[str] = []
-        """Lines from the beginning of a block of the top level on."""
+        """Lines since the beginning of a block of the top level."""
         self._size = 0
         self._try_at = 0.0
         self._after_blank = False
@@ -62,7 +62,7 @@ class FenceReader:
 
     @property
     def held(self) -> int:
-        """Returns the number of characters in the lines that are not given yet."""
+        """Returns the number of characters in the lines that are not returned yet."""
         return self._size
 
     def feed(self, line: str) -> list[Piece]:
@@ -83,7 +83,7 @@ class FenceReader:
         return pieces
 
     def _cut(self) -> list[Piece]:
-        """Gives all before the last block of the top level, in which the last line stands."""
+        """Returns all text before the last block of the top level, which contains the last line."""
         tokens = _parse(self._markdown, self._lines)
         top = [token for token in tokens if token.level == 0 and token.map is not None]
         if not top:
@@ -110,8 +110,8 @@ class FenceReader:
 
 @cache
 def _markdown() -> MarkdownIt:
-    """Returns one parser for all: it keeps nothing of a text, and takes longer to make than an answer takes to read. It
-    compiles its rules when it reads for the first time, which is here, before several threads do."""
+    """Returns one parser for all texts: it has no state, and takes longer to make than an answer takes to read. It
+    compiles its rules at the first text, which is parsed here, before several threads use it."""
     markdown = MarkdownIt("commonmark", {"maxNesting": NESTING_MAX}).disable("inline")
     markdown.parse("> a\n")
     return markdown

@@ -1,8 +1,8 @@
-"""Blocks outside of fenced code: JSON documents, errors and references to files, found line by line.
+"""Finds blocks outside of fenced code, line by line: JSON documents, errors and references to files.
 
 A JSON document begins on a line of its own, ends at a line's end and has no blank line in it; an error is a line that
 begins with a word for one, with the indented lines below it, or a Python traceback. All other lines are text. A
-reference stays in its text and is given after it.
+reference stays in its text, and its block follows the text.
 """
 
 import json
@@ -15,11 +15,11 @@ from typing import Any, Literal
 from synapsed.model.task import BlockKinds
 
 DEPTH_MAX = 100
-"""Brackets within brackets of a JSON document; one that is deeper is text."""
+"""Most levels of brackets in a JSON document; a deeper one is text."""
 
 _JSON_BEGINS = re.compile(r" {0,3}(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]tfn\d-]|$))")
 _JSON_NUMBERS = re.compile(r"[\s\d,.\[\]-]*")
-"""Brackets with only numbers: `[1]` and `[1, 2]` are more likely footnotes."""
+"""Brackets with only numbers, such as `[1]` and `[1, 2]`: these are more likely footnotes."""
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.?)*+(?:\"|$)")
 """A string; one that is not closed runs to the line's end, so that the rest of the line is not searched again and
 again."""
@@ -54,8 +54,8 @@ class Block:
 
 
 class PlainReader:
-    """Takes lines and yields blocks as soon as they are whole. The run of text around them is given when something else
-    begins, and at the end."""
+    """Takes lines and yields blocks as soon as they are complete. The text around them becomes a block when another
+    block begins, and at the end."""
 
     def __init__(self, kinds: BlockKinds) -> None:
         self._kinds = kinds
@@ -81,15 +81,15 @@ class PlainReader:
                 yield from self._begin(line)
 
     def verbatim(self, line: str) -> None:
-        """Takes a line that is text, whatever it looks like; nothing may be held then."""
+        """Takes a line that is text, whatever it looks like; call it only while no lines are held."""
         self._run.append(line)
 
     def release(self) -> Iterator[Block]:
-        """Ends any document or error; the run of text goes on."""
+        """Ends an open document or error; the text goes on."""
         yield from self._release()
 
     def end(self) -> Iterator[Block]:
-        """Ends the run of text, too."""
+        """Ends the text, too."""
         yield from self._release()
         yield from self._text()
 
@@ -139,7 +139,7 @@ class PlainReader:
         yield Block("text", "error", text, metadata={"isError": True, "errorCode": code})
 
     def _release(self) -> Iterator[Block]:
-        """Gives the held lines as an error, or else as text."""
+        """Ends the held lines: as an error, or else as text."""
         if self._holding == "error":
             yield from self._error(_code(self._held[0]))
             return
@@ -175,7 +175,7 @@ def _files(line: str) -> Iterator[str]:
 
 
 def _without_note(path: str) -> str:
-    """Returns a path with blanks in it, without the text in brackets after it."""
+    """Returns a path, which may have blanks, without the text in brackets after it."""
     path = path.rstrip()
     return _NOTE.split(path, maxsplit=1)[0].rstrip() if path.endswith(")") else path
 
@@ -188,12 +188,12 @@ def _code(line: str) -> str:
 
 
 def _value(document: str) -> Any:
-    """Returns the value of the document; None if it is no JSON that can be passed on."""
+    """Returns the value of the document; None if it is not JSON, or cannot be sent."""
     if _JSON_NUMBERS.fullmatch(document):
         return None
     try:
         value = json.loads(document, parse_constant=_refuse, parse_float=_finite)
-        json.dumps(value, ensure_ascii=False).encode()  # half characters cannot be passed on
+        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be sent
     except (ValueError, RecursionError):
         return None
     return value

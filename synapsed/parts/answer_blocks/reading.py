@@ -1,4 +1,4 @@
-"""An answer's blocks as artifacts of its task (S2, S3), while the answer still grows and at its end."""
+"""Makes artifacts of a task from the blocks of its answer (S2, S3), while the answer still grows and at its end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -11,19 +11,19 @@ from synapsed.parts.answer_blocks.blocks import StreamParser
 from synapsed.parts.answer_blocks.plain_blocks import Block
 
 PARSED_MAX = 256 * 1024
-"""Characters of an answer that are looked at: a longer one is no conversation. They cost a second at the most."""
+"""Most characters of an answer that are parsed, in a second at most; a longer answer is no conversation."""
 
 BLOCKS_MAX = 200
-"""Blocks that a task keeps; the answer itself is whole in any case."""
+"""Most blocks that a task keeps; the answer itself is complete in any case."""
 
 AT_ONCE_MAX = 1024
-"""Characters that are read where we are, in at most 5 ms; more is read in a thread."""
+"""Most characters that are parsed in the event loop, in at most 5 ms; more are parsed in a thread."""
 
 
 class AnswerBlocks:
-    """Reads one answer after the other. What is given depends on the text alone: not on how it came, nor on what was
-    asked before. Nothing is given where there is only text, and at most `BLOCKS_MAX` of the first `PARSED_MAX`
-    characters."""
+    """Reads one answer after the other. The artifacts depend on the text alone, not on the pieces in which it came, nor
+    on earlier calls. An answer that is only text has no artifacts; others have at most `BLOCKS_MAX`, from the first
+    `PARSED_MAX` characters."""
 
     def __init__(self, kinds: BlockKinds) -> None:
         self._kinds = kinds

@@ -1,11 +1,11 @@
-"""A program's own app server: threads of turns, over JSON-RPC in WebSocket messages on a private Unix socket, to which
-the program's terminal is attached as well (`companion`).
+"""Follows a program's own app server, which has threads of turns, over JSON-RPC in WebSocket messages on a private Unix
+socket. The program's terminal is attached to the same server (`companion`).
 
 One thread is this agent's: the one that the terminal shows. The server reports new threads to all clients, and the
 events of a thread to those that have resumed it. Missed events are read from the thread's turns.
 
-The server sends its questions to all of its clients, and the first answer counts. Questions and methods that are not
-known here are left to the terminal.
+The server sends its questions to all of its clients, and the first answer counts. This module leaves questions and
+methods that it does not know to the terminal.
 """
 
 import asyncio
@@ -34,31 +34,32 @@ from synapsed.shared.files import write_whole
 
 RETRY_S = 0.2
 LOOK_S, LOOK_GROWS, LOOK_MAX_S = 0.1, 1.2, 2.0
-"""Seconds until the next look for the thread that the terminal shows, while it shows none: each pause is longer by the
-factor, up to the last value. So a thread is seen at most a fifth later than it appears."""
+"""Seconds until the next look for the thread that the terminal shows, while it shows none: each pause is longer than
+the one before by the factor, up to the last value. So the delay is at most a fifth of the time that passed until the
+thread appeared."""
 GONE_S = 3.0
-"""Seconds after which a server that was connected and refuses connections has ended."""
+"""Seconds after which a server that was connected, and now refuses connections, counts as ended."""
 MESSAGE_MAX = 64 << 20
-"""Largest number of bytes of a message from the server."""
+"""Most bytes of a message from the server."""
 SETTLES_S = 15.0
-"""Seconds for which a message that was given, or looked for, may be in no turn: on a busy machine the server lists a
-turn some seconds after it began, and its message some seconds after that."""
+"""Seconds for which a message that was given may be missing in all turns: on a busy machine the server lists a turn
+some seconds after it began, and its message some seconds after that."""
 STALE_S = 0.5
-"""Seconds for which the pages may call a turn interrupted that has just ended."""
+"""Seconds for which the server's pages may show a turn that has just ended as interrupted."""
 RUNS = "inProgress"
 WAITS = "waitingOnApproval"
 """Flag of a thread that has asked for an approval; a client that resumes it gets the question as well."""
 SUBSCRIBE_TRIES = 50
 """Number of tries: a thread can be resumed when its first turn has been written, a moment after it began."""
 TURNS_READ = 20
-"""Number of a thread's last turns that are requested at once."""
+"""Number of a thread's last turns in one request."""
 TURNS_MAX = 200
-"""Number of turns that are remembered, and that are searched for a message."""
+"""Most turns that are remembered, and searched for a message."""
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
-"""Seconds after a thread has come to rest, and then between the looks, at which its turns are read for ends that were
-not reported; a server that writes slowly reports them last."""
+"""Seconds after a thread became idle, and then between the looks, until its turns are read for ends that were not
+reported; a slow server writes them late."""
 SETTLE_LOOKS = 40
-"""Number of further looks at the last pace while such a turn is said to run still."""
+"""Number of further looks, at the last interval, while the server still shows such a turn as running."""
 
 _log = structlog.get_logger(__name__)
 
@@ -86,24 +87,24 @@ class AppServerChannel:
         self._retry = asyncio.Event()
         self._server: AppConnection | None = None
         self._greeted = False
-        """True once the connection has brought the known state of the thread."""
+        """True once the thread's state was read over this connection."""
         self._request_came = asyncio.Event()
         self._thread: str | None = None
         self._writing = threading.Lock()
-        """Lock for the file: two threads may write at once, and the latest knowledge must be written last."""
+        """Lock for the file: two OS threads may write at once, and the latest state must be written last."""
         self._subscribed = False
         self._busy = False
         self._running: frozenset[str] | None = None
-        """Turns that ran according to the last pages; None while that is not known."""
+        """Turns that the last pages showed as running; None while that is not known."""
         self._threads: set[str] = set()
-        """The program's threads that were reported; its internal ones are in it for a moment only."""
+        """The program's threads that were reported; its internal ones are there for a short time only."""
         self._turns = AppTurns(name, channel, self._say)
         self._questions = AppQuestions(name, channel, self._say)
         self._was_there = False
         self._refused_since: float | None = None
         self._gone: str | None = None
         self._puzzled: str | None = None
-        """The last message in the log about something that is not understood."""
+        """The last logged message about an answer that was not understood."""
 
     # --- SideChannel ---
 
@@ -120,8 +121,8 @@ class AppServerChannel:
         self._retry.set()
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        """Returns the answer to the last message that was given since then. A date later than now is from before the
-        clock was set back."""
+        """Returns the answer to the last message that was given since then. A date later than now was written before
+        the clock was set back."""
         if self._thread is None or self.reach() == "away":
             return None
         since, now = self._dates.of(since_ns / 1e9), self._dates.of(time.monotonic())
@@ -185,7 +186,7 @@ class AppServerChannel:
             raise ChannelAway("its server began a turn without an id", sent=True)
         self._turns.began(turn)
         if turn in self._turns.open:
-            self._busy = True  # its pages call the turn interrupted, until it is told that the thread is active
+            self._busy = True  # until the thread is reported as active, pages show the turn as interrupted
         if not self._subscribed:
             self._subscribe()
         return Submitted(turn=turn, joined=turn in known)
@@ -209,7 +210,7 @@ class AppServerChannel:
         if status == "failed":
             code, message = code_of(self._channel, turn.get("error"))
             return FoundTurn(turn=id_, over=TurnFailed(**common, code=code, message=message))
-        # A page may call a turn interrupted that has not ended, and its thread idle that has not begun with it.
+        # A page may show a turn as interrupted that has not ended, and its thread as idle before the turn has begun.
         runs = id_ not in self._turns.over and (status == RUNS or (newest and self._busy))
         return FoundTurn(turn=id_, over=None if runs else TurnInterrupted(**common))
 
@@ -220,7 +221,7 @@ class AppServerChannel:
         try:
             await self._call("turn/interrupt", threadId=self._thread, turnId=turn)
         except MessageRefused:
-            return False  # it is over
+            return False  # the turn is over
         return True
 
     async def answer(self, request: str, option: str) -> bool:
@@ -246,7 +247,7 @@ class AppServerChannel:
         return None
 
     def _refuse(self) -> None:
-        """Has the next launches of this very program run without its server."""
+        """Makes the next launches of this program file run without its server."""
         with suppress(OSError):
             write_whole(self._context.refused_file, self._context.program.encode(), durable=False)
 
@@ -263,7 +264,7 @@ class AppServerChannel:
                 await self._listen()
             except (aiohttp.ClientError, OSError, ValueError, ChannelAway, MessageRefused) as error:
                 self._lost(error)
-            except Exception as error:  # noqa: BLE001  # of another shape: the next connection may have a better one
+            except Exception as error:  # noqa: BLE001  # of another shape: the next connection may work
                 if (told := f"{type(error).__name__}: {error}") != self._puzzled:
                     self._puzzled = told
                     _log.exception("its server says what is not understood", agent=self._context.agent_id)
@@ -325,7 +326,7 @@ class AppServerChannel:
         self._tell()
 
     async def _look_for_thread(self, server: AppConnection) -> None:
-        """Looks for the thread that the terminal continues after a restart: the server does not report it."""
+        """Looks for the thread that the terminal continues after a restart: the server does not report that thread."""
         pauses = looks_for_thread()
         while self._thread is None:
             await asyncio.sleep(next(pauses))
@@ -335,7 +336,7 @@ class AppServerChannel:
             self._subscribe()
 
     async def _choose(self, server: AppConnection) -> None:
-        """Chooses the thread that the terminal shows: the known one, unless one has begun since."""
+        """Chooses the thread that the terminal shows: the known one, unless a newer one has begun."""
         told = await server.call("thread/loaded/list", {})
         loaded = [str(id_) for id_ in _list(told.get("data")) if isinstance(id_, str)]
         found: list[tuple[float, str, Any]] = []
@@ -410,7 +411,7 @@ class AppServerChannel:
 
     async def _catch_up(self) -> None:
         """Reports the parts of the last turns that were not reported."""
-        read = await self._read_ended(2 if self._turns.over else 1)  # what was over before is not told again
+        read = await self._read_ended(2 if self._turns.over else 1)  # ended turns are not reported again
         for turn in reversed(read):
             ended = turn.get("status") in ("completed", "failed")
             self._turns.read(turn, runs=turn.get("status") == RUNS or (turn is read[0] and self._busy and not ended))
@@ -426,8 +427,8 @@ class AppServerChannel:
         return read
 
     async def _read_turns(self, count: int, *, until: tuple[str, str | None] | None = None) -> list[_Json]:
-        """Returns the last `count` turns with all their items, the newest first; only those up to the one with the
-        message, or the id, in `until`."""
+        """Returns the last `count` turns with all their items, the newest first; with `until`, only those up to the
+        page that has the turn with that message, or that id."""
         read: list[_Json] = []
         cursor = None
         while len(read) < count:
@@ -451,7 +452,7 @@ class AppServerChannel:
         method, params = told.get("method"), told.get("params")
         if not isinstance(method, str):
             if self._thread is not None and words_of(told, "result.thread.id") == self._thread:
-                # Here, in its order among what is told, and not when whoever asked goes on.
+                # Handled here, in its order among the messages, and not when the caller continues.
                 self._busy = at_path(told, "result.thread.status.type") == "active"
             return
         params = params if isinstance(params, dict) else {}
@@ -463,7 +464,7 @@ class AppServerChannel:
                 plan = words_of(params, "rateLimits.planType")
                 self._say(LimitsTold(channel=self.name, at_ns=time.monotonic_ns(), windows=windows, plan=plan))
         elif thread != self._thread:
-            if method == "turn/started" and thread in self._threads:  # somebody went back to it in the terminal
+            if method == "turn/started" and thread in self._threads:  # a person went back to it in the terminal
                 self._follow(str(thread))
                 self._subscribe()
         elif "id" in told:
@@ -505,8 +506,8 @@ class AppServerChannel:
 
     @property
     def _unsettled(self) -> bool:
-        """Returns whether open turns do not fit the thread's state. A resting thread has no open turn, and a working
-        one has one: the end of a turn that began before the thread was resumed may not have come."""
+        """Returns True if the open turns do not fit the thread's state. An idle thread has no open turn, and a busy one
+        has one: the end of a turn that began before the thread was resumed may not have come."""
         return self._subscribed and bool(self._turns.open) is not self._busy
 
     def _settle(self) -> None:
@@ -528,7 +529,7 @@ class AppServerChannel:
         self._tell()
 
     def _end_what_does_not_run(self) -> None:
-        """The thread rests: an open turn that its pages do not call running either has been stopped."""
+        """Ends open turns if the thread is idle and its pages do not show them as running: they were stopped."""
         for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
             if self._running is not None and turn not in self._running:
                 self._turns.end({"turn": {"status": "interrupted"}}, turn)

@@ -1,6 +1,7 @@
-"""Keeps the log of a companion small while the companion writes it: its end stays, and the text before it is removed.
+"""Keeps the log of a companion (the app server's process) small while the companion writes it: its end stays, and the
+text before is removed.
 
-The companion appends (`O_APPEND`), so that its output after a cut stands behind the kept part. Output written in the
+The companion appends (`O_APPEND`), so that its output after a cut follows the kept part. Output that is written at the
 moment of a cut may be lost.
 """
 
@@ -14,7 +15,7 @@ import structlog
 LOG_MAX = 1 << 20
 """Bytes at which the log is cut."""
 LOG_KEPT = 64 << 10
-"""Bytes of its end that stay, except for an incomplete first line."""
+"""Bytes of its end that stay, without an incomplete first line."""
 LOOK_S = 60.0
 """Seconds between two looks, in which it may grow beyond the limit."""
 

@@ -14,13 +14,13 @@ from synapsed.parts.app_server.items import words_of
 REQUEST_S = 10.0
 """Seconds that an answer may take."""
 LARGE = 64 * 1024
-"""Characters from which on a message is read in a thread."""
+"""Characters above which a message is parsed in a thread."""
 
 type _Json = dict[str, Any]
 
 
 class AppConnection:
-    """Calls over an open `socket`; `drop` it when that is closed."""
+    """Calls over an open `socket`; call `drop` when the socket is closed."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -28,7 +28,8 @@ class AppConnection:
         self._number = 0
 
     async def read(self, hear: Callable[[_Json], None]) -> None:
-        """Passes each message to `hear`, in order; answers go to their callers first. Returns when it ends."""
+        """Passes each message to `hear`, in order; answers go to their callers first. Returns when the socket is
+        closed."""
         async for message in self._socket:
             if message.type is not aiohttp.WSMsgType.TEXT:
                 continue
@@ -75,5 +76,5 @@ class AppConnection:
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(ChannelAway("its server closed the connection", sent=True))
-                future.exception()  # it may be that nobody waits for it any more
+                future.exception()  # its caller may have been cancelled; the error counts as retrieved
         self._asked.clear()

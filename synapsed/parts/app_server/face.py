@@ -1,4 +1,4 @@
-"""Programs' own app servers, which take messages and report turns: `adapter = "app-server"` in a profile."""
+"""Programs' own app servers, which take messages and report turns; `adapter = "app-server"` in a profile."""
 
 from synapsed.kernel import Face
 

@@ -1,4 +1,4 @@
-"""Turns of an app server's thread, and their items: messages, errors, plans, limits. Pure.
+"""Reads turns of an app server's thread, and their items: messages, errors, plans, limits. Pure.
 
 A turn is `{id, status, error, items: [{type, id, …}]}`; a user's message among its items has `clientId`, the id that
 its client gave it.
@@ -17,12 +17,12 @@ OWN = "synapsed:"
 """Beginning of the ids of synapsed's messages."""
 
 ERROR_MAX = 2000
-"""Characters of an error's text."""
+"""Most characters of an error's text."""
 
 SHELLS = frozenset({"bash", "dash", "sh", "zsh"})
 
 LATEST = 4e9
-"""Latest time, in Unix seconds, that is believed of a server."""
+"""Latest time, in Unix seconds, that is accepted from a server."""
 
 _STATUS: dict[Any, Literal["pending", "in_progress", "completed"]] = {
     "inProgress": "in_progress",
@@ -44,7 +44,7 @@ class CalledTool:
 
 
 def call_in(item: dict[str, Any], called: Mapping[str, str]) -> CalledTool | None:
-    """Returns the item's tool call, None if it is something else. `called` has names for its kind."""
+    """Returns the item's tool call, None if it is something else. `called` has the names of tools by kinds of items."""
     kind, status, id_ = item.get("type"), item.get("status"), item.get("id")
     if not isinstance(id_, str):
         return None
@@ -82,8 +82,8 @@ def call_in(item: dict[str, Any], called: Mapping[str, str]) -> CalledTool | Non
 
 
 def script_in(command: str) -> str:
-    """Returns the whole script of a command line that has a shell run one (`bash -lc 'ls; date'` → `ls; date`); any
-    other unchanged."""
+    """Returns the script in a command line that runs a shell (`bash -lc 'ls; date'` → `ls; date`); any other command
+    line unchanged."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -122,7 +122,7 @@ def user_key(turn: dict[str, Any], key: str) -> bool:
 
 
 def answer_in(turn: dict[str, Any], *, after: str | None = None) -> str:
-    """Returns the program's last message in the turn; if `after` is given, the last one behind that user's message."""
+    """Returns the program's last message in the turn; if `after` is given, the last one after that user's message."""
     answer, counts = "", after is None
     for item in items_of(turn):
         if item.get("type") == "userMessage" and item.get("clientId") == after:
@@ -133,8 +133,8 @@ def answer_in(turn: dict[str, Any], *, after: str | None = None) -> str:
 
 
 def answered(turn: dict[str, Any], key: str) -> str | None:
-    """Returns the answer to the message with that key if others have written into the turn behind it; None if it has
-    none yet, or the turn's end has it."""
+    """Returns the answer to the message with that key if a person wrote into the turn after it; None if there is no
+    answer yet, or the turn's end has it."""
     answer, counts, whole = "", False, False
     for item in items_of(turn):
         if item.get("type") != "userMessage":
@@ -148,7 +148,7 @@ def answered(turn: dict[str, Any], key: str) -> str | None:
 
 
 def says_all(item: dict[str, Any]) -> bool:
-    """Returns True for a program's message that may be an answer: not for its text before it goes on."""
+    """Returns True for a program's message that may be an answer: a comment before further work is no answer."""
     return item.get("type") == "agentMessage" and bool(item.get("text")) and item.get("phase") != "commentary"
 
 
@@ -169,7 +169,7 @@ def code_of(channel: Channel, error: Any) -> tuple[ErrorCode, str]:
 
 
 def _plain(message: str) -> str:
-    """Returns the words of a message that is a JSON document around them."""
+    """Returns the text of a message that may be a JSON document around that text."""
     if not message.lstrip().startswith("{"):
         return message
     try:

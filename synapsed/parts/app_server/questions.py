@@ -1,5 +1,5 @@
-"""Questions of an app server to its clients, until one of them has answered: its requests in, facts and replies out.
-Pure, but for the clock."""
+"""Keeps the questions of an app server to its clients until one of them has answered: takes the server's requests,
+makes facts and replies. Pure, except the clock."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,10 +11,10 @@ from synapsed.model.facts import ChannelFact, PermissionAsked, PermissionOver
 from synapsed.parts.app_server.items import script_in, words_of
 
 ASKED_AGAIN_S = 1.0
-"""Seconds after the beginning of a connection in which a question without a date is taken for an earlier one."""
+"""Seconds after the beginning of a connection in which a question without a date counts as an earlier one."""
 
 EDITS_MAX = 20
-"""Largest number of begun edits; the oldest are forgotten."""
+"""Most begun edits that are remembered; the oldest are forgotten."""
 
 type _Json = dict[str, Any]
 
@@ -38,10 +38,11 @@ class AppQuestions:
         self._edits: dict[str, _Json] = {}
         self._since = 0.0
         self._connected = 0.0
-        """The same by the monotonic clock."""
+        """Time of the connection by the monotonic clock."""
 
     def began(self, item: object) -> None:
-        """Notes that an item of a turn began: an edit is reported there, and the question about it has the same id."""
+        """Notes that an item of a turn began: the item describes an edit, and the question about the edit has the same
+        id."""
         if isinstance(item, dict) and item.get("type") == "fileChange":
             self._edits[str(item.get("id"))] = item
             while len(self._edits) > EDITS_MAX:
@@ -91,7 +92,7 @@ class AppQuestions:
         )
 
     def _was_asked(self, params: _Json) -> bool:
-        """Returns whether the question is older than this connection: each new client gets it again."""
+        """Returns True if the question is older than this connection: each new client gets the open questions again."""
         at_ms = params.get("startedAtMs")
         if isinstance(at_ms, int | float):
             return at_ms < self._since * 1000

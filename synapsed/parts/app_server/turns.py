@@ -1,6 +1,8 @@
-"""The turns of an app server's thread: its notifications in, facts out. Pure, but for the clock.
+"""Makes facts of the notifications about one thread (conversation) of an app server, a server that some programs offer
+beside their terminal. Pure, except the clock.
 
-Missed events are read from the thread's own turns, and reported by the same facts; nothing is reported twice.
+Missed events are read from the thread's own turns, and reported as the same facts. No prompt and no end of a turn is
+reported twice.
 """
 
 import time
@@ -36,12 +38,12 @@ from synapsed.parts.app_server.items import (
 )
 
 KNOWN_MAX = 200
-"""Turns, and messages, that are remembered."""
+"""Most turns, and most messages, that are remembered."""
 USED_MAX = 1000
-"""Largest number of requests of one turn whose usage is added up."""
+"""Most requests of one turn whose usage is added up."""
 
 MESSAGE_MAX = 2000
-"""Characters of an error's text."""
+"""Most characters of an error's text."""
 
 type _Json = dict[str, Any]
 
@@ -54,13 +56,13 @@ class _Turn:
         """Id and text of the program's last message."""
         self.used: list[_Json] = []
         self.begun: str | None = None
-        """Id of the message that is being written, if it was received from its beginning."""
+        """Id of the message that is being written, if its beginning was received."""
         self.refused: str | None = None
         """Reason for which the person's own hook has refused its prompt."""
         self.own = False
-        """True if it works on a message from synapsed."""
+        """True if the turn works on a message from synapsed."""
         self.whole = False
-        """True if its last item is a message of the program that completes its text."""
+        """True if its last item is a complete message of the program that may be an answer."""
 
 
 class AppTurns:
@@ -114,7 +116,7 @@ class AppTurns:
                 self.end(params, turn)
 
     def _hear_hook(self, params: _Json, turn: str) -> None:
-        """Handles a hook's end. A prompt that a hook refuses is in no item: the turn is completed without a word."""
+        """Handles a hook's end. A prompt that a hook refuses is in no item: the turn is completed without a message."""
         run = params.get("run")
         if words_of(run, "eventName") == "userPromptSubmit" and words_of(run, "status") in ("blocked", "stopped"):
             entries = at_path(run, "entries")
@@ -159,8 +161,9 @@ class AppTurns:
             )
 
     def _accept(self, item: _Json, turn: str) -> None:
-        """Handles a user's message. A person's message in a turn of synapsed belongs to that turn, unless the turn had
-        its answer by then: it is over, and the rest belongs to the person."""
+        """Handles a user's message. A person may write while a turn works on synapsed's message: before that is
+        answered, the person's message is part of the same turn. After that, synapsed's turn is reported as ended with
+        its answer, and all that follows is the person's."""
         id_ = str(item.get("id"))
         if id_ in self._accepted:
             return
@@ -172,7 +175,7 @@ class AppTurns:
                 return
             now, answer = time.monotonic_ns(), known.last[1]
             self._say(TurnEnded(channel=self._name, at_ns=now, session=self.thread, turn=turn, answer=answer))
-        known.own, known.last = own, None  # what was said before it answers another message
+        known.own, known.last = own, None  # earlier text answers another message
         self._say(
             PromptAccepted(
                 channel=self._name,
@@ -186,7 +189,7 @@ class AppTurns:
         )
 
     def _said(self, id_: str, text: str, turn: str) -> None:
-        """Notes that a message is complete: the one before it was not the last."""
+        """Notes that a message is complete, so the message before it was not the answer, and is reported."""
         known = self.open.setdefault(turn, _Turn())
         if known.last is not None and known.last[0] != id_ and known.last[1]:
             now = time.monotonic_ns()
@@ -205,7 +208,7 @@ class AppTurns:
     def _hear_piece(self, params: _Json, turn: str) -> None:
         known, piece, id_ = self.open.get(turn), params.get("delta"), str(params.get("itemId"))
         if known is None or known.begun != id_ or not isinstance(piece, str):
-            return  # its beginning was not heard
+            return  # its beginning was missed
         now = time.monotonic_ns()
         self._say(
             AssistantSaying(
@@ -217,7 +220,7 @@ class AppTurns:
         now = time.monotonic_ns()
         if method == "turn/plan/updated":
             if (known := self.open.get(turn)) is not None:
-                known.whole = False  # it is a call of the program's that is no item
+                known.whole = False  # a plan is a call of the program that is no item
             steps, note = plan_in(params), words_of(params, "explanation")
             self._say(PlanTold(channel=self._name, at_ns=now, session=self.thread, turn=turn, steps=steps, note=note))
         elif isinstance(diff := params.get("diff"), str):
@@ -251,7 +254,8 @@ class AppTurns:
 
 
 def _summary(params: _Json) -> str | None:
-    """Returns the answer in the turn's end; None if it has none: the turn's messages are then requested."""
+    """Returns the answer in the report of the turn's end; None if it has no answer: the turn's messages are then
+    requested."""
     turn = params.get("turn")
     if not isinstance(turn, dict) or turn.get("itemsView") == "notLoaded":
         return "" if isinstance(turn, dict) and turn.get("items") == [] else None

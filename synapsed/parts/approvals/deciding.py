@@ -1,4 +1,5 @@
-"""An agent's approval policy at work: the program's question in, the program's own answer out, each decision on record.
+"""Applies an agent's approval policy: takes the program's question, returns the program's own answer, and records each
+decision.
 
 A decision that cannot be recorded does not count: the person is asked, as without a policy.
 """
@@ -23,20 +24,19 @@ from synapsed.model.task import Prompt
 from synapsed.parts.approvals.policy import Decision, ToolCall, Verdict
 
 COMMAND_MAX = 100_000
-"""Largest number of characters of a command and subjects to which rules are applied; a person is asked about longer
-ones."""
+"""Most characters of a command and subjects to which rules are applied; a person is asked about longer ones."""
 
 REMEMBERED = 32
-"""Number of decisions with which a dialog is compared."""
+"""Number of last decisions with which a dialog is compared."""
 
 TOLD_MAX = 2000
 """Characters of one text of a call's input in the log of events."""
 
 MASKED_MAX = 10_000
-"""Largest number of characters of a text in which secrets are searched."""
+"""Most characters of a text in which secrets are searched."""
 
 LISTED_MAX = 20
-"""Largest number of texts of a list there."""
+"""Most texts of a list in the log of events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class _Remembered:
     is_command: bool = True
 
     def is_in(self, prompt: Prompt) -> bool:
-        """Returns whether the dialog asks about it. A command is one that a channel has reported with the dialog, not a
-        row of it: such a row may be a line of an edit."""
+        """Returns True if the dialog asks about this call. A command must be one that a channel has reported with the
+        dialog: a row of the dialog that looks like it may be a line of an edit."""
         if self.is_command:
             return prompt.command is not None and _dense(prompt.command) == self.text
         return prompt.command is None and _is_shown(self.text, prompt.prompt)
 
 
 class Approvals:
-    """Applies the policy, which is looked up for each decision, so that a changed configuration counts at once."""
+    """Applies the policy, which is looked up for each decision, so that a changed configuration applies at once."""
 
     def __init__(self, owner: RuleOwner, *, store: Store) -> None:
         self._owner = owner
@@ -88,8 +88,8 @@ class Approvals:
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """Returns the decision about the dialog on the screen; None: a person answers it. A dialog is answered only if
-        rows of it are the command of an allowed call, it has no command that a person is asked about, and the program
-        has not asked about such a one since."""
+        it is about the command, or the subject, of an allowed call, it shows no command that a person must decide
+        about, and the program has not asked about such a command since."""
         if prompt is None or prompt.type != "permission" or self._owner.config.approval.policy.silent:
             return None
         shown = _dense(f"{prompt.prompt}\n{prompt.command or ''}")
@@ -97,7 +97,7 @@ class Approvals:
             return None
         since = list(takewhile(lambda decided: decided.verdict != "escalate", reversed(self._recent)))
         if self._recent and not since:
-            return None  # the dialog may be that call's, of which it does not show all
+            return None  # the dialog may belong to that call, and show only a part of it
         answers = (
             Answer(decided.answer, decided.rule)
             for decided in since
@@ -106,7 +106,7 @@ class Approvals:
         return next(answers, Wait())
 
     def answered(self, prompt: Prompt) -> None:
-        """Notes that the dialog is over: if the same one comes again, it belongs to another call."""
+        """Notes that the dialog is over: if the same dialog comes again, it belongs to another call."""
         shown = _dense(prompt.prompt)
         self._forget(lambda known: bool(known.text) and known.text in shown)
 
@@ -158,7 +158,7 @@ def _dense(text: str) -> str:
 
 
 def _is_shown(text: str, dialog: str) -> bool:
-    """Returns whether whole rows of `dialog`, one below the other, say `text` (which is dense)."""
+    """Returns True if complete rows of `dialog`, one below the other, are `text` (which has no white space)."""
     rows = [row for row in map(_dense, dialog.split("\n")) if row]
     for first in range(len(rows)):
         seen = ""
@@ -172,7 +172,7 @@ def _is_shown(text: str, dialog: str) -> bool:
 
 
 def _masked(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns a call's input for events: without secrets, and cut."""
+    """Returns a call's input for events, without secrets, and shortened."""
     return {key: _cut(mask(_cut(value, MASKED_MAX), key=key), TOLD_MAX) for key, value in given.items()}
 
 

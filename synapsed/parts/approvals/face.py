@@ -1,4 +1,5 @@
-"""Rules for the actions of agents' programs that need no person: `approval = {...}` in `[agents.NAME]`.
+"""Declares the part: rules that allow or refuse a program's tool calls without a person, as `approval = {...}` in
+`[agents.NAME]`.
 
 `policy` describes a rule's syntax and decides about a call; `deciding` answers the program's questions.
 """
@@ -22,10 +23,10 @@ Rules = Annotated[list[str], AfterValidator(_rules)]
 
 
 class ApprovalConfig(Section):
-    """`approval = {...}`: which tool calls need no person. How a rule is written is said in `policy`."""
+    """`approval = {...}`: the tool calls that need no person. The module `policy` describes the syntax of a rule."""
 
     default: Literal["escalate", "allow", "deny"] = "escalate"
-    """Decision for calls that no rule covers; escalate: the person is asked."""
+    """Decision for calls that no rule covers; `escalate`: the person is asked."""
     allow: Rules = Field(default=[])
     deny: Rules = Field(default=[])
 

@@ -1,4 +1,4 @@
-"""Rules for the tool calls that an agent may make without asking a person, and the decision that they make. Pure.
+"""Rules for the tool calls that an agent may make without a person, and the decisions by them. Pure.
 
 A rule names a tool and, in parentheses, what may be called: ``Bash(git status*)``, ``Read``, ``Edit(src/*)``,
 ``mcp__files__*``. Tools are named as the program names them, without regard to case. `*` stands for any text, `?` for
@@ -7,10 +7,10 @@ one character, everything else for itself.
 What makes a rule safe to write:
 
 - **deny wins over allow**, and in each list the first rule that matches is the one that is named;
-- in an *allow* rule for a shell command a wildcard never stands for what begins another command or goes elsewhere
+- in an *allow* rule for a shell command a wildcard never matches a character that begins another command, or redirects
   (``; & | < > ( ) $ ` `` and line breaks): ``Bash(git status*)`` does not allow ``git status; rm -rf /``.
-  To allow such a command, write it out: ``Bash(git log * | head *)``. Nor does a wildcard lead out of a folder by
-  ``..``;
+  To allow such a command, write those characters in the rule: ``Bash(git log * | head *)``. Nor does a wildcard lead
+  out of a folder by ``..``;
 - a *deny* rule matches the whole command and each of its parts, as it is written and in plain words (without quotes,
   assignments, redirections and the program's folder, one blank between words): ``Bash(rm *)`` denies
   ``cd / && /bin/rm  -rf *``. A shell has other ways to say the same; deny rules are a convenience, what is not allowed
@@ -31,7 +31,7 @@ from typing import Any, Literal
 type Verdict = Literal["allow", "deny", "escalate"]
 
 RULE_MAX = 2000
-"""Characters of a rule."""
+"""Most characters of a rule."""
 
 _RULE = re.compile(r"(?P<tool>[\w.*?:/-]+)\s*(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _HARMLESS = r"[^;&|<>()$`\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]"
@@ -43,7 +43,7 @@ _REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?[ \t]*+[^\s;&|<>()]++")
 _WORD = re.compile(r"""(?:'[^']*+'|"(?:\\.|[^"\\])*+"|\\.|\S)++""", re.DOTALL)
 _QUOTES = re.compile(r"""\\(.)|['"]""", re.DOTALL)
 _BEFORE = frozenset(("!", "if", "then", "elif", "else", "while", "until", "do", "time", "command", "builtin", "exec"))
-"""Words of a shell that stand before a command."""
+"""Words of a shell that may precede a command."""
 _UPWARDS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -72,7 +72,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> "Rule":
-        """Parses `text` as a rule. Raises ValueError, which says how a rule is written."""
+        """Parses `text` as a rule. Raises ValueError, which explains the syntax."""
         match = _RULE.fullmatch(text.strip()) if len(text) <= RULE_MAX else None
         pattern = match["pattern"] if match is not None else None
         if match is None or (pattern is not None and not pattern.strip()):
@@ -110,7 +110,7 @@ class Rule:
         return any(_matches(pattern, place, r"[\s\S]") for place in places)
 
     def _place(self, call: ToolCall) -> str:
-        """Returns the pattern of a subject; one that leads out of the folder is an absolute path."""
+        """Returns the pattern of a subject; a pattern that leads out of the folder becomes an absolute path."""
         pattern = self.pattern or ""
         if call.folder is None or _UPWARDS.search(pattern) is None:
             return pattern
@@ -176,21 +176,21 @@ class Policy:
 
 
 def _places(call: ToolCall, subject: str) -> list[str]:
-    """Returns the subject in every way in which a rule may name it: unchanged, and as a path."""
+    """Returns the subject in every form in which a rule may name it: unchanged, and as a path."""
     if call.folder is None:
         return [subject]
     below = subject.removeprefix("~/")
     base = call.home if below != subject and call.home is not None else call.folder
     path = posixpath.normpath(posixpath.join(base, below))
-    path = path[1:] if path.startswith("//") else path  # two are what POSIX leaves to each system: here they are one
+    path = path[1:] if path.startswith("//") else path  # POSIX leaves two slashes to each system: here they mean one
     bases = (("", call.folder), ("~/", call.home))
     inside = [(name, at.rstrip("/") + "/") for name, at in bases if at is not None]
     return [subject, path, *(name + path[len(at) :] for name, at in inside if path.startswith(at))]
 
 
 def _commands(text: str) -> list[str]:
-    """Returns a shell command whole, each of its parts as it would be written alone (also with the blanks at its end),
-    and each in plain words."""
+    """Returns a shell command, each of its parts as it would be written alone (also with the blanks at its end), and
+    each part in plain words."""
     parts = [_ASSIGNMENTS.sub("", part.lstrip()) for part in _PARTS.split(text)]
     plain = map(_plain, _PARTS.split(_REDIRECTION.sub(" ", _CONTINUED.sub("", text))))
     return [text.strip(), *(form for part in parts for form in (part, part.rstrip()) if form), *filter(None, plain)]
@@ -210,8 +210,8 @@ def _matches(pattern: str, text: str, wild: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str, wild: str) -> re.Pattern[str]:
-    """Compiles a pattern that matches with the first place that fits between two stars, and never gives it back: linear
-    in the text."""
+    """Compiles a pattern that takes the first place that fits between two stars, and does not backtrack: its time is
+    linear in the text."""
     first, *rest = (
         "".join(wild if piece == "?" else re.escape(piece) for piece in re.split(r"(\?)", segment))
         for segment in re.split(r"\*+", pattern)

@@ -1,7 +1,7 @@
-"""Everything that needs a person now, over all agents: a view of the log of events.
+"""The board: everything that needs a person now, over all agents, as a view of the log of events.
 
-An item begins with an event `attention` with `opened` true and ends with one where it is false. An earlier
-`inputRequired` has the whole prompt; a later one for the same prompt adds to it.
+An item begins with an event `attention` whose `state` is `opened`, and ends with one of another state. The
+`inputRequired` before it has the whole prompt; a later one for the same prompt adds to it.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from synapsed.model.events import (
 from synapsed.model.task import Prompt
 
 ITEMS_MAX = 1000
-"""Most open items. If there are more, the oldest that asks nothing is hidden, or else the oldest."""
+"""Most open items. If there are more, the oldest that asks nothing is forgotten, or else the oldest."""
 
 CLOSED_MAX = 500
 """Most closed items whose end is remembered."""
@@ -54,7 +54,7 @@ class OpenItem:
 
 @dataclass(slots=True)
 class _Agent:
-    """Facts about one agent beside its items."""
+    """Facts about one agent besides its items."""
 
     prompt: Prompt | None = None
     running_since: float | None = None
@@ -89,7 +89,7 @@ class Board:
 
     def restore(self, opened: Iterable[Event], around: Iterable[Event]) -> None:
         """Restores the items. `opened`: the log's events of open items. `around`: earlier and later events of the same
-        agents, in their order; those of other items are ignored."""
+        agents, in their order; events of items that are not in `opened` are ignored."""
         known = {event.id for event in opened}
         for event in sorted({event.id: event for event in (*opened, *around)}.values(), key=lambda event: event.id):
             if not isinstance(event.data, AttentionChanged) or event.id in known:
@@ -121,8 +121,8 @@ class Board:
         return self._closed.get(item_id)
 
     def running_since(self, agent_id: str) -> float | None:
-        """Returns the time when its program started to run (seconds since the epoch); None if it does not run, or is
-        not known."""
+        """Returns the time when the agent's program started to run (seconds since the epoch); None if it does not run,
+        or the time is not known."""
         agent = self._agents.get(agent_id)
         return agent.running_since if agent is not None else None
 

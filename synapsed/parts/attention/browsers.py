@@ -15,7 +15,7 @@ from synapsed.parts.attention.vapid import PushKey
 from synapsed.parts.attention.webpush import keys_of
 
 PREFIX: Final = "web:"
-"""Prefix of the names of these sinks; no name in the configuration has a colon."""
+"""Prefix of the names of browsers as sinks; no name in the configuration has a colon."""
 
 log = structlog.stdlib.get_logger("synapsed.notify")
 

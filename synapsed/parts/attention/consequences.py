@@ -1,4 +1,4 @@
-"""Items that need a person although no program asks, with their beginnings and ends. Pure.
+"""Decides on items that need a person although no program asks: when each begins and ends. Pure.
 
 ==========  =============================================  =====================================================
 kind        opens when                                     is over when
@@ -12,10 +12,9 @@ finished    a task of a person was completed, and nobody   the same, or the agen
             waited
 ==========  =============================================  =====================================================
 
-A person's task is one without a sender: tasks of agents and parts are not. A client that waits gets the task's
-end: by a stream of the task, by the answer to a call that blocks, by a notification, or by reading the task. A task
-that met a usage limit, or an account that does not work, has an item of its own kind; a task that was stopped needs
-nobody.
+A person's task is one without a sender: tasks of agents and parts are not. A client that waits gets the task's end: by
+a stream of the task, by the answer to a call that blocks, by a notification, or by reading the task. A task that met a
+usage limit, or an account that does not work, has an item of its own kind; a task that was stopped needs no person.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,11 +40,11 @@ GRACE_S = 1.5
 """Seconds after a task's end in which a client that waits for the task gets it."""
 
 STABLE_S = 60.0
-"""Seconds after which a program that had crashed in a loop is taken to run."""
+"""Seconds after which a program that had crashed in a loop counts as running."""
 
 QUESTION_MAX = 500
 FAILURES_MAX = 10
-"""Most items of that kind of one agent; the oldest goes first."""
+"""Most failed tasks of one agent that are items; if there are more, the oldest is closed."""
 
 TYPES: Final = frozenset({"agentState", "taskStatus"})
 """Events that have consequences."""
@@ -60,8 +59,8 @@ _AT_REST: Final = frozenset({ProcessState.STOPPED, ProcessState.PARKED, REMOVED}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """State of affairs at the moment of the look at an event: the state of its agent (None: no such agent), its task,
-    and true if a client was given the end of the task."""
+    """Facts at the time at which an event is looked at: the state of its agent (None: no such agent), its task, and
+    True if a client got the task's end, or a person looked at the agent."""
 
     state: ProcessState | None
     task: Task | None = None
@@ -79,12 +78,12 @@ def follows(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
 
 
 def needs_task(event: Event) -> bool:
-    """True if `Facts.task` is needed."""
+    """Returns True if `Facts.task` is needed."""
     return isinstance(event.data, TaskStatusChanged) and event.data.state in (TaskState.COMPLETED, TaskState.FAILED)
 
 
 def stable(board: Board, *, age: Callable[[str, float], float]) -> list[NewEvent]:
-    """Returns the events that close crash loops that are over. `age` gives the seconds since a date of an agent's."""
+    """Returns the events that close crash loops that are over. `age` returns the seconds since a time of an agent."""
     ran = ((item, board.running_since(item.agent_id)) for item in board.items if item.kind == "crash_loop")
     return [closed(item) for item, since in ran if since is not None and age(item.agent_id, since) >= STABLE_S]
 
@@ -155,7 +154,8 @@ def _of_task(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
 
 
 def _opened(event: Event, kind: AttentionKind, question: str) -> NewEvent:
-    """Returns the event that opens an item. Its id follows from `event`: it is the same, however often that is read."""
+    """Returns the event that opens an item. Its id follows from `event`: it is the same, however often the event is
+    read."""
     words = question.strip()[:QUESTION_MAX]
     told = AttentionChanged(id=f"{kind}-{event.id}", state="opened", kind=kind, question=words)
     return NewEvent(event.agent_id, told, event.task_id, event.context_id)

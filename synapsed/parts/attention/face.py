@@ -1,9 +1,9 @@
 """Items that wait for the person, over all agents, and the notifications about them.
 
 `running` puts the part together, `routes` have the requests. `inbox` keeps the items in step with the log (`board`: all
-open items; `consequences`: items that no program asks for). `notifier` tells them to each of the `sinks` and to
-browsers (`browsers`, `webpush`, `vapid`); `notification_policy` decides when and in which words, `notify` is its
-configuration, and `sent_notices` keeps the notices that each sink was given.
+open items; `consequences`: items that no program asks for). `notifier` sends them to each of the `sinks` (the places
+where a person is notified) and to browsers (`browsers`, `webpush`, `vapid`); `notification_policy` decides when and in
+which words, `notify` is its configuration, and `sent_notices` keeps the notices that each sink has got.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """The inbox: items that need a person, kept in step with the log of events (`board`, `consequences`).
 
-It has two followers of the log. One keeps the board: it begins with the open items in the log, and is at the log's end
-a moment after each event. The other draws conclusions, GRACE_S behind the log, so that a client that waits for a task
-has been given its end by then; its events and its place in the log are one commit, so that nothing is told twice, even
-after a kill.
+It has two followers of the log, which read it and keep their places. One keeps the board: it begins with the open items
+in the log, and is at the log's end a moment after each event. The other draws conclusions, GRACE_S behind the log, so
+that a client that waits for a task has got the task's end by then; its events and its place in the log are one commit,
+so that nothing is reported twice, even after a kill.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ LOOK_EVERY_S = 1.0
 read."""
 
 AROUND = 2000
-"""Ids before an item's opening in which a new daemon searches for the tool call of its program."""
+"""Ids before an item's opening in which a new daemon searches for the whole prompt (`inputRequired`)."""
 
 PAGE = 500
 RETRY_S = 5.0
@@ -46,7 +46,7 @@ log = structlog.stdlib.get_logger("synapsed.parts.attention")
 
 
 class PersonInbox(WaitingHere):
-    """The person's inbox. Life: `restore`, `start` once the agents are there, …, `close`."""
+    """The person's inbox. First call `restore`, then `start` once the agents are there, and at the end `close`."""
 
     def __init__(
         self, *, directory: Directory, terminals: Terminals, store: Store, clock: Clock, timers: Timers
@@ -89,7 +89,7 @@ class PersonInbox(WaitingHere):
         return len(self.open())
 
     def open(self) -> list[OpenItem]:
-        """Returns the open items, the oldest first, without limits of stopped agents, which need nobody."""
+        """Returns the open items, the oldest first, without limits of stopped agents, which need no person."""
         return [item for item, _ in self._counted()]
 
     def items(self) -> list[AttentionItem]:
@@ -129,7 +129,8 @@ class PersonInbox(WaitingHere):
 
     @property
     def moved(self) -> asyncio.Event:
-        """Event that is set at the next change of the items, and replaced then: take it before you look."""
+        """Event that is set at the next change of the items, and replaced then: take the event before you look at the
+        items."""
         return self._moved
 
     async def put_away(self, item_id: str, origin: Origin) -> None:
@@ -179,7 +180,7 @@ class PersonInbox(WaitingHere):
         moved.set()
 
     def _whose(self, agent_id: str) -> "_Whose | None":
-        """Returns None for an agent that was removed."""
+        """Returns the agent of an item; None if it was removed."""
         if (alias := alias_of(agent_id)) is not None:
             return _Whose(alias, "", None)
         try:
@@ -230,7 +231,7 @@ class BoardKeeper(Follower):
             self._on_change()
 
     async def _around(self, agent_id: str, opened: Iterable[Event]) -> list[Event]:
-        """Returns the agent's events that describe its items, without other items. Tool calls are read only around
+        """Returns the agent's events that describe its items, without other items. Prompts are read only around
         questions: an alert may stay open for months."""
         asking = [event for event in opened if isinstance(event.data, AttentionChanged) and event.data.prompt_id]
         calls = await self._since(agent_id, asking, boards.TYPES - {"attention"})
@@ -249,7 +250,7 @@ class BoardKeeper(Follower):
 
 
 class Conclusions(DurableFollower):
-    """Follower that tells the consequences of events, GRACE_S later."""
+    """Follower that reports the consequences of events, GRACE_S after them."""
 
     name = "attention"
     wants = EventFilter(types=consequences.TYPES)
@@ -277,7 +278,7 @@ class Conclusions(DurableFollower):
 
     async def handle(self, event: Event) -> Changes | None:
         if event.id <= self._store.events.born(event.agent_id):
-            return None  # of an agent that was removed, while another has its id
+            return None  # of a removed agent, whose id another one has now
         task, heard = None, False
         if consequences.needs_task(event) and event.task_id is not None:
             heard = event.task_id in self._store.events.heard
@@ -301,8 +302,8 @@ class Conclusions(DurableFollower):
 
 
 class _Whose(NamedTuple):
-    """An agent of items: its name, its folder, and its state; None for one elsewhere, of which only its questions are
-    known."""
+    """The agent of an item: its name, its folder, and its state. The state is None for an agent elsewhere, of which
+    only the questions are known."""
 
     name: str
     cwd: str
@@ -310,8 +311,8 @@ class _Whose(NamedTuple):
 
 
 class _About(NamedTuple):
-    """Facts that an item shows beside itself: its agent's name and folder, and if it has a terminal and a person looks
-    at that."""
+    """Facts that an item shows beside itself: its agent's name and folder, and True if the agent has a terminal, and if
+    a person looks at it."""
 
     name: str
     cwd: str

@@ -1,4 +1,4 @@
-"""The decision if a person is told of an item now, and the words for it. Pure."""
+"""Decides if a person is notified of an item now, and writes the words for it. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from synapsed.parts.attention.notify import Content, SinkRule, is_quiet
 from synapsed.shared.choices import choice
 
 HOLD_S = 1.0
-"""Seconds for which an item is open before a person is told: a rule may answer it, or it closes by itself."""
+"""Seconds for which an item is open before a person is notified: a rule may answer it, or it closes by itself."""
 
 QUESTION_MAX = 1500
 """Most characters of a question, and of a command, in a notice."""
@@ -46,7 +46,8 @@ class Now:
 
 
 def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
-    """Returns if the sink with that rule is told now, later (while the item is open), or never."""
+    """Returns `tell` if the sink with that rule is notified now, `wait` if later (while the item is open), or
+    `never`."""
     if item.kind not in rule.kinds:
         return "never"
     if not any(fits(glob, name) for glob in rule.agents for name in (item.agent, item.agent_id)):
@@ -71,7 +72,7 @@ class Notice:
 
 
 def notice(item: AttentionItem, content: Content) -> Notice:
-    """Returns the words for `item`, no more of it than `content` allows; invisible characters in them are made
+    """Returns the notice about `item`, with no more of it than `content` allows; invisible characters are made
     visible."""
     answers, item = _answers(item), _visible(item)
     title = f"{item.agent} {WORDS[item.kind]}"

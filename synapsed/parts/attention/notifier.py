@@ -1,9 +1,9 @@
-"""Notifications to a person: tells each item once at each sink, and takes it back when it is over.
+"""Notifies a person: sends each sink one notice of each item, and takes the notice back when the item is over.
 
-A sink's work is always the difference between the open items and those that it was told: there is no queue that could
-be full, and an item that is over before a sink can be reached is never told. Each sink has a task of its own, so that a
-failing sink does not delay others; it is tried again with pauses that grow, and reported in the log of events and by
-`doctor`. The browser of each device that has turned notifications on is a sink like those of the configuration.
+A sink's work is always the difference between the open items and the notices that it has got: there is no queue that
+could be full, and an item that is over before a sink can be reached is never sent. Each sink has a task of its own, so
+that a failing sink does not delay others; it is tried again with pauses that grow, and reported in the log of events
+and by `doctor`. The browser of each device that has turned notifications on is a sink like those of the configuration.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ LOOK_EVERY_S: Final = 0.5
 RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 60.0
 ACT_S: Final = 60.0
-"""Seconds for a sink to take one item."""
+"""Seconds for a sink to take one notice."""
 
 FAILING_AFTER: Final = 3
 """Failures in a row after which there is an alert."""
@@ -95,7 +95,7 @@ class _Wanted:
 
 
 class Notifier:
-    """Notifier of all sinks. Life: `reconfigure` once the agents are there, …, `close`."""
+    """Notifier of all sinks. First call `reconfigure`, once the agents are there, and at the end `close`."""
 
     def __init__(self, means: NotifyMeans) -> None:
         self._means = means
@@ -111,8 +111,8 @@ class Notifier:
         return self._means.browsers
 
     def reconfigure(self, config: NotifyConfig) -> None:
-        """Takes the sinks of `config`. A sink whose configuration or secrets changed begins again, and knows which
-        items it was told."""
+        """Takes the sinks of `config`. A sink whose configuration or secrets changed begins again, and still knows its
+        notices."""
         self._live, self._config = True, config
         for name, (_, task) in list(self._running.items()):
             if task.done():
@@ -308,7 +308,7 @@ class _Teller:
                 case "tell":
                     self._last = item.id
                     await self._tell_of(port, item)
-                    if moved.is_set():  # a sink may be slow, and what comes next be over by now
+                    if moved.is_set():  # a sink may be slow, and the next item be over by now
                         return True
                 case "wait":
                     waits = True
@@ -319,7 +319,7 @@ class _Teller:
     async def _tell_of(self, port: SinkPort, item: AttentionItem) -> None:
         notice = notification_policy.notice(_masked(item), self._rule.content)
         mark, buttons = self._buttons(notice)
-        if port.once or port.sure or buttons is not None:  # a button may be pressed before this comes back
+        if port.once or port.sure or buttons is not None:  # a button may be pressed before `tell` returns
             await self.marks.put(item.id, mark)
         try:
             ref = await _act(port.tell(notice, buttons))
@@ -340,8 +340,8 @@ class _Teller:
         return mark, Buttons(f"{sink.answers}/answers/{approve}", f"{sink.answers}/answers/{deny}")
 
     async def _withdrawn(self, port: SinkPort, item_id: str, mark: Mark) -> bool:
-        """Takes a notice back; returns False if it is to be tried once more. Its tokens go first, so that no button
-        works."""
+        """Takes a notice back; returns False if it is to be tried once more. Its tokens are made invalid before, so
+        that no button works."""
         if mark.expires:
             await self.marks.spend(item_id)
         try:
@@ -404,7 +404,7 @@ async def _act[T](call: Awaitable[T]) -> T:
         raise
     except TimeoutError:
         raise Untold(f"it took more than {ACT_S:g} s") from None
-    except Exception as error:  # noqa: BLE001 - its own words may have what was told in them
+    except Exception as error:  # noqa: BLE001 - its own words may have the notice in them
         raise Untold(f"a fault within synapsed ({type(error).__name__})") from None
 
 

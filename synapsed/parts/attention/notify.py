@@ -70,16 +70,16 @@ MailAddress = Annotated[str, Field(max_length=254), AfterValidator(_address)]
 
 
 class _When(_Section):
-    """Choice of items and times. None: as `[notify]` says."""
+    """Choice of items and times. None means the value of `[notify]`."""
 
     kinds: Annotated[list[AttentionKind], Field(min_length=1)] | None = None
     """Only items of these kinds."""
     agents: Annotated[list[Glob], Field(min_length=1, max_length=100)] | None = None
     """Only items of agents whose name or id fits one of these globs."""
     quiet: Annotated[list[Hours], Field(max_length=10)] | None = None
-    """Hours of the machine's day without notices; items that are open at their end are told then."""
+    """Hours of the machine's day without notices; notices of items that are open at their end are sent then."""
     idle: float | None = Field(default=None, ge=0, le=86_400)
-    """Seconds without an action of the person in synapsed before anything is told."""
+    """Seconds without an action of the person in synapsed before anything is sent."""
     content: Content | None = None
 
 
@@ -224,7 +224,7 @@ class SinkRule(_Section):
 
 
 def is_quiet(hours: list[str], now: datetime) -> bool:
-    """Returns True if `now`, in the machine's local time, is in one of them; 22:00-07:00 goes over midnight, and two
+    """Returns True if `now`, in the machine's local time, is in one of `hours`; 22:00-07:00 goes over midnight, and two
     equal times are the whole day."""
     at = now.time()
     for text in hours:

@@ -1,4 +1,4 @@
-"""The running part: the inbox, and the notifier with its sinks."""
+"""Opens and runs the part: the inbox, and the notifier with its sinks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -108,7 +108,7 @@ async def opened(kernel: Kernel) -> AsyncIterator[AttentionPart]:
 
 
 async def _browsers(kernel: Kernel) -> Browsers | None:
-    """Returns None if no part knows browsers, or the key's file is invalid, which an alert reports then."""
+    """Returns the browsers; None if no part knows browsers, or if the key's file is invalid, which an alert reports."""
     subscriptions = next(iter(kernel.all(Subscriptions)), None)
     if subscriptions is None:
         return None
@@ -116,7 +116,7 @@ async def _browsers(kernel: Kernel) -> Browsers | None:
     try:
         key = await asyncio.to_thread(load_or_create, path)
     except ConfigError as error:
-        log.error("no browser is told of what waits", why=error.message)  # noqa: TRY400 - told in words
+        log.error("no browser is told of what waits", why=error.message)  # noqa: TRY400 - the words say it
         kernel.alert(
             f"browsers are not told of what waits: {path} cannot be used; remove it and restart the daemon, then turn "
             "notifications on again on each device"

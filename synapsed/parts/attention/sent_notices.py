@@ -1,4 +1,4 @@
-"""Durable record of the notices of a sink: each item once, and until it is taken back.
+"""Keeps a durable record of the notices of a sink: one mark for each item, until its notice is taken back.
 
 A mark is written before the notice is sent (`telling`) and again after it (`told`). After a kill in between it is not
 known if the notice was sent: it is sent again to sinks that recognise a repeated notice, and not to others.
@@ -46,8 +46,8 @@ class Marks:
         """Lock for writes: all marks are written together, and each writer begins with the result of the last one."""
 
     async def restore(self, *, once: bool, sure: bool = False) -> None:
-        """Reads the marks. `once`: a notice that may have been sent counts as sent. `sure`: it is sent again, and taken
-        back even if the item is over by now."""
+        """Reads the marks. `once`: a notice that may have been sent counts as sent. `sure`: it is sent again, or taken
+        back if its item is over by now."""
         state = await self._store.follower(self._name)
         try:
             marks = _MARKS.validate_json(state.secret) if state is not None and state.secret else {}
@@ -64,7 +64,7 @@ class Marks:
         await self._store.forget_follower(self._name)
 
     def __contains__(self, item_id: str) -> bool:
-        """True if the sink was told of the item."""
+        """Returns True if the sink has got the notice of the item."""
         mark = self._marks.get(item_id)
         return mark is not None and mark.state == "told"
 
@@ -81,8 +81,8 @@ class Marks:
             await self._put(item_id, mark)
 
     async def told(self, item_id: str, mark: Mark, ref: str) -> None:
-        """Notes that the sink was told, and takes the notice back by `ref`. Buttons that were pressed meanwhile stay
-        used."""
+        """Notes that the sink has got the notice; `ref` is its reference for taking the notice back. Buttons that were
+        pressed meanwhile stay used."""
         async with self._writing:
             now = self._marks.get(item_id, mark)
             await self._put(item_id, now.model_copy(update={"state": "told", "ref": ref}))
@@ -97,12 +97,12 @@ class Marks:
             await self._spend(item_id)
 
     async def take(self, token: str, *, now: float) -> tuple[str, bool] | None:
-        """Returns the item that the token answers, and True if it means yes. It works once, and makes the other button
-        invalid. None for a token that is unknown or used."""
+        """Returns the item that the token answers, and True if it means yes; None for a token that is unknown or used.
+        A token works once, and makes the other button invalid."""
         if self._by_token(token, now=now) is None:
             return None
         async with self._writing:
-            found = self._by_token(token, now=now)  # somebody may have been quicker
+            found = self._by_token(token, now=now)  # another press may have been quicker
             if found is not None:
                 await self._spend(found[0])
             return found

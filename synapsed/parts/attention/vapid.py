@@ -1,7 +1,7 @@
 """Signatures of web pushes (RFC 8292): this daemon's own key, and the header that it signs for a push service.
 
-Browsers get the public half when they subscribe, and push services take messages for these subscriptions from its owner
-only. Pure: the file is `load_or_create`'s.
+Browsers get the public half when they subscribe, and push services take messages for these subscriptions from the owner
+of the key only. Pure, except `load_or_create`, which reads or writes the file.
 """
 
 import base64
@@ -47,7 +47,7 @@ class PushKey:
         """Reads the key of a PEM. Raises ValueError for any other content."""
         try:
             private = load_pem_private_key(pem, None)
-        except (TypeError, UnsupportedAlgorithm) as error:  # one with a pass phrase, one of another kind
+        except (TypeError, UnsupportedAlgorithm) as error:  # a key with a pass phrase, or of another kind
             raise ValueError("holds no key without a pass phrase") from error
         if not isinstance(private, ec.EllipticCurvePrivateKey) or not isinstance(private.curve, ec.SECP256R1):
             raise ValueError("holds a key that is not one on P-256")  # noqa: TRY004 - what is in the file is wrong

@@ -2,7 +2,7 @@
 Pure.
 
 The browser has given its public key and a secret (`PushPlace`). Each message is encrypted under a key of its own, which
-is agreed on with the browser's, in one record that is padded, so that its size reveals little.
+is derived from the browser's key, in one record that is padded, so that its size reveals little.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Requests of the API to the history."""
+"""The interface of the history for the API: the filter of a request, and the methods."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -13,7 +13,8 @@ class HistoryFilter:
     """Filter of a search; None means any. `query`: words that all stand in it, a phrase in double quotes. `context`: of
     the context, or of its thread. `since` and `until` (exclusive) are seconds since the epoch. `before` is the `next`
     of a page. `whole`: with the texts. `visible_to` is an agent: its own texts and calls, and messages to it.
-    `since_event`: only data of later events; the history itself restricts agents to the present ones."""
+    `since_event`: only data of later events; the history sets it, so that data of a former agent with the same id are
+    left out."""
 
     query: str = ""
     agent_id: str | None = None

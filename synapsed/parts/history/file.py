@@ -1,7 +1,7 @@
 """The file of the history, `history.db`, beside the database that it is made of.
 
-All of it is made of the database, and can be removed at any time: it is made again. So it is in no backup, no older
-program looks at it, and one of another form, or that is damaged, is thrown away instead of being migrated.
+All of it is made from the database, so it can be removed at any time, and is then made again. So the file is in no
+backup, no older program reads it, and a file of another form, or a damaged one, is removed instead of being migrated.
 """
 
 import sqlite3

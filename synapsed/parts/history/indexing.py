@@ -142,9 +142,9 @@ class Indexer(Connections):
             raise
 
     def _put(self, file: sqlite3.Connection, doc: Doc) -> None:
-        if doc.task_id is not None and doc.kind == "answer":  # one that was corrected counts in place of the other
+        if doc.task_id is not None and doc.kind == "answer":  # a corrected answer replaces the former one
             _remove(file, "task_id = ? AND kind = 'answer'", (doc.task_id,))
-        elif doc.task_id is not None and doc.kind == "message":  # typed again: it stays where it was said
+        elif doc.task_id is not None and doc.kind == "message":  # typed again: the first document stays
             known = file.execute("SELECT 1 FROM docs WHERE task_id = ? AND kind = 'message'", (doc.task_id,))
             if known.fetchone() is not None:
                 return
@@ -191,7 +191,7 @@ class Indexer(Connections):
 
     @staticmethod
     def _begin(file: sqlite3.Connection) -> None:
-        if file.in_transaction:  # the disk failed so badly that the last one could not be rolled back
+        if file.in_transaction:  # the disk failed so badly that the last transaction could not be rolled back
             file.execute("ROLLBACK")
         file.execute("BEGIN IMMEDIATE")
 
@@ -213,7 +213,7 @@ def _removed(source: sqlite3.Connection) -> str:
 
 
 def there(source: sqlite3.Connection, event_ids: list[int]) -> set[int]:
-    """Returns those of these events that the database still has."""
+    """Returns the ids among `event_ids` that the database still has."""
     if not event_ids:
         return set()
     marks = ", ".join("?" * len(event_ids))
@@ -222,7 +222,7 @@ def there(source: sqlite3.Connection, event_ids: list[int]) -> set[int]:
 
 
 def _remove(file: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:
-    """Removes documents from the index by the very text that is in it."""
+    """Removes documents, and their texts from the index, which needs exactly the text that it holds."""
     for doc_id, text in file.execute(f"SELECT id, text FROM docs WHERE {where}", values).fetchall():  # noqa: S608
         file.execute("INSERT INTO found (found, rowid, text) VALUES ('delete', ?, ?)", (doc_id, text))
         file.execute("DELETE FROM docs WHERE id = ?", (doc_id,))

@@ -98,7 +98,7 @@ def read_events(source: sqlite3.Connection, after: int, limit: int) -> list[Row]
 
 
 def docs_of(source: sqlite3.Connection, row: Row) -> list[Doc]:
-    """Returns the documents of the event; none for most of them, and none if its subject has been removed."""
+    """Returns the documents of the event; none for most events, and none if the event or its task has been removed."""
     event_id, _, _, task_id, _, kind, state = row
     if kind == "taskStatus" and task_id is not None and (state == "submitted" or state in _ENDS):
         return list(_of_task(source, row, task_id, state))
@@ -116,8 +116,8 @@ def used_of(source: sqlite3.Connection, row: Row) -> Used | None:
 
 def _of_task(source: sqlite3.Connection, row: Row, task_id: str, state: str) -> Iterator[Doc]:
     """Yields the documents of a task. A message that only passes on a reply is left out, and so is the answer of a task
-    that a reply completes, unless it was given in words of its own: all of these texts stand in the task that was
-    asked."""
+    that a reply completes, unless that answer was given in words of its own: the texts that are left out stand in the
+    task that was asked."""
     event_id, at, *_ = row
     found = source.execute(_TASK, (task_id,)).fetchone()
     if found is None:

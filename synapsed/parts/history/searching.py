@@ -1,8 +1,8 @@
 """Searches the history, in a thread of its own.
 
 Words of three characters and more are found by the index of trigrams, wherever they stand in a text. The index knows no
-shorter ones, which are ordinary words in Japanese: texts are then looked through, the newest first, so many for a page,
-and the page's `next` goes on after them. No text of a person is taken for the query language of SQLite.
+shorter ones, which are ordinary words in Japanese: texts are then looked through, the newest first, `SCAN` of them for
+a page, and the page's `next` goes on after them. No text of a person is taken for the query language of SQLite.
 """
 
 import sqlite3
@@ -25,13 +25,13 @@ TERMS_MAX = 32
 """Words of a query."""
 
 SCAN = 20_000
-"""Texts that are looked through for a page where no index helps."""
+"""Texts that are looked through for a page if no index helps."""
 
 SEARCH_S = 5.0
 """Seconds that one question may take."""
 
 OPERATIONS = 5_000
-"""Operations of SQLite between two checks if a question takes too long."""
+"""Operations of SQLite between two checks of a question's time."""
 
 PAGE_TEXT = 256 * 1024
 """Characters of texts after which a page ends."""
@@ -190,7 +190,7 @@ def _by_index(terms: list[str]) -> bool:
 
 
 def _floor(file: sqlite3.Connection, which: HistoryFilter, terms: list[str]) -> int:
-    """Returns the oldest document that is searched for this page; 0: all of them are."""
+    """Returns the oldest document that is searched for this page; 0 if all are searched."""
     if not terms:
         return 0
     _, where, values = _conditions(which, [])

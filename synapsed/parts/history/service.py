@@ -85,7 +85,7 @@ async def opened(kernel: Kernel) -> AsyncGenerator[Running]:
 
 
 class SqliteHistory:
-    """Implements `History`. Life: `open`, …, `close`."""
+    """Implements `History`. First call `open`, and at the end `close`."""
 
     def __init__(self, database: Path, path: Path, events: EventLog) -> None:
         self._path = path
@@ -195,7 +195,7 @@ class SqliteHistory:
             if not more:
                 self._asked.clear()
                 more = await self._in_writer(self._indexer.tidy)
-            if more:  # half of the time is the others'
+            if more:  # half of the time is left to other threads
                 await self._pause(time.monotonic() - begin)
 
     async def _news(self) -> bool:
@@ -210,7 +210,7 @@ class SqliteHistory:
         return True
 
     async def _opened(self) -> bool:
-        """Returns True if it could be opened. Raises StoreError if SQLite lacks a needed feature."""
+        """Returns True if the file could be opened. Raises StoreError if SQLite lacks a needed feature."""
         try:
             await self._in_writer(self._indexer.open)
         except (sqlite3.Error, OSError, StoreError) as error:
@@ -237,7 +237,7 @@ class SqliteHistory:
         return await asyncio.get_running_loop().run_in_executor(self._writing, act)
 
     async def _pause(self, seconds: float) -> None:
-        """Waits; less if a question comes."""
+        """Waits so many seconds, or until a question comes."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._asked.wait()

@@ -1,14 +1,16 @@
-"""Hooks: the program runs the hook client at its events, the payloads become facts, transcripts fill in what they lack.
+"""Follows one program's hooks: the program runs the hook client at its events, their payloads become facts, and
+transcripts add what is missing.
 
-The order of reports is that of their clock. The end of a turn that is not open, or whose end was reported already, is
-late news (an interrupt may overtake it, and the transcript a hook): it is not reported.
+Reports are ordered by their clock. A report of the end of a turn that is not open, or whose end was reported already,
+is late and left out (an interrupt, or the transcript, may be faster than a hook).
 
-If a program does not name its turns, they are named here, after their acceptance. It works on one at a time: when it
-takes another prompt, the turn before is over, though no report may have said so (it was refused a permission).
+If a program does not name its turns, this module names them after the time of their acceptance. It works on one at a
+time: when it takes another prompt, the turn before is over, even without a report (after a refused permission there is
+none).
 
-An answer that a hook reports (`answered`) is not the turn's end: a hook of the person's, which the program runs beside
-ours, may send the model back to work. It is the end when the program rests, when its transcript says so, or when it
-takes another prompt; the next answer of the same turn replaces it.
+An answer that a hook reports (`answered`) is not the turn's end: a hook of the person's own, which the program runs
+beside this one, may send the model back to work. It is the end when the program rests, when its transcript says so, or
+when it takes another prompt; the next answer of the same turn replaces it.
 """
 
 import asyncio
@@ -45,28 +47,29 @@ from synapsed.parts.hooks.message_pieces import MessagePieces
 from synapsed.parts.hooks.transcripts import TurnKey, TurnRead
 
 USED_STEP_SECONDS = (0.25, 4.0)
-"""First and longest pause between two reads of the transcript for a turn's usage, after its end was reported: each
+"""First and longest pause between two reads of the transcript for a turn's usage, after its end was reported; each
 pause is twice the one before."""
 USED_WAIT_SECONDS = 60.0
-"""Seconds that this usage is awaited: a program on a busy machine may write it late."""
+"""Seconds to wait for this usage: a program on a busy machine may write it late."""
 TRANSCRIPT_STEP_SECONDS = 0.02
 """Seconds between two reads of a transcript that does not have the turn's end yet."""
 HOOK_GRACE_SECONDS = 1.0
-"""Seconds that a turn's end in the transcript waits for the hook, which comes a little later and says more."""
+"""Seconds for which a turn's end in the transcript is held back for the hook, which comes a little later with more
+facts."""
 MILLISECOND_S = 0.001
 """Seconds that may be missing from a transcript's dates: they are cut to milliseconds."""
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
 OF_TURNS = frozenset({"accepted", "answered", "ended", "failed", "interrupted"})
-"""Reports of a turn's beginning or end: one that is older than the open turn belongs to an earlier turn, whose hook was
-slow."""
+"""Reports of a turn's beginning or end: a report that is older than the open turn belongs to an earlier turn, whose
+hook was slow."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The turn accepted last, and the name that its facts carry. `told` are the ids of its messages that were
+    """The turn that was accepted last, and the name in its facts. `told` are the ids of its messages that were
     reported."""
 
     at_ns: int
@@ -75,7 +78,7 @@ class _Turn:
     name: str
     told: frozenset[str] = frozenset()
     sent_back: int = 0
-    """Number of times that hooks of the person's have sent the model back to work, with a prompt of their own."""
+    """Number of times that the person's own hooks have sent the model back to work, with a prompt of their own."""
 
 
 class HookChannel:
@@ -102,13 +105,13 @@ class HookChannel:
         """The last turn whose end was reported."""
         self._counting = TaskSet()
         self._owed: dict[int, int | None] = {}
-        """Ended turns whose usage is not settled, by the time of their acceptance; with the time of the fact that
-        reported it, if there is one."""
+        """Ended turns whose usage is not settled, by the time of their acceptance; the value is the time of the fact
+        that reported it, None before that."""
         self._accepted_ns = 0
         self._settled_ns = 0
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        """Begins, with everything that came before, and everything that was reported but never settled."""
+        """Begins with all earlier reports, also those that were taken but never settled."""
         self._emit = emit
         await asyncio.to_thread(self._recover)
         await self.poll()
@@ -141,7 +144,7 @@ class HookChannel:
         answered = self._answered
         await self.poll()
         async with self._lock:
-            if self._answered is answered:  # else it went on meanwhile
+            if self._answered is answered:  # else the program has gone on meanwhile
                 await self._end_answered()
 
     async def reply(self, request: str, answer: dict[str, Any]) -> bool:
@@ -150,7 +153,8 @@ class HookChannel:
 
     async def settled(self, at_ns: int) -> None:
         """Notes that the facts up to `at_ns` are durable and need not be reported again. The usage of a turn is
-        reported after its end: until that is durable, too, its reports are kept, so that the next daemon counts it."""
+        reported after its end: the turn's reports are kept until its usage is durable too, so that the next daemon
+        counts it."""
         async with self._lock:
             self._owed = {turn: told for turn, told in self._owed.items() if told is None or told > at_ns}
             self._settled_ns = max(self._settled_ns, at_ns)
@@ -172,7 +176,7 @@ class HookChannel:
     def _take(self) -> list[Report]:
         try:
             return self._maildir.take()
-        except OSError as error:  # the disk's trouble is not the agent's: the screen still tells
+        except OSError as error:  # a fault of the disk must not stop the agent: the screen is still read
             _log.warning("hooks cannot be read", agent=self._context.agent_id, error=str(error))
             return []
 
@@ -281,14 +285,14 @@ class HookChannel:
             if same is False and common.turn is None:
                 await self._give_up(turn)
             turn = None
-        if turn is None:  # else it was steered, or reported again
+        if turn is None:  # else the open turn was steered, or reported again
             turn = _Turn(report.at_ns, key, common.session, common.turn or f"{self.name}.{report.at_ns}")
         self._turn = turn
         return replace(common, turn=turn.name)
 
     async def _sent_back(self, common: "_Common") -> _Turn | None:
-        """Returns the open turn, if the program goes on with it after an answer: with a prompt of a hook's in place of
-        the person's. None if the prompt is that of another turn."""
+        """Returns the open turn if the program continues it after an answer, with a prompt of a hook in place of the
+        person's. None if the prompt is that of another turn."""
         turn, spec = self._turn, self._channel.transcript
         if turn is None:
             return None
@@ -313,9 +317,9 @@ class HookChannel:
             await self._tell_end("ended", *answered)
 
     async def _give_up(self, turn: _Turn) -> None:
-        """Ends a turn because the program has begun another: by its transcript this one ended, failed, or was stopped.
-        The time of its end is unknown, except that it was before the other was submitted, so that this end cannot be
-        taken for the other's."""
+        """Ends a turn because the program has begun another: the transcript says that the first ended, failed, or was
+        stopped. The exact time of that end is unknown; the reported one is before the other turn was submitted, so that
+        it cannot count as the other's end."""
         read = await self._read_end(turn.key, hurried=True)
         common = _Common(self.name, turn.at_ns, turn.session, turn.name)
         if read is not None:
@@ -361,7 +365,7 @@ class HookChannel:
             self._say(self._end_fact(read, answer, prompt, common))
 
     def _is_late(self, turn: str | None, prompt: str | None) -> bool:
-        """Returns True if an end that names `turn` and `prompt` is that of a turn whose end was reported, or that was
+        """Returns True if an end that names `turn` and `prompt` is that of a turn whose end was reported, or which was
         given up."""
         if self._turn is not None:
             return _names(self._turn.key, turn, prompt) is False
@@ -377,8 +381,7 @@ class HookChannel:
         self._turn = None
 
     async def _count(self, turn: _Turn) -> None:
-        """Reports the usage of the turn, when the transcript has all of it: that may be later than the report of the
-        end."""
+        """Reports the usage of the turn once the transcript has all of it, which may be after the report of the end."""
         spec = self._channel.transcript
         assert spec is not None
         assert spec.usage is not None
@@ -430,8 +433,8 @@ class HookChannel:
             await asyncio.sleep(TRANSCRIPT_STEP_SECONDS)
 
     async def _look(self, turn: _Turn) -> None:
-        """Reads in the transcript the end of a turn that no hook has reported: in some programs interrupts and errors
-        fire none."""
+        """Reads the end of a turn from the transcript if no hook has reported it: some programs run no hook at
+        interrupts and errors."""
         spec = self._channel.transcript
         if spec is None or not await asyncio.to_thread(self._changed):
             return
@@ -441,12 +444,12 @@ class HookChannel:
         self._tell_progress(turn, read)
         if read.outcome == "open":
             return
-        # A date far ahead is of before the clock was set back.
+        # A date far in the future was written before the clock was set back.
         if read.outcome == "ended" and self._answered is not None:
             await self._end_answered()
             return
         if read.outcome == "ended" and abs(time.time() - read.at) < HOOK_GRACE_SECONDS:
-            self._seen = None  # look again at the next sweep, though nothing may be written until then
+            self._seen = None  # look again at the next sweep, even if nothing is written until then
             return
         self._close()
         common = _Common(self.name, self._within(turn, read.at), turn.session, turn.name)
@@ -470,12 +473,12 @@ class HookChannel:
             self._turn = replace(turn, told=turn.told | {said.id for said in fresh})
 
     def _within(self, turn: _Turn, date: float) -> int:
-        """Returns the time of what a transcript dates `date`: after the turn's acceptance and not after now, though the
-        clock may have been set."""
+        """Returns the time of a record that a transcript dates `date`: after the turn's acceptance and not after now,
+        even if the clock was set."""
         return max(turn.at_ns + 1, round(self._dates.instant(date + MILLISECOND_S) * 1e9))
 
     def _error(self, payload: dict[str, Any]) -> str:
-        """Returns the last of the payload's error texts: programs put a word first and the sentence after it."""
+        """Returns the last of the payload's error texts: programs put a code word first and the sentence after it."""
         texts = [text for path in self._channel.fields.error if (text := _string(payload, path))]
         return texts[-1][:MESSAGE_MAX] if texts else ""
 

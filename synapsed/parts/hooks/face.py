@@ -1,4 +1,4 @@
-"""Hooks of programs, with their own records of conversations: `adapter = "hooks"` in a profile."""
+"""Hooks of programs, and the programs' own records of conversations; `adapter = "hooks"` in a profile."""
 
 from synapsed.kernel import Face
 

@@ -1,6 +1,5 @@
 """The maildir of an agent's hooks: reports wait in `new/` until they are taken, then in `cur/` until they are settled.
-Reports of no lasting use, of which a turn may have thousands, then wait in `passing/`, so that they do not delay
-others.
+Short-lived reports, of which a turn may have thousands, wait in `passing/` instead, so that they do not delay others.
 
 Taking moves a file, settling deletes it: a report that was taken but is not settled when the daemon is killed is taken
 again. Unreadable files go to `bad/`. Everything here blocks on the disk: call it in a thread.
@@ -19,13 +18,13 @@ import structlog
 from synapsed.shared.files import open_regular
 
 FILE_MAX_BYTES = 17 << 20
-"""The hook client's limit and its envelope."""
+"""Most bytes of a report: the hook client's limit and the envelope."""
 TAKEN_MAX = 256
 """Files taken at once."""
 KEPT_MAX = 512
-"""Files in `cur/`, and in `passing/`; above that the oldest are deleted, unsettled."""
+"""Files in `cur/`, and in `passing/`; above that the oldest are deleted, though they are not settled."""
 BAD_MAX = 20
-"""Files in `bad/`, kept for a person to look at; above that they are deleted."""
+"""Most files in `bad/`, kept for a person to look at; further ones are deleted."""
 
 _NAME = re.compile(r"(\d{20})-\d+\.json")
 _HEAD = re.compile(rb'\{"event":"([^"]{1,100})","at_ns":(\d{1,20}),"wall":(\d+\.\d+),"payload":')
@@ -60,8 +59,8 @@ class Maildir:
             path.rename(self._root / "new" / path.name)
 
     def take(self) -> list[Report]:
-        """Returns the next reports in their order, at most TAKEN_MAX; up to one that cannot be read or moved just now.
-        Raises OSError if that is the first."""
+        """Returns the next reports in their order, at most TAKEN_MAX, up to the first that cannot be read or moved now.
+        Raises OSError if there is no report before that one."""
         reports: list[Report] = []
         for path in self._files("new")[:TAKEN_MAX]:
             try:
@@ -102,7 +101,7 @@ class Maildir:
         return [self._root / folder / name for name in sorted(found)]
 
     def _read(self, path: Path) -> tuple[Report | None, bool]:
-        """Returns the report, and True if it is whole. For a broken one the event's name still counts."""
+        """Returns the report, and True if it is whole. A broken report still has its event's name."""
         with open_regular(path) as file:
             content = file.read(FILE_MAX_BYTES + 1)
         head = _HEAD.match(content)

@@ -1,13 +1,13 @@
 """Puts the pieces of an unfinished message of a program in order.
 
-Each piece is reported by a process of its own, and these may overtake each other. So a program numbers the pieces of a
-message from 0 on, and one that comes too early is held until those before it are here. Pure.
+Each piece is reported by a process of its own, and these processes may overtake each other. So a program numbers the
+pieces of a message from 0 on, and a piece that comes too early is held until the earlier ones are here. Pure.
 """
 
 from collections import deque
 
 HELD_MAX = 256
-"""Pieces that are held; if there would be more, one was lost, and no more of the message is given."""
+"""Most pieces that are held; if there would be more, one was lost, and the rest of the message is dropped."""
 
 MESSAGES_KEPT = 64
 """Messages that are remembered, so that a late piece is not taken for the beginning of another one."""
@@ -23,8 +23,8 @@ class MessagePieces:
         self._held: dict[int, str] = {}
 
     def take(self, message: str, number: int, text: str) -> str:
-        """Takes in a piece. Returns the continuation of `message`, which is empty while an earlier piece is missing,
-        and for a message after which another has begun."""
+        """Takes in a piece. Returns the continuation of `message`; it is empty while an earlier piece is missing, and
+        after another message has begun."""
         if message in self._before:
             return ""
         if message != self._message:

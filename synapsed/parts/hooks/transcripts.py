@@ -17,22 +17,22 @@ from synapsed.shared.files import open_regular
 Outcome = Literal["open", "ended", "interrupted", "failed", "refused"]
 
 WINDOW_BYTES = 256 << 10
-"""Bytes that are read first; one turn of most conversations."""
+"""Bytes that are read first: enough for a turn in most conversations."""
 WINDOW_MAX_BYTES = 64 << 20
 """Bytes of the longest turn that is read."""
 SLACK_SECONDS = 0.25
-"""Seconds that a prompt's record may be dated before its acceptance: clocks of two processes, rounded."""
+"""Seconds by which a prompt's record may be dated before its acceptance: two processes read and round the clock."""
 HELD_SECONDS = 300.0
-"""The same if the record has the turn's id: a program's first turn waits for its tool servers before the hook of its
-prompt is run."""
+"""Seconds by which it may be dated before its acceptance if the record has the turn's id: a program's first turn waits
+for its tool servers before the hook of its prompt runs."""
 AHEAD_SECONDS = 300.0
-"""Seconds that it may be dated after it: hooks of the person's may run between. One that is further ahead belongs to an
-earlier turn, whose clock was set back since."""
+"""Seconds by which it may be dated after its acceptance: the person's own hooks may run between. A record that is
+further ahead belongs to an earlier turn; the clock was set back since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnKey:
-    """Known facts of a turn: it began at `since` (Unix seconds), perhaps its id, perhaps its prompt."""
+    """Known facts of a turn: its begin `since` (Unix seconds), and its id and its prompt, None if not known."""
 
     since: float
     turn: str | None = None
@@ -41,7 +41,7 @@ class TurnKey:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """A message of the model's. `goes_on`: the turn does not end with it."""
+    """A message of the model. `goes_on`: the turn does not end with it."""
 
     id: str
     text: str
@@ -61,11 +61,11 @@ class TurnRead:
     uses: tuple[Mapping[str, Any], ...] = ()
     """Records of the usage of its requests."""
     sent_back: int = 0
-    """Number of times that a hook of the person's has sent the model back to work."""
+    """Number of times that one of the person's own hooks has sent the model back to work."""
 
     @property
     def answer(self) -> str | None:
-        """The last message, unless the turn went on after it and is not known to have ended."""
+        """The last message; None if the turn went on after it and has not ended as far as is known."""
         if self.outcome == "ended" and self.text is not None:
             return self.text
         if not self.messages or (self.outcome == "open" and self.messages[-1].goes_on):
@@ -74,7 +74,7 @@ class TurnRead:
 
     @property
     def progress(self) -> tuple[TranscriptEntry, ...]:
-        """The messages that are surely not the last."""
+        """The messages that are certainly not the last."""
         if not self.messages or self.messages[-1].goes_on:
             return self.messages
         return self.messages[:-1]
@@ -115,7 +115,7 @@ def _is_turn(record: Mapping[str, Any], spec: Transcript, turn: str | None) -> b
 
 
 def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey, until: float) -> int | None:
-    """Returns the prompt's place: among those that are dated up to `until` and come after all later ones."""
+    """Returns the prompt's place, among the prompts that follow the last one dated after `until`."""
     begins: list[tuple[int, Mapping[str, Any], Line]] = []
     for place, record in enumerate(records):
         if (line := _match(record, spec.user, spec)) is not None:
@@ -189,7 +189,7 @@ def _add(messages: dict[str, TranscriptEntry], said: TranscriptEntry, spec: Tran
         messages[said.id] = replace(said, text=text, goes_on=old.goes_on or said.goes_on)
     elif said.text:
         messages[said.id] = said
-    elif said.goes_on and messages:  # a tool call without words: the last words were not the last
+    elif said.goes_on and messages:  # a tool call without text: the turn goes on after the last text
         last = next(reversed(messages))
         messages[last] = replace(messages[last], goes_on=True)
 

@@ -1,4 +1,4 @@
-"""Agents' screens as pages show them: rows of cells over a WebSocket, as they change."""
+"""Agents' screens for pages, as rows of cells over a WebSocket, sent as they change."""
 
 from synapsed.kernel import Face, Route
 

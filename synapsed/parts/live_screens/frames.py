@@ -1,11 +1,9 @@
-"""Agents' screens as pages show them: drawn once for all viewers of the same one, ten times a second at most, and sent
-as changes since the viewer's last frame.
+"""Draws agents' screens for pages: once for all viewers of one screen, ten times a second at most, and sends each
+viewer what has changed since its last frame.
 
-A viewer gets the changes since its last frame. One that reads slowly has no queue: when it reads again it gets the
-newest screen.
-
-The newest screen is kept, with the frame of each row's last change. A viewer is only the number of its frame: it gets
-all newer rows, even if it has missed many frames.
+The newest screen is kept, with the frame of each row's last change. A viewer is only the number of its last frame: it
+gets all rows that are newer, even if it has missed many frames. So a viewer that reads slowly has no queue: when it
+reads again it gets the newest screen.
 """
 
 import asyncio
@@ -28,7 +26,7 @@ class ScreenChanges:
         """Frame in which the screen got its size."""
         self._still: str | None = None
         self._told: dict[int, bytes] = {}
-        """Messages by the frame from which on they are: many viewers have the same."""
+        """Messages by the frame that a viewer has: many viewers have the same one."""
         self.frame = 0
         """Number that grows with each change."""
 
@@ -50,13 +48,13 @@ class ScreenChanges:
         return True
 
     def rest(self, why: str) -> None:
-        """Notes that no program draws; the last screen stands."""
+        """Notes that no program draws now; the last screen stays."""
         if self._still != why:
             self._begin()
             self._still = why
 
     def after(self, frame: int) -> bytes:
-        """Returns the JSON message that brings a viewer with `frame` (0: nothing) to the newest."""
+        """Returns the JSON message that brings a viewer with `frame` (0: no frame yet) to the newest one."""
         if frame not in self._told:
             self._told[frame] = self._message(frame)
         return self._told[frame]
@@ -89,7 +87,7 @@ class ScreenChanges:
 
 
 FRAME_S: Final = 0.1
-"""Least seconds from one drawing of a screen to the next."""
+"""Least seconds between two drawings of a screen."""
 
 AGAIN_S: Final = 1.0
 """Seconds after which a missing screen is tried again, without an event of its agent."""
@@ -109,7 +107,7 @@ class _Live:
         self.task = asyncio.create_task(self._run())
 
     async def newer(self, frame: int) -> None:
-        """Returns when there is more than `frame`, or the agent is gone."""
+        """Returns when there is a newer frame than `frame`, or the agent is gone."""
         while self.changes.frame <= frame and not self.ended:
             await self._news.wait()
 
@@ -124,7 +122,7 @@ class _Live:
             self._tell()
 
     async def _follow(self) -> bool:
-        """Follows a program to its end; returns False if nothing will come any more. Raises UnknownAgent."""
+        """Follows a program to its end; returns False if no other program will follow. Raises UnknownAgent."""
         cursor = self._control.events.last_id
         self._control.directory.view(self._agent_id)
         why = "its program ended"
@@ -158,7 +156,7 @@ class _Live:
                 await asyncio.sleep(rest)
 
     async def _draw(self) -> bool:
-        """Returns True if there is a new drawing; a screen that cannot be drawn now has none."""
+        """Draws the screen; returns True if it has changed, False also if it cannot be drawn now."""
         try:
             shown = await self._control.terminals.screen(self._agent_id, "rows")
         except SynapsedError as error:

@@ -1,4 +1,4 @@
-"""`…/screen/live`: the present screen as rows of a page, and what changes from now on."""
+"""`…/screen/live`: the present screen as rows of a page, and its changes from now on."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""`@agent message` in an attached terminal goes to that agent."""
+"""Declares the part, which sends a line `@agent message` in an attached terminal to that agent."""
 
 from synapsed.config.config import AttachConfig
 from synapsed.kernel import Face
@@ -8,7 +8,7 @@ class MentionsConfig(AttachConfig):
     """`[attach]` with mentions."""
 
     mentions: bool = True
-    """`@agent message` and Enter goes to that agent."""
+    """True if a line `@agent message` is sent to that agent at Enter."""
 
 
 FACE = Face(name="mentions", opens="synapsed.parts.mentions.routing", extends={"attach": MentionsConfig})

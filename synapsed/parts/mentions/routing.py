@@ -1,8 +1,8 @@
 """`@agent message` in an attached terminal: does the I/O around `typed_line`.
 
 An Enter that would submit a line for another agent is held until the program's composer shows just that line; the line
-is removed there, and only then does the message go. In case of doubt the Enter goes to the program, as if there were no
-router.
+is removed there, and only then does the message go. In case of doubt the Enter goes to the program, as without this
+part.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Receiver that a name means."""
+    """The agent that a name means."""
 
     id: str
     name: str
@@ -48,8 +48,8 @@ class MentionedAgents:
         self._events = events
 
     def find(self, name: str, only: frozenset[str] | None = None) -> Addressee | None:
-        """Returns an agent of ours, or else one elsewhere, or else None. Raises AmbiguousAddress. With `only` just
-        those names are found, and the existence of others makes no difference."""
+        """Returns an agent of this daemon, else one elsewhere, else None. Raises AmbiguousAddress. With `only`, just
+        those names are found, and other agents are treated as absent."""
         if only is not None:
             return self._find_among(name, only)
         try:
@@ -85,7 +85,7 @@ class MentionedAgents:
 
 
 class Mentions(Running):
-    """Makes the lines of terminals, where the configuration has `@agent message`."""
+    """Makes the lines of terminals, if the configuration enables mentions."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -104,7 +104,7 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
 
 class MentionLine:
     """The line (`interfaces.TypedLine`) that is typed at an attachment to agent `own`, whose person may write to other
-    agents too: to those of the names `only`, or with None to all."""
+    agents too: to the names in `only`, or with None to all."""
 
     def __init__(
         self, attachment: Attachment, own: str, addressees: MentionedAgents, only: frozenset[str] | None = None
@@ -121,7 +121,7 @@ class MentionLine:
 
     def passed(self, data: bytes) -> None:
         for _ in self._line.feed(data):
-            pass  # no Enter is among it
+            pass  # it holds no Enter
 
     async def write(self, data: bytes) -> None:
         if not self._line.sure and not await self._attachment.composes():
@@ -159,7 +159,7 @@ class MentionLine:
         return True
 
     async def _give_back(self, line: str) -> None:
-        """Puts a line that could not be sent back in its place, if it can be typed without submitting anything."""
+        """Types a line that could not be sent into the composer again, if that submits nothing."""
         if line.isprintable():
             for part in self._line.feed(line.encode()):
                 await self._attachment.type(part.data)

@@ -1,9 +1,9 @@
-"""`@agent message` typed in an attached terminal: the line that a person's keys make, and its parts. Pure.
+"""Finds a line `@agent message` in the keys that a person types in an attached terminal, and parses it. Pure.
 
-`KeyLine` follows the keys on their way to the program and stops at each Enter with the typed line, if it is sure of it.
-It knows the editing keys that all programs share; after any other (history, completion) it is not sure and returns no
-line until a new one begins. The caller has to check that the program's composer agrees (`composer.shows_line`): the
-keys alone are no proof.
+`KeyLine` follows the keys on their way to the program and stops at each Enter with the typed line, if it is sure of
+that line. It knows the editing keys that all programs share; after any other key (history, completion) it is not sure,
+and returns no line until a new one begins. The caller has to check that the program's composer agrees
+(`composer.shows_line`): the keys alone are no proof.
 """
 
 import re
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 LINE_MAX = 16_384
-"""Characters of a line that are followed; a longer one is left alone."""
+"""Most characters of a line that is followed; a longer one is left alone."""
 
 _TOKEN = re.compile(
     rb"(?P<paste>\x1b\[200~)"
@@ -24,13 +24,13 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _CUT = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*\x1b?)\Z")
-"""An escape sequence that goes on in the next piece. A lone escape at the end of a piece is the key."""
+"""An escape sequence that continues in the next piece. A single escape at the end of a piece is the key."""
 _SEQUENCE_MAX = 4096
 
 _ESCAPE = b"\x1b"
 _PASTE_END = b"\x1b[201~"
 _UNSEEN = re.compile(rb"\x1b\[(?:[IO]|<[\d;]*[Mm]|M|\d*;\d+:3(?:u|[A-Z~]))")
-"""Focus, the mouse, and released keys, which edit nothing."""
+"""Reports of focus, the mouse, and released keys, which edit nothing."""
 _KITTY = re.compile(rb"\x1b\[(?P<code>\d+)(?::\d*)*(?:;(?P<modifiers>\d*)(?::[12])?(?:;[\d:]*)?)?u")
 _KITTY_CONTROL, _KITTY_LOCKS = 4, 64 | 128
 
@@ -52,7 +52,7 @@ class Enter:
 
 class _Draft:
     """A text and the cursor in it, edited as composers do it. `sure` is False after a key whose effect differs between
-    them."""
+    programs."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -79,7 +79,8 @@ class _Draft:
         return next((n for n in range(self.at, len(self.text)) if self.text[n] == "\n"), len(self.text))
 
     def _remove(self, start: int, end: int) -> None:
-        """Removes a part; if a character has several code points programs differ in how many they remove."""
+        """Removes a part. Programs differ in how many code points of one character they remove, so the text is not sure
+        then."""
         if any(_combines(char) for char in self.text[start : end + 1]):
             self.sure = False
         del self.text[start:end]
@@ -137,13 +138,13 @@ class _Draft:
 
 
 class KeyLine:
-    """The line under one person's hands."""
+    """The line that one person types."""
 
     def __init__(self) -> None:
         self._draft = _Draft()
         self._pasting = False
         self._tail = b""
-        """Beginning of a sequence or character; it was passed on."""
+        """Beginning of a sequence or character, which was passed on already."""
 
     @property
     def sure(self) -> bool:
@@ -151,7 +152,7 @@ class KeyLine:
         return self._draft.sure
 
     def is_plain(self, data: bytes) -> bool:
-        """Returns True if `data` is text, or simple editing, in which there can be no Enter."""
+        """Returns True if `data` is text, or simple editing, without an Enter."""
         return not (self._tail or self._pasting or b"\r" in data or b"\x1b" in data)
 
     def clear(self) -> None:
@@ -159,7 +160,8 @@ class KeyLine:
         self._draft.clear()
 
     def feed(self, data: bytes) -> Iterator[Keys | Enter]:
-        """Yields the same bytes in the same order, cut at each Enter. Go on only when that Enter is handled."""
+        """Yields the same bytes in the same order, cut at each Enter. The caller takes the next item only after it has
+        handled that Enter."""
         whole = self._tail + data
         given = len(self._tail)
         at = 0
@@ -181,7 +183,7 @@ class KeyLine:
             yield Keys(whole[given:])
 
     def _take(self, whole: bytes, at: int) -> tuple[int, bytes]:
-        """Takes the token at `at`: returns its end (`at`: it is not whole yet), and its key, if it is one."""
+        """Takes the token at `at`: returns its end (`at` if it is not complete yet), and its key, if it is a key."""
         if self._pasting:
             return self._paste(whole, at), b""
         token = _TOKEN.match(whole, at)
@@ -221,8 +223,8 @@ class KeyLine:
         return at + len(value)
 
     def _continues(self) -> bool:
-        """Returns True for a backslash before Enter, which is a line break in the composers that know it, and is
-        submitted by no other."""
+        """Returns True for a backslash before Enter, which some composers take as a line break; the others do not
+        submit such a line either."""
         draft = self._draft
         if draft.sure and draft.at and draft.text[draft.at - 1] == "\\":
             draft.sure = False
@@ -239,7 +241,7 @@ class KeyLine:
             self.clear()
             return
         if key == _ESCAPE and not self._draft.text:
-            return  # its line is unknown, and if it brings one back the composer shows that
+            return  # if this key brings a line back, the composer shows it
         act = _ACTS.get(key)
         if act is None:
             self._draft.sure = False
@@ -274,8 +276,8 @@ _CSI_KEYS = {
 
 
 def _named(sequence: bytes) -> bytes:
-    """Returns the key of a CSI sequence: a control character, a name, b"" for none, b"?" for one that is not
-    followed."""
+    """Returns the key of a CSI sequence: a control character, a name, b"" if it edits nothing, b"?" for a key that is
+    not followed."""
     if _UNSEEN.fullmatch(sequence):
         return b""
     if sequence in _CSI_KEYS:
@@ -315,7 +317,7 @@ _MENTION = re.compile(r"@(?P<name>[^\s@]+(?:@[^\s@]+)?)(?P<response>\s+--respons
 
 
 def parse_mention(line: str) -> Mention | None:
-    """Returns the agent and the text of a line, or None. The whole text may stand in double quotes."""
+    """Returns the agent and the text of a line, or None. The whole text may be in double quotes."""
     found = _MENTION.fullmatch(line.strip())
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Moods: an estimate of the feelings of the person who works with an agent, from messages and actions.
+"""Estimates the feelings of the person who works with an agent, from messages and actions.
 
 `words` and `text` read a message, `likeness` finds repeated questions, `signals` is the table of signals and their
 weights, `scorer` takes an agent's events one after the other and returns changed levels; these are pure, and without a
@@ -13,7 +13,7 @@ class MoodsConfig(Section):
     """`[moods]`."""
 
     enabled: bool = True
-    """Sends `emotionUpdate` about the person who works with an agent, from messages and actions."""
+    """True if `emotionUpdate` events are sent about the person who works with an agent."""
 
 
 FACE = Face(

@@ -1,6 +1,6 @@
 """Applies `synapsed.parts.moods` to the events of the log, and reports changes of a person's mood.
 
-A follower of the log, which keeps beside its cursor the state of each agent's scorer.
+It is a follower of the log, and saves the state of each agent's scorer beside its cursor.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -33,7 +33,7 @@ class _Running(Running):
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    """Opens the part, which goes on at the last daemon's place."""
+    """Opens the part, which continues where the last daemon ended."""
     moods = Moods(kernel)
     await moods.restore()
     yield _Running(moods)
@@ -82,7 +82,7 @@ class Moods(DurableFollower):
         return ahead
 
     def _wanted(self, agent_id: str) -> bool:
-        """Returns True if there are reports about the agent; a removed one has none."""
+        """Returns True if moods are reported for the agent; for a removed agent they are not."""
         if not agent_id or not self._kernel.config.moods.enabled:
             return False
         try:
@@ -113,7 +113,7 @@ class Moods(DurableFollower):
         return known
 
     async def _forget(self, agent_id: str) -> None:
-        """Drops the state of an agent: later reports begin without one."""
+        """Drops the state of an agent: later reports begin without it."""
         self._scorers.pop(agent_id, None)
         self._ahead.discard(agent_id)
         self._silent.discard(agent_id)
@@ -125,7 +125,7 @@ class Moods(DurableFollower):
 
 
 def _read(kept: FollowerState | None) -> MoodState | None:
-    """Returns the state for a scorer; None if there is no state, or none that is understood."""
+    """Returns the state for a scorer; None if there is no state, or it cannot be read."""
     if kept is None or not kept.secret:
         return None
     try:

@@ -1,21 +1,22 @@
 """Finds repeated questions: sketches of messages allow comparing them without keeping them.
 
-A sketch is the smallest hashes of the message's words, or pairs of characters where it has no blanks between words (the
-bottom-k sketch of MinHash): the number of common hashes measures the likeness of two messages. Hashes are CRC-32, which
-are the same in every process.
+A sketch is the smallest hashes of the message's words, or its pairs of characters in scripts without blanks between
+words (the bottom-k sketch of MinHash): the number of common hashes measures the likeness of two messages. Hashes are
+CRC-32, which are the same in every process.
 """
 
 import re
 from zlib import crc32
 
 SKETCH = 24
-"""Hashes of a sketch."""
+"""Most hashes of a sketch."""
 
 WORDS_MIN = 4
-"""Different words below which a message has no sketch: "go on" and "run the tests" may be repeated without meaning."""
+"""Least number of different words: a shorter message has no sketch, because "go on" and "run the tests" may be repeated
+without meaning."""
 
 ALIKE = 0.75
-"""Share of common words from which on two messages are the same question."""
+"""Least share of common words of two messages that are the same question."""
 
 type Sketch = tuple[int, ...]
 
@@ -24,7 +25,7 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 def sketch(text: str) -> Sketch:
-    """Returns the sketch; empty for a message of few words. `text` is folded in case, and not long."""
+    """Returns the sketch; empty for a message of few words. `text` must be casefolded and short."""
     pieces: set[str] = set()
     for word in set(_WORD.findall(text)):
         if not word.isascii() and _UNSPACED.search(word):

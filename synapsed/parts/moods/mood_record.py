@@ -1,4 +1,4 @@
-"""The state of a person's mood at one agent, kept from one daemon to the next."""
+"""The state of a person's mood at one agent, saved for the next daemon."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +22,7 @@ class Feeling(_Kept):
 
 
 class OpenQuestion(_Kept):
-    """A message of the person's. `missed`: it failed, or was stopped."""
+    """A message of the person. `missed`: its task failed, or was stopped."""
 
     at: float
     sketch: Sketch
@@ -31,7 +31,8 @@ class OpenQuestion(_Kept):
 
 
 class Open(_Kept):
-    """An unfinished task of the person's; `at` is the time of its delivery, before that of its sending."""
+    """An unfinished task of the person; `at` is the time of its delivery, or of its sending while it is not
+    delivered."""
 
     id: str
     at: float
@@ -39,7 +40,7 @@ class Open(_Kept):
 
 
 class MoodState(_Kept):
-    """Times are those of events. The lists are bounded by `scorer`, oldest first."""
+    """The state of one person's mood. Times are those of events. The lists are bounded by `scorer`, oldest first."""
 
     at: float = 0.0
     """Time at which the points were counted."""
@@ -47,12 +48,12 @@ class MoodState(_Kept):
     session: float | None = None
     """Time at which the person's work without a pause began."""
     acted: float = 0.0
-    """Time of the person's last action."""
+    """Time of the last action of the person."""
     asked: list[OpenQuestion] = []
     open: list[Open] = []
     others: list[str] = []
-    """Unfinished tasks of others that interrupt."""
+    """Unfinished tasks of other senders that interrupt."""
     refusals: list[tuple[str, str]] = []
-    """Prompts by id, with the answer that says no."""
+    """Ids of prompts, each with the answer that means no."""
     streak: int = 0
     """Quick successes in a row."""

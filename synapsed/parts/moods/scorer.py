@@ -1,9 +1,9 @@
-"""Computes changes of levels from an agent's events: one after the other, by their own times.
+"""Computes changes of a person's mood levels from an agent's events, one after the other, by the times of the events.
 
-Points of an emotion become half in its half-life, and signals add to them. A level follows from points with hysteresis:
-it rises at one bound, and falls at a lower one and no sooner than HOLD_S after its last report. It is only evaluated at
-a person's actions and their results; in between there are no reports. The same events give the same updates, also if
-the state was kept and read again in between.
+The points of an emotion halve within its half-life, and signals add to them. A level follows from points with
+hysteresis: it rises at one bound, and falls at a lower one and no sooner than HOLD_S after its last report. It is only
+evaluated at a person's actions and their results; in between there are no reports. The same events give the same
+updates, even if the state was saved and read again in between.
 """
 
 from bisect import bisect_right
@@ -31,27 +31,27 @@ from synapsed.shared.choices import choice
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion.__value__)
 
 TYPES = frozenset({"taskStatus", "taskDelivered", "turnSeen", "inputRequired", "inputAnswered"})
-"""Types of the events that are used."""
+"""Types of the events that the scorer uses."""
 
 POINTS_MAX = 6.0
-"""Most points of an emotion: an hour of a signal fades as soon as its beginning does."""
+"""Most points of an emotion: so a signal that lasts an hour fades as quickly as a short one."""
 HOLD_S = 60.0
-"""Seconds that a level stays at least before it falls."""
+"""Least seconds for which a level stays before it falls."""
 AGAIN_S = 1800.0
 """Seconds in which the same question counts as asked again."""
 PAUSE_S = 1800.0
-"""Seconds without an action of the person's after which a session is over."""
+"""Seconds without an action of the person after which a session is over."""
 QUICK_S = 120.0
-"""Seconds from the delivery of a task to its completion that are quick."""
+"""Most seconds from the delivery of a task to its completion that count as quick."""
 STREAK = 3
 URGENT = 5
 """The priority that interrupts."""
 SESSIONS: tuple[tuple[float, float], ...] = ((6.0, 4.5), (4.5, 3.2), (3.0, 2.0), (2.0, 1.0))
-"""Hours of a session, with the points of fatigue that it has at least."""
+"""Hours of a session, with the least points of fatigue after them."""
 ASKED_MAX, OPEN_MAX, REFUSALS_MAX = 5, 50, 5
 
 _BY_A_PERSON = frozenset({"canceled", "person"})
-"""Reasons of a canceled task."""
+"""Reasons of a task that a person has canceled."""
 _INTERRUPTED = "interrupted"
 """Reason if the agent was interrupted, or a message of priority 5 came."""
 
@@ -64,7 +64,7 @@ def asks_for_text(event: Event) -> bool:
 
 
 class Scorer:
-    """Scores one agent. `state` is the state from which `evaluate` goes on."""
+    """Scores one agent. `state` is the state from which `evaluate` continues."""
 
     def __init__(self, state: MoodState | None = None) -> None:
         self.state = state or MoodState()
@@ -113,7 +113,7 @@ class Scorer:
         return found | self._acts(at)
 
     def _acts(self, at: float) -> Found:
-        """Notes an action of the person's, by which the session goes on or begins."""
+        """Notes an action of the person, which continues or begins a session."""
         state = self.state
         if state.session is None or at - state.acted > PAUSE_S:
             state.session = at
@@ -138,7 +138,7 @@ class Scorer:
         if own is None:
             return None
         state.open = [one for one in state.open if one is not own]
-        by_others = by_others or any(one.urgent for one in state.open)  # it counted when it was sent
+        by_others = by_others or any(one.urgent for one in state.open)  # an urgent message counted when it was sent
         return self._outcome(own, told, event.at, by_others=by_others)
 
     def _outcome(self, own: Open, told: TaskStatusChanged, at: float, *, by_others: bool) -> Found | None:
@@ -209,13 +209,13 @@ def _update(emotion: Emotion, feeling: Feeling, found: Mapping[str, int], at: fl
 
 
 def level_of(value: float, before: int) -> int:
-    """Returns the level of so many points, if it was `before`."""
+    """Returns the level for `value` points after the level `before`."""
     reached, kept = 1 + bisect_right(REACHES, value), 1 + bisect_right(LEAVES, value)
     return max(reached, min(before, kept))
 
 
 def _evidence(emotion: Emotion, found: Mapping[str, int], *, tires: bool) -> str:
-    """Returns the signals of the change, in our own words."""
+    """Returns the signals of the change, in fixed words, not the person's."""
     names: Iterable[tuple[str, int]] = (
         (SIGNALS[name].evidence, count)
         for name, count in found.items()

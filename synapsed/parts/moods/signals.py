@@ -1,4 +1,4 @@
-"""The signals and their weights: the table that docs/events.md shows."""
+"""The signals of moods and their weights: the table that docs/events.md shows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ PATTERN: Source = "interaction_pattern"
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """`points` by emotion, for each occurrence in one message or act; `most`: highest number that counts. `evidence` is
-    reported, `when` is for the documentation."""
+    """A signal in a text, or in actions. `points` by emotion, for each occurrence in one message or action; `most`:
+    highest number that counts. `evidence` is reported, `when` is for the documentation."""
 
     source: Source
     points: Mapping[Emotion, float]
@@ -75,10 +75,10 @@ SIGNALS: Mapping[str, Signal] = {
 """Signals by name."""
 
 TEXT_MOST = 2.0
-"""Points that one message may give an emotion by its text."""
+"""Most points that the text of one message gives to an emotion."""
 
 HALF_LIFE_S: Mapping[Emotion, float] = {"frustration": 900, "confidence": 1800, "fatigue": 3600, "joy": 600}
-"""Seconds in which points become half."""
+"""Seconds in which points halve."""
 
 REACHES = (1.0, 2.0, 3.2, 4.5)
 """Points from which on the level is 2, 3, 4, 5."""

@@ -1,8 +1,7 @@
-"""Finds the signals in a text.
+"""Finds the signals of moods in the text of a message.
 
-Each step goes over the text once, and its patterns cannot go back: the input is `model.task.ends` of a
-message, so that the cost is bounded for any text. Text that is not the writer's own is left out: code, quotations,
-tables.
+Each step goes over the text once, and its patterns do not backtrack; the input is `model.task.ends` of a message. So
+the cost is bounded for any text. Text that is not the writer's own is left out: code, quotations, tables.
 """
 
 import re
@@ -12,7 +11,7 @@ from itertools import groupby
 from synapsed.parts.moods.words import FACES, JAPANESE, MILD, NEGATIONS, NOT_BEHIND, STRONG, Emotion, Terms
 
 _NARROW = {0xFF01 + offset: 0x21 + offset for offset in range(94)} | {0x3000: 0x20, ord("’"): 0x27}
-"""Wide forms, and the curly apostrophe. Not NFKC, which makes up to 18 characters of one."""
+"""Wide forms, and the curly apostrophe. NFKC is not used, because it turns one character into up to 18."""
 
 _CODE = re.compile(r"`[^`\n]*`")
 _QUOTED = re.compile('["“「『][^"“”「」『』\\n]{0,200}["”」』]')
@@ -30,7 +29,8 @@ _TRIPLE = re.compile(r"([a-z])\1\1+")
 
 _EVERYDAY = frozenset({"AGAIN", "ALREADY", "DON'T", "EVER", "IT", "JUST", "MY", "NEVER", "PLEASE", "STILL", "STOP"})
 _EVERYDAY |= {"THAT", "THIS", "TOLD", "WHAT", "WHY", "WORK", "WORKS", "YOU", "YOUR"}
-"""One of them must be among words in capitals: acronyms and statements of SQL stand in rows, too."""
+"""Words of which one must be among the words in capitals: acronyms and SQL statements are several words in capitals,
+too."""
 _DRAWN_OUT = frozenset({"no", "why", "argh", "ugh", "please", "stop", "omg"})
 _HAMMERED = frozenset({"no", "stop", "why", "wrong", "nope", "please"})
 REPEATED = 3
@@ -58,7 +58,7 @@ def _by_beginning() -> dict[str, dict[str, list[tuple[tuple[str, ...], str]]]]:
         found.setdefault(first, {}).setdefault(second, []).append(term)
     for by_second in found.values():
         for terms in by_second.values():
-            terms.sort(key=lambda term: len(term[0]), reverse=True)  # the longest that fits counts
+            terms.sort(key=lambda term: len(term[0]), reverse=True)  # the longest one that fits counts
     return found
 
 
@@ -95,7 +95,7 @@ def signs(own: str) -> dict[str, int]:
 
 
 def _english(tokens: Sequence[str]) -> Iterator[str]:
-    """Yields each term once, in spite of repetitions."""
+    """Yields the signal of each term once, even if the term is repeated."""
     told: set[tuple[str, ...]] = set()
     behind = 0
     for at, token in enumerate(tokens):

@@ -1,11 +1,11 @@
 """Words that express feelings, in English and Japanese.
 
-Only words about the writer's own feeling, or of gratitude, reproach and assent. Words of the trade that other lists
-take for negative are left out on purpose ("error", "failed", "kill", "bug", "fatal", "abort"): a person who writes to a
-programming agent uses them all day, and calmly.
+The lists have only words about the writer's own feeling, or of gratitude, reproach and assent. Technical words that
+other lists count as negative are left out on purpose ("error", "failed", "kill", "bug", "fatal", "abort"): a person who
+writes to a programming agent uses them all day without any anger.
 
 Every word of an English term must occur in this order; a Japanese term is searched as it is. STRONG terms express a
-feeling, MILD ones may be used without one.
+feeling; MILD ones may be used without a feeling.
 """
 
 from collections.abc import Mapping
@@ -93,8 +93,8 @@ JAPANESE: Mapping[Literal["strong", "mild"], Terms] = {
         "joy": _list("ありがとう, 助かった, 助かりました, いいね, ナイス, さすが"),
     },
 }
-"""Terms in Japanese; `!` stands for the wide one too. Words that are also a greeting (お疲れ様), a
-request (助かります, いい感じにして) or a measure (最高速度, 最悪の場合) are left out."""
+"""Terms in Japanese; `!` means the wide exclamation mark too. Words that are also a greeting (お疲れ様), a request
+(助かります, いい感じにして) or a measure (最高速度, 最悪の場合) are left out."""
 
 NEGATIONS = frozenset(
     _list(
@@ -102,7 +102,7 @@ NEGATIONS = frozenset(
         "without, won't"
     )
 )
-"""Words that cancel an English term if one of them is among the two words before it, unless a comma stands between."""
+"""Words that cancel an English term if one of them is among the two words before it, unless a comma is between them."""
 
 NOT_BEHIND = ("ない", "なく", "ません")
 """Words that cancel a Japanese term if one of them is within the four characters after it."""

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document: made from the route table, the descriptions at the handlers, and the pydantic models.
+"""Makes the OpenAPI 3.1 document from the route table, the descriptions at the handlers, and the pydantic models.
 
 Routes that are described elsewhere are left out (`kernel.Route.described`).
 """
@@ -52,8 +52,8 @@ class Operation:
 
 
 def operations(app: web.Application) -> Iterator[Operation]:
-    """Yields the operations of `app`, except those that are described elsewhere; HEAD, which goes with every GET, is
-    not listed."""
+    """Yields the operations of `app`, except those that are described elsewhere; HEAD, which every GET implies, is not
+    listed."""
     for route in app.router.routes():
         path = route.resource.canonical if route.resource else ""
         if route.method != hdrs.METH_HEAD and getattr(route.handler, DESCRIBED, True):
@@ -136,7 +136,7 @@ def _operation_id(operation: Operation) -> str:
 
 
 def _tag(operation: Operation) -> str:
-    """Returns the resource: the file that has the handler."""
+    """Returns the tag: the name of the handler's module."""
     return str(operation.handler.__module__).rpartition(".")[2]
 
 
@@ -153,7 +153,7 @@ def _path_parameter(name: str, own: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _body(model: type[BaseModel], schemas: _Schemas) -> dict[str, Any]:
-    """Returns the body. It may be left out if `{}` is valid."""
+    """Returns the description of the body, which is optional if `{}` is valid."""
     needed = any(one.is_required() for one in model.model_fields.values())
     return {"required": needed, "content": {"application/json": {"schema": schemas.of(model, "validation")}}}
 
@@ -200,11 +200,12 @@ _SSE: Final = {
     "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
     "required": ["data"],
 }
-"""Schema of one event. OpenAPI 3.1 does not define the schema of a stream; tools take it for that of each event."""
+"""Schema of one event. OpenAPI 3.1 does not define what the schema of a stream means; tools read it as that of each
+event."""
 
 
 def _errors(operation: Operation) -> Iterator[type[SynapsedError]]:
-    """Yields the errors that follow from the form of the request, then its own."""
+    """Yields the errors that follow from the form of the request, then the operation's own."""
     described = operation.described
     names = _PARAMETER.findall(operation.path)
     if "agent" in names:

@@ -1,4 +1,4 @@
-"""The OpenAPI document: this API, described for programs, on the daemon's listeners and on agents' own ports."""
+"""The OpenAPI document, which describes this API for programs, on the daemon's listeners and on agents' own ports."""
 
 from synapsed.interfaces import RIGHTS
 from synapsed.kernel import Face, Route

@@ -1,4 +1,5 @@
-"""Persons' own settings of agents' programs, as far as additions to a launch depend on them: the person's settings win.
+"""Persons' own settings of agents' programs, as far as additions to a launch depend on them. The person's settings have
+precedence.
 
 `reading` reads them and returns the consequences, by the profile's description of the program (`[settings]`).
 """

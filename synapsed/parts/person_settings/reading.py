@@ -1,8 +1,8 @@
-"""The person's own settings of an agent's program, as far as additions to a launch depend on them.
+"""Reads the person's own settings of an agent's program, as far as additions to a launch depend on them.
 
-`read` looks at their files, their arguments and their variables by the profile's `SettingsSpec`. `judge` is pure: it
-finds additions to leave out because of those settings, settings that go into a file of ours, and the consequences in
-words.
+`read` reads their files, arguments and variables, as the profile's `SettingsSpec` describes them. `judge` is pure: it
+finds additions to leave out because of those settings, settings that go into a file of synapsed's, and the consequences
+in words.
 """
 
 import json
@@ -19,7 +19,7 @@ from synapsed.kernel import Kernel, Running
 from synapsed.profiles.library import KeysSpec, SettingsNote, SettingsSpec, Yields
 
 SIZE_MAX = 1 << 20
-"""Characters of a file of settings; a larger one is skipped, and reported."""
+"""Most characters of a file of settings; a larger one is skipped, and reported."""
 
 _VARIABLE = re.compile(r"\$(\w+)")
 _COMMENTS = re.compile(r'("(?:\\.|[^"\\])*+")|/\*[\s\S]*?\*/|//[^\n]*|,(?=\s*[\]}])')
@@ -33,13 +33,13 @@ class Layer:
     source: str
     values: Mapping[str, Any]
     in_folder: bool = False
-    """True if it belongs to the agent's folder, and may be a repository's."""
+    """True if the file is in the agent's folder, and may belong to a repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """Settings that were found: `layers` from the weakest to the strongest; `args` are the person's own, without a
-    document that goes into a file of ours."""
+    document that goes into a file of synapsed's."""
 
     layers: tuple[Layer, ...] = ()
     keys: Layer | None = None
@@ -50,7 +50,7 @@ class Read:
 
 
 def read(spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str]) -> Read:
-    """Reads some small files. Never raises."""
+    """Reads the settings, from some small files. Never raises."""
     reader = _Reader(env, cwd)
     layers = [layer for paths in spec.files if (layer := reader.load(paths, spec.format)) is not None]
     layers += [Layer(name, _filled(values, env[name])) for name, values in spec.env.items() if env.get(name)]
@@ -80,7 +80,7 @@ def read(spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence
 
 
 class _Reader:
-    """Files of settings, as the program finds them."""
+    """Reads files of settings, as the program finds them."""
 
     def __init__(self, env: Mapping[str, str], cwd: str) -> None:
         self._env = env
@@ -102,12 +102,12 @@ class _Reader:
             return None
 
     def first(self, places: Sequence[str], form: str) -> Layer | None:
-        """Returns the first of these files that exists."""
+        """Returns the first of these files that can be read."""
         return next((layer for place in places if (layer := self.load(place, form)) is not None), None)
 
     def document(self, option: str, value: str, form: str) -> Layer | None:
-        """Returns an option's value, or the file that it names. None if it is neither: the program reports that
-        itself."""
+        """Returns an option's value, or the file that it names; None if it is neither, which the program itself
+        reports."""
         if not value.lstrip().startswith("{"):
             found = self.load(value, form)
             return None if found is None else replace(found, in_folder=False)
@@ -128,7 +128,7 @@ class _Reader:
 
 
 def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> PersonSettings:
-    """Returns the consequences of the person's settings, if channels are `replaced` by others."""
+    """Returns the consequences of the person's settings, when the channels in `replaced` are not used."""
     notes, loses = list(found.unread), set[RefusingRules]()
     layers = list(found.layers)
     for each in spec.yields:
@@ -151,7 +151,7 @@ def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> Pe
 
 
 def _without_folders(layers: Sequence[Layer], said: Yields) -> tuple[list[Layer], list[str]]:
-    """Returns the layers without those with settings that a repository may not have, and the consequences."""
+    """Returns the layers without the settings that a repository may not have, and the consequences."""
     kept, notes = [], []
     for layer in layers:
         value = _value(layer.values, said.to)
@@ -189,7 +189,7 @@ def _word(value: Any) -> str:
 
 
 def _at(layers: Sequence[Layer], path: str) -> tuple[Any, str] | None:
-    """Returns the valid value at `path`, and its place."""
+    """Returns the value at `path` that counts, and its place."""
     for layer in reversed(layers):
         if (value := _value(layer.values, path)) is not None:
             return value, layer.source
@@ -220,7 +220,7 @@ def _every(value: Any) -> Iterator[Any]:
 
 
 def _bound_otherwise(spec: KeysSpec, found: Layer) -> str:
-    """Returns the pressed keys that do something else, in words, or an empty text."""
+    """Returns, in words, the keys that synapsed presses and that do something else; empty if there are no such keys."""
     at = _value(found.values, spec.at)
     otherwise = _taken if spec.adapter == "bindings" else _moved
     lost = [f"{key} ({action})" for action, key in spec.pressed.items() if otherwise(at, spec, action, key)]
@@ -270,7 +270,7 @@ def _key(name: str) -> str:
 
 
 def _text(path: Path) -> str:
-    if not path.is_file():  # a pipe would be waited for
+    if not path.is_file():  # reading a pipe would block
         raise FileNotFoundError(path)
     with path.open(encoding="utf-8-sig") as file:
         text = file.read(SIZE_MAX + 1)
@@ -291,7 +291,7 @@ def _parsed(text: str, form: str) -> dict[str, Any]:
     if isinstance(found, list):
         return {"": found}
     if not isinstance(found, dict):
-        raise ValueError("no object of JSON")  # noqa: TRY004 - as whatever else is wrong in it
+        raise ValueError("no object of JSON")  # noqa: TRY004 - like other faults of the file
     return found
 
 
@@ -307,7 +307,7 @@ def _assigned(text: str) -> dict[str, Any]:
 
 
 def _options(args: Sequence[str], spec: SettingsSpec) -> Iterator[tuple[list[str], str | None]]:
-    """Yields the arguments, those with a value of their own together with it."""
+    """Yields the arguments; an argument that takes the next one as its value is yielded together with it."""
     valued = {name.partition(" ")[0] for name in spec.options if " " in name} | {*spec.assignments, spec.document}
     words = iter(args)
     for word in words:
@@ -322,7 +322,7 @@ def _options(args: Sequence[str], spec: SettingsSpec) -> Iterator[tuple[list[str
 
 
 def _stands_for(spec: SettingsSpec, name: str, value: str | None) -> dict[str, Any] | None:
-    """Returns the settings that this argument stands for; None if it stands for none."""
+    """Returns the settings that this argument means; None if it means no setting."""
     if value is not None and name in spec.assignments:
         return _assigned(value)
     named = [(option.partition(" "), given) for option, given in spec.options.items()]
@@ -331,7 +331,7 @@ def _stands_for(spec: SettingsSpec, name: str, value: str | None) -> dict[str, A
 
 
 def _filled(template: Mapping[str, Any], value: str) -> dict[str, Any]:
-    """Returns the template with the option's value; a dotted path leads to its place."""
+    """Returns the template's settings with the option's value; dots in a path separate nested keys."""
     filled: dict[str, Any] = {}
     for path, wanted in template.items():
         *above, last = path.replace("{value}", value).split(".")

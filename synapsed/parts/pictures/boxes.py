@@ -1,4 +1,4 @@
-"""Box drawing and block elements as figures, so that they join from cell to cell with any font. Pure.
+"""Draws box drawing characters and block elements as figures, so that they join from cell to cell with any font. Pure.
 
 The look of a character is read from its Unicode name: the sides to which its lines go, and their weight.
 """
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A rectangle from (`left`, `top`) to (`right`, `bottom`), filled; `shade` is how much of it."""
+    """A rectangle from (`left`, `top`) to (`right`, `bottom`), filled; `shade` is the share of the colour."""
 
     left: float
     top: float
@@ -54,7 +54,8 @@ _QUADRANTS = re.compile(r"(UPPER|LOWER) (LEFT|RIGHT)")
 
 @lru_cache(maxsize=512)
 def figures(text: str, width: int, height: int) -> tuple[Figure, ...] | None:
-    """Returns the figures of `text` in a cell of so many pixels; None for any other character."""
+    """Returns the figures of `text` in a cell of `width` times `height` pixels; None for a character that is no box or
+    block."""
     if len(text) != 1 or not "\u2500" <= text <= "\u259f":
         return None
     name = unicodedata.name(text)
@@ -100,12 +101,12 @@ def _edge(side: str, width: int, height: int) -> tuple[float, float]:
 
 
 def _half(weight: str, light: int) -> float:
-    """Returns the reach of a line of that weight to each side of its middle; 0 if there is no such line."""
+    """Returns how far a line of that weight reaches to each side of its middle; 0 if there is no line."""
     return {"": 0.0, "HEAVY": light, "DOUBLE": 1.5 * light}.get(weight, light / 2)
 
 
 def _arm(side: str, sides: Mapping[str, str], light: int, width: int, height: int) -> list[Area]:
-    """Returns the lines of one side, from the cell's edge to those that they meet in its middle."""
+    """Returns the lines of one side, from the cell's edge to the lines that they meet in its middle."""
     weight = sides[side]
     half = light if weight == "HEAVY" else light / 2
     areas = []
@@ -126,8 +127,9 @@ def _arm(side: str, sides: Mapping[str, str], light: int, width: int, height: in
 
 
 def _start(side: str, offset: int, sides: Mapping[str, str], light: int) -> float:
-    """Returns the distance from the middle at which a line begins that stands `offset` beside it; negative beyond the
-    middle. It meets the nearer one of two lines that cross it, and the farther one if it goes around a corner."""
+    """Returns the distance from the middle at which a line begins whose middle is `offset` beside the cell's; negative
+    beyond the middle. The line meets the nearer one of two lines that cross it, and the farther one if it goes around a
+    corner."""
     before, behind = ("up", "down") if side in ("left", "right") else ("left", "right")
     across = [sides.get(before, ""), sides.get(behind, "")]
     if "DOUBLE" not in across:

@@ -1,4 +1,4 @@
-"""The forms in which a screen is drawn. The module of each is loaded at its first use."""
+"""Draws a screen as HTML, SVG or PNG. The module of each form is imported at its first use."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

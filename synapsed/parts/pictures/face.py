@@ -1,4 +1,4 @@
-"""Screens as documents: HTML, SVG (`boxes` draws characters that join from cell to cell), and PNG, which needs
+"""Screens as documents, that is, HTML, SVG (`boxes` draws characters that join from cell to cell), and PNG, which needs
 Pillow."""
 
 from synapsed.kernel import Face

@@ -11,7 +11,7 @@ _LINES = {1: "solid", 2: "double", 3: "wavy", 4: "dotted", 5: "dashed"}
 
 
 def html(shown: Picture) -> str:
-    """Returns the document. Columns are those of the reader's font: for exact columns, use SVG."""
+    """Returns the document. The width of columns depends on the reader's font: for exact columns, use SVG."""
     rows = "\n".join(_row(row, glyphs, shown) for row, glyphs in enumerate(shown.lines))
     page = f"background:{_color(shown.background)};color:{_color(shown.foreground)}"
     return (
@@ -33,7 +33,7 @@ def _row(row: int, glyphs: tuple[Glyph, ...], shown: Picture) -> str:
 
 
 def _filled(glyphs: tuple[Glyph, ...], shown: Picture, cursor: int | None) -> list[Glyph]:
-    """Returns the glyphs with the blanks between them, and one under a cursor on an empty cell."""
+    """Returns the glyphs with the blanks between them, and a blank for a cursor on an empty cell."""
     plain, row, col = Ink(shown.foreground), list[Glyph](), 0
     there = {glyph.col: glyph for glyph in glyphs}
     end = max([*(glyph.col + glyph.width for glyph in glyphs), 0 if cursor is None else cursor + 1], default=0)

@@ -1,9 +1,8 @@
-"""A picture of a screen as PNG. Needs Pillow, which the extra `pictures` installs; blocks: call it in a thread.
+"""A picture of a screen as PNG. Needs Pillow, which the extra `pictures` installs. It blocks: call it in a thread.
 
-It uses this machine's fonts: a monospaced one, and others for its missing characters.
-
-Fontconfig chooses, so that a person's own settings count; without it there are the fonts of macOS, and at last the one
-that Pillow brings.
+It uses this machine's fonts: a monospaced one, and others for characters that this one does not have. Fontconfig
+chooses them, so that a person's own settings count; without fontconfig macOS's fonts are tried, and at last Pillow's
+own.
 """
 
 import shutil
@@ -19,7 +18,7 @@ from synapsed.interfaces import Glyph, Picture, Rgb
 from synapsed.parts.pictures.boxes import Area, figures
 
 LOOKUPS_MAX = 32
-"""Characters for which fontconfig is asked in one picture: 20 ms each. The rest is drawn as a box."""
+"""Most characters for which fontconfig is asked in one picture: 20 ms each. Further ones are drawn as boxes."""
 
 MATCH_SECONDS = 5.0
 
@@ -40,7 +39,7 @@ class Fonts:
         self._others: list[Any] = []
         self._chosen: dict[tuple[str, bool, bool], Any] = {}
         self.base: Any = self._load(_match("monospace")) or ImageFont.load_default(size)
-        """The monospaced one."""
+        """The monospaced font."""
 
     def font(self, text: str, *, bold: bool = False, italic: bool = False) -> Any | None:
         """Returns a font that has the first character of `text`; None if no font has it."""
@@ -74,13 +73,13 @@ class Fonts:
 
 
 def _has(font: Any, char: str) -> bool:
-    """Returns True if the drawing differs from that of a missing character."""
+    """Returns True if the font draws `char` in another way than a missing character."""
     return bytes(font.getmask(char)) != bytes(font.getmask(_NO_CHARACTER))
 
 
 @lru_cache(maxsize=256)
 def _match(pattern: str) -> tuple[str, int] | None:
-    """Returns the file of the font that fits best, and its place in it."""
+    """Returns the file of the font that fits best, and the font's number in that file."""
     tool = shutil.which("fc-match")
     if tool is None:
         return next(((path, 0) for path in _KNOWN if Path(path).exists()), None) if pattern == "monospace" else None
@@ -176,8 +175,7 @@ class _Painter:
         return shapes is not None
 
     def _text(self, glyph: Glyph, font: Any, span: tuple[float, float], y: float, color: Rgb) -> None:
-        """Draws text in the middle of its columns: another font's characters have other widths. Too wide ones are
-        cut."""
+        """Draws text in the middle of its columns, since characters of another font have other widths."""
         room, length = span[1] - span[0], font.getlength(glyph.text)
         start = span[0] + max(0.0, (room - length) / 2)
         self._draw.text((start, y + self._ascent), glyph.text, font=font, fill=color, anchor="ls")

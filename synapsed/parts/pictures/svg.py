@@ -1,6 +1,6 @@
 """A picture of a screen as SVG: text that can be found and copied, figures for boxes. Pure.
 
-Nothing of the screen is markup: text is escaped, and the document has neither scripts nor references. Every character
+The screen's text cannot be markup: it is escaped, and the document has neither scripts nor references. Every character
 has its own place, and is written from left to right in any script.
 """
 
@@ -52,7 +52,7 @@ def _backgrounds(row: int, glyphs: tuple[Glyph, ...]) -> Iterator[str]:
 
 
 def _joined(glyphs: list[Glyph]) -> Iterator[tuple[int, int]]:
-    """Yields the columns that they take, without gaps in between."""
+    """Yields the ranges of columns that the glyphs fill without gaps."""
     begin = end = glyphs[0].col
     for glyph in glyphs:
         if glyph.col != end:
@@ -83,8 +83,8 @@ def _path(stroke: Stroke, x: float, y: float) -> str:
 
 
 def _texts(row: int, glyphs: tuple[Glyph, ...]) -> Iterator[str]:
-    """Yields characters of one style in one element, each with its place; a cluster has one of its own. A viewer that
-    obeys the first place only still shows them."""
+    """Yields characters of one style in one element, each with its place; a cluster has an element of its own. A viewer
+    that uses only the first place still shows them."""
     y = row * CELL_HEIGHT + BASELINE
     filled = {glyph.col for glyph in glyphs if glyph.text != " "}
     for (ink, alone), run in groupby(_written(glyphs), key=lambda glyph: (glyph.ink, len(glyph.text) > 1)):
@@ -95,8 +95,8 @@ def _texts(row: int, glyphs: tuple[Glyph, ...]) -> Iterator[str]:
 
 
 def _together(glyphs: Iterable[Glyph], filled: Set[int]) -> Iterator[list[Glyph]]:
-    """Yields them with the blanks between words, so that a sentence is found and copied as one; separately if the gap
-    is wider, or not empty (`filled`: columns with possible content)."""
+    """Yields groups of glyphs, with the blanks between words, so that a sentence can be found and copied as one. A gap
+    that is wider, or may not be empty (`filled`: columns with possible content), begins a new group."""
     group: list[Glyph] = []
     for glyph in glyphs:
         end = group[-1].col + group[-1].width if group else glyph.col

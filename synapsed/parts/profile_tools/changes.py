@@ -1,8 +1,8 @@
-"""The differences between two profiles of one name, and which of them decide what is run or typed. Pure.
+"""Finds the differences between two profiles of one name, and which of them decide what is run or typed. Pure.
 
-A profile runs programs as the person. The keys that only say how a screen is read are listed here by name; a person
-must see any other change, also that of a key from a newer version. Dialogs and limits are no such keys: they say what
-is typed, and what an approval policy gets to read. Values are compared as JSON: to Python, true is 1.
+A profile runs programs as the person. The keys that only say how a screen is read are listed by name; a person must see
+any other change, even of a key from a newer version. Dialogs and limits are not in the list: they say what is typed,
+and what an approval policy reads. Values are compared as JSON: to Python, true is 1.
 """
 
 import json
@@ -38,9 +38,10 @@ READING = frozenset(
 _OURS = frozenset({"name", "source"})
 _ABSENT: Final = object()
 OTHER: Final = "(other)"
-"""In place of a key, where two profiles differ and none of their keys shows how."""
+"""Stands for a key if two profiles differ, but no key shows the difference."""
 SHOWN_MAX = 400
-"""Characters that are shown of a value which nothing is run or typed by; a longer list is shown item by item."""
+"""Most characters that are shown of a value that does not decide what is run or typed; a longer list is shown item by
+item."""
 
 AROUND: Final = 40
 """Number of these characters before the first difference."""
@@ -81,7 +82,7 @@ def _exactly(profile: Profile) -> str:
 
 
 def _at_versions(before: Profile | None, after: Profile) -> Iterator[Change]:
-    """Yields what is run or typed otherwise from some version of the program on, where it is not so in general."""
+    """Yields changes of what is run or typed that apply only from some version of the program on."""
     old, new = {} if before is None else _said(before), _said(after)
     variants = [*(before.versions if before is not None else ()), *after.versions]
     bounds = {bound for variant in variants for bound in (variant.since, variant.below) if bound is not None}
@@ -94,7 +95,7 @@ def _at_versions(before: Profile | None, after: Profile) -> Iterator[Change]:
 
 
 def _overrides(before: Profile | None, after: Profile) -> bool:
-    """Returns whether a variant that is in one of them only is about more than reading."""
+    """Returns True if a variant that only one of the profiles has is about more than reading a screen."""
     old, new = before.versions if before is not None else [], after.versions
     either = [variant for variant in [*old, *new] if variant not in old or variant not in new]
     return any(variant.overrides.keys() - READING for variant in either)
@@ -116,7 +117,8 @@ def _of_key(key: str, old: Any, new: Any, *, runs: bool) -> list[Change]:
 
 
 def _leaves(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yields what differs: tables key by key, long lists item by item. What is added or gone may be an empty table."""
+    """Yields the differences: tables key by key, long lists item by item. An added or removed value may be an empty
+    table."""
     if _is_either(Mapping, old, new):
         olds, news = ({} if each is _ABSENT else each for each in (old, new))
         if olds or news:
@@ -130,7 +132,7 @@ def _leaves(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _items(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the items between those that both lists begin with and those that both end with."""
+    """Yields the items that differ, without those with which both lists begin, and those with which both end."""
     shorter = min(len(old), len(new))
     first = next((n for n in range(shorter) if not _same(old[n], new[n])), shorter)
     last = next((n for n in range(shorter - first) if not _same(old[-1 - n], new[-1 - n])), shorter - first)
@@ -141,13 +143,13 @@ def _items(path: str, old: list[Any], new: list[Any]) -> Iterator[tuple[str, Any
 
 
 def _is_either(kind: type, old: Any, new: Any) -> bool:
-    """Returns whether both are of that kind, or one of them is and the other is not there."""
+    """Returns True if both are of that kind, or one is and the other is missing."""
     return all(isinstance(each, kind) or each is _ABSENT for each in (old, new)) and (old is not new)
 
 
 def _shown(old: Any, new: Any, *, whole: bool) -> tuple[str | None, str | None]:
-    """Returns both as JSON; `whole`, where a person decides on it: to the end, and with no letter that hides. Else
-    long ones are shown from where they differ."""
+    """Returns both as JSON. `whole`, because a person decides on them: complete, and without invisible characters.
+    Otherwise long texts are shown from their first difference on."""
     texts = [None if each is _ABSENT else json.dumps(each, ensure_ascii=whole) for each in (old, new)]
     if not whole and max(len(text or "") for text in texts) > SHOWN_MAX:
         pairs = enumerate(zip_longest(texts[0] or "", texts[1] or ""))

@@ -25,7 +25,7 @@ from synapsed.terminal.sandboxed import (
 )
 
 _SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
-"""Beginning of a row into which text is typed: a sign, after the side of a box at most; or that side alone."""
+"""Beginning of a row into which text is typed: a sign, perhaps after the side of a box; or that side alone."""
 _BARE_SIDE = re.compile(r"[\s│┃|▌▎]*")
 _PROMPT = re.compile(r"^[^\n]{0,60}?[>$#%❯›»:)\]][ \u00a0]?")
 _RIGHT = re.compile(r"[ \u00a0]+(?P<side>[│┃|▐])$")
@@ -43,7 +43,7 @@ CPU_S = 30
 """Seconds that `main` may compute."""
 
 _SAID = frozenset({"composer", "ready", "busy", "interrupt", "exit", "answer", "prompts"})
-"""Tables of a draft: they describe how a screen is read, and name no program."""
+"""Tables that a draft may have: they describe how a screen is read, and name no program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class AsksError(Exception):
 
 
 def draft(screen: Screen, *, command: Sequence[str], agent: str) -> str:
-    """Returns the text of a profile for the program that shows `screen`, the agent `agent`; `command` starts it. Raises
-    AsksError."""
+    """Returns the text of a profile for the program that shows `screen`, at the agent `agent`; `command` starts the
+    program. Raises AsksError."""
     now = screen.snapshot()
     if (asked := find_prompt(Prompts(generic=True), now, screen.row_cells)) is not None:
         raise AsksError(asked.prompt.prompt)
@@ -95,7 +95,7 @@ def draft(screen: Screen, *, command: Sequence[str], agent: str) -> str:
 
 
 def _by_cursor(screen: Screen, now: ScreenSnapshot) -> _Found | None:
-    """Finds it by the cursor in it."""
+    """Finds the composer by the cursor in it."""
     row, _ = now.cursor
     line = now.lines[row]
     if not now.cursor_visible:
@@ -111,7 +111,7 @@ def _by_cursor(screen: Screen, now: ScreenSnapshot) -> _Found | None:
 
 
 def _by_sign(screen: Screen, now: ScreenSnapshot) -> _Found | None:
-    """Finds the last row that begins with a prompt's sign."""
+    """Finds the composer as the last row that begins with a prompt's sign."""
     for row in range(now.rows - 1, -1, -1):
         sign = _SIGN.match(now.lines[row])
         if sign is not None and _BARE_SIDE.fullmatch(sign["prefix"]) is None:
@@ -136,8 +136,8 @@ def _boxed(screen: Screen, now: ScreenSnapshot, row: int, prefix: str, why: str)
 
 
 def _is_faint(screen: Screen, row: int, start: int) -> bool:
-    """Returns True if the text there is drawn like a placeholder: faint, or in a grey; its first cell may be the
-    cursor's, and if a program draws one there, nothing is typed before it."""
+    """Returns True if the text there is drawn like a placeholder: faint, or in a grey; its first cell may be a cursor
+    that the program draws, in which case nothing is typed before it."""
     cells = [cell for cell in screen.row_cells(row)[start:] if cell.text.strip() and cell.text not in "│┃|▐"]
     if not cells:
         return False
@@ -274,7 +274,8 @@ def _quoted(pattern: str) -> str:
 
 
 def only_drafts(text: str, command: Sequence[str]) -> bool:
-    """Returns True if `text` is a draft for `command`, by any author."""
+    """Returns True if `text` has only the tables of a draft, and starts `command`: the process that wrote it may be
+    under an attacker's control."""
     try:
         told = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):

@@ -1,14 +1,14 @@
-"""Tools for profiles of programs: they are shown, checked, drafted, tried, proved, and passed on in signed bundles.
+"""Shows, checks, drafts, tries and proves profiles of programs, and passes them on in signed bundles.
 
-`profile_verb` shows and checks them; `drafting` *(pure)* writes a first one from a screen. `recordings` has a profile
-read recordings, `recorded` *(pure)* plays them, in a process without rights; `changes` *(pure)* knows which keys decide
-what is run or typed, and `proving` puts both together for profiles that are to stand in for built-in ones.
+`profile_verb` shows and checks them; `drafting` *(pure)* writes a first one from a screen. `recordings` lets a profile
+read recordings, which `recorded` *(pure)* plays in a process without rights; `changes` *(pure)* knows which keys decide
+what is run or typed, and `proving` uses both for profiles that are to replace built-in ones.
 
-`bundles` is a release of profiles apart from synapsed's, signed with a key that the person trusts: `keys` and
+`bundles` has releases of profiles apart from synapsed's own, signed with a key that the person trusts: `keys` and
 `public_keys` sign and verify; `archive` *(pure)* packs and unpacks; `bundle` *(pure)* is the signed format. `shelf`
 keeps the bundles that were taken, and knows which one counts; `stand_ins` gives its profiles to the daemon. `fetching`
-gets one from its place; `making` and `taking` perform the verbs (`bundle_verb` for the tool; `proving` there has the
-profiles checked). `suspicion` *(pure)* decides when an agent does not come up with one, and `watching` tells a person.
+gets one from its place; `making` and `taking` perform the verbs (`bundle_verb` for the tool; `proving` there checks the
+profiles). `suspicion` *(pure)* decides that an agent does not come up with a bundle, and `watching` notifies a person.
 """
 
 from typing import Annotated
@@ -29,7 +29,7 @@ class ProfilesConfig(Section):
     """`[profiles]`."""
 
     keys: list[Annotated[str, AfterValidator(_is_key)]] = Field(default=[], max_length=50)
-    """Public keys whose bundles of profiles may be taken, each with a name behind it."""
+    """Public keys whose bundles of profiles may be taken, each followed by a name."""
 
 
 FACE = Face(

@@ -1,6 +1,6 @@
 """`synapsed profile WHAT`: shows, checks, drafts and proves profiles. It needs no daemon.
 
-`synapsectl profiles show|check|new`, and who makes or takes a bundle, have it done in a process of its own.
+`synapsectl profiles show|check|new`, and the making and taking of bundles, run it in a process of its own.
 """
 
 import argparse
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from synapsectl.verbs import Surroundings
 
 _BY_NAME = re.compile(r"-m\W+synapsectl\b")
-"""Begins an MCP server of ours that Python is to find by its name: it looks for that in the folder it is in."""
+"""Command of a synapsed MCP server that Python would find by its name: Python looks for that name in the present folder
+first."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, around: "Surroundings") -> bool:
     """Returns True if a profile does not read a recording as expected. Raises SynapsedError."""
-    args.json = args.json or args.what in ("file", "prove")  # errors, too
+    args.json = args.json or args.what in ("file", "prove")  # errors are JSON, too
     if args.release is not None and order_of(args.release) is None:
         raise ConfigError(f"--version: {args.release!r} is no version: numbers with dots between them")
     doing: Mapping[str, Callable[[argparse.Namespace, Surroundings], bool]] = {
@@ -71,7 +72,7 @@ def _check(args: argparse.Namespace, _: "Surroundings") -> bool:
 
     from synapsed.parts.profile_tools.recordings import prove, read_recordings
 
-    checked = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
+    checked = ProfileLibrary.builtin().check(Path(args.name))  # faults in the user's other files do not count
     profile = checked.at(args.release)
     proofs = prove(profile, read_recordings(Path(args.against))) if args.against is not None else []
     told = _advice(profile)
@@ -119,7 +120,7 @@ def _advice(profile: Profile) -> list[str]:
 
 
 def _file(args: argparse.Namespace, around: "Surroundings") -> bool:
-    """Prints the place of the whole file of a profile."""
+    """Prints the path of the complete file of a profile."""
     own = around.paths.user_profiles / f"{args.name}.toml"
     if ProfileLibrary.builtin().find(args.name) is not None and own.is_file():
         raise ConfigError(f"{own} overrides the profile that comes with synapsed: give a file with a whole profile")
@@ -128,7 +129,7 @@ def _file(args: argparse.Namespace, around: "Surroundings") -> bool:
 
 
 def _prove(args: argparse.Namespace, around: "Surroundings") -> bool:
-    """Prints what a person must know of profiles before they replace built-in ones."""
+    """Prints the findings about profiles that a person must see before they replace built-in ones."""
     from synapsed.parts.profile_tools.proving import prove_folder
 
     found = prove_folder(
@@ -157,7 +158,7 @@ def _new(args: argparse.Namespace, around: "Surroundings") -> bool:
         raise ConfigError(f"{path} is there already: choose another name", file=str(path)) from None
     except OSError as error:
         with suppress(OSError):
-            path.unlink()  # the same command is to work once there is room
+            path.unlink()  # so that the same command works once there is room
         raise ConfigError(f"{path} cannot be written: {error.strerror}", file=str(path)) from None
     ProfileLibrary.builtin().check(path)
     print(json.dumps({"file": str(path)}) if args.json else path)

@@ -18,13 +18,13 @@ from synapsed.profiles.library import NEWER, Profile, ProfileLibrary, StandIn, S
 _FOLDER = re.compile(r"(?P<profile>[a-z0-9][a-z0-9_.-]*?)-(?P<version>\d[0-9A-Za-z.+-]*)")
 """The name of a folder of recordings."""
 FAULTS_MAX = 50
-"""Largest number of differences that are reported."""
+"""Most differences that are reported."""
 
 
 @dataclass(slots=True)
 class Proved:
-    """The findings. `profiles` has the profiles by name, also those that only extend one of the folder; `gone` names
-    those that will no longer exist; `faults` has the first faults, in sentences."""
+    """The findings. `profiles` has the profiles by name, including those that only extend one in the folder; `gone`
+    names those that will no longer exist; `faults` has the first faults, in sentences."""
 
     profiles: dict[str, dict[str, Any]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -37,9 +37,9 @@ class Proved:
 
 
 def prove_folder(folder: Path, since: str, *, user: Path, now: StandIns, recorded: bool) -> Proved:
-    """Checks the profiles in `folder`, which exist since version `since` of synapsed, as replacements for the
-    stand-ins that count `now`. Raises ConfigError if one cannot be read, or the person's own profiles cannot be read
-    with them."""
+    """Checks the profiles in `folder`, which exist since version `since` of synapsed, as replacements for the stand-ins
+    that count now (`now`). Raises ConfigError if one cannot be read, or the person's own profiles cannot be read with
+    them."""
     files = {path.stem: StandIn(path, since) for path in sorted((folder / "profiles").glob("*.toml"))}
     before, after = ProfileLibrary.builtin_with(now), ProfileLibrary.builtin_with(lambda: files)
     if wrong := [why for why in after.left_out.values() if why != NEWER]:

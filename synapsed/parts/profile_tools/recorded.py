@@ -1,6 +1,7 @@
-"""Plays a recording of a program to a `TerminalObserver`, and says what is believed at its marks. Pure.
+"""Plays a recording of a program to a `TerminalObserver`, and returns the observer's beliefs at the recording's marks.
+Pure.
 
-`main` is a program of its own, which has no rights when it draws what was recorded.
+`main` is a program of its own, which has no rights when it draws the recording.
 """
 
 import json
@@ -13,21 +14,21 @@ from synapsed.model.facts import ChannelFact
 from synapsed.terminal.sandboxed import Look, Profile, TerminalObserver, give_up_rights, said_of_turn
 
 PAUSES_S = (0.05, 0.16, 0.26, 0.41, 1.0, 3.1)
-"""Seconds after which a resting screen is looked at again, as the link does, because time alone may change the
+"""Seconds after which an unchanged screen is looked at again, as the link does, because time alone may change the
 verdict."""
 
 CPU_S = 240
 """Seconds that `main` may compute."""
 
 OF_AN_AGENT = frozenset({"mark", "receives", "held"})
-"""Keys of an expectation that a screen alone does not tell."""
+"""Keys of an expectation that a screen alone does not show."""
 STAYING = frozenset({"error", "interrupted"})
-"""Signs that stand on the screen until they scroll off: expected where they are named."""
+"""Signs that stay on the screen until they scroll off: they are compared only if the expectation names them."""
 TOLD_MAX = 300
-"""Characters of either side of a difference."""
+"""Most characters of either side of a difference."""
 
 type Cut = Callable[[bytes], Sequence[bytes]]
-"""Cuts a chunk further."""
+"""Cuts a chunk into pieces."""
 
 
 def whole(chunk: bytes) -> Sequence[bytes]:
@@ -36,7 +37,7 @@ def whole(chunk: bytes) -> Sequence[bytes]:
 
 @dataclass(frozen=True)
 class RecordedLook:
-    """A look, when and at which offset; `mark` is the mark's place in the recording for a look at one."""
+    """A look at the screen, and its time; `mark` is the number of the mark in the recording, for a look at a mark."""
 
     at: float
     look: Look
@@ -45,8 +46,8 @@ class RecordedLook:
 
 @dataclass
 class Player:
-    """Plays one recording: `record` has its `size`, `chunks` and `marks`. `facts`: what side channels told, with the
-    time. `cut`: how its chunks are cut; `looks`: between its chunks too."""
+    """Plays one recording: `record` has its `size`, `chunks` and `marks`. `facts`: facts of side channels, each with
+    its time. `cut`: cuts the chunks; `looks`: the screen is also looked at between chunks."""
 
     profile: Profile
     record: Mapping[str, Any]
@@ -61,9 +62,9 @@ class Player:
         self.observer = TerminalObserver(self.profile, cols=cols, rows=rows, offset=0)
 
     def play(self) -> Iterator[RecordedLook]:
-        """Every look, in order. `observer` may be replaced between two of them."""
+        """Yields every look, in order. `observer` may be replaced between two of them."""
         steps: list[tuple[float, int, Any]] = [(at, 1, offset) for at, offset in self.record["chunks"]]
-        # At a mark the program had written what the recorder had read by then.
+        # At a mark, the program had written the bytes that the recorder had read by then.
         steps += [(at, 2, (n, offset)) for n, (at, offset, _) in enumerate(self.record["marks"])]
         steps += [(at, 0, fact) for at, fact in self.facts]
         steps.sort(key=lambda step: step[:2])
@@ -91,7 +92,7 @@ class Player:
 
 
 def believed(profile: Profile, look: Look) -> dict[str, Any]:
-    """Returns what a screen is taken for, in the words of an expectation."""
+    """Returns the beliefs of a look, with the keys of an expectation."""
     verdict = look.verdict
     error, interrupted = said_of_turn(profile, look, "")
     facts: dict[str, Any] = {"activity": verdict.activity.value, "composer": look.composer.state}
@@ -107,7 +108,7 @@ def believed(profile: Profile, look: Look) -> dict[str, Any]:
 
 
 def differences(label: str, told: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Returns where what is believed at a mark is not what is expected there, in sentences."""
+    """Returns, in sentences, the differences between the beliefs at a mark and the expectation."""
     wanted = {key: value for key, value in expected.items() if key not in OF_AN_AGENT}
     found = {key: value for key, value in told.items() if key in wanted or key not in STAYING}
     return [
@@ -123,7 +124,7 @@ def _shown(value: Any) -> str:
 
 
 def proof(profile: Profile, run: Mapping[str, Any], raw: bytes) -> dict[str, Any]:
-    """Returns what the profile makes of a recording: its marks, each with what is believed, and the differences."""
+    """Returns the profile's reading of a recording: its marks, each with the beliefs, and the differences."""
     labels = [label for _, _, label in run["recording"]["marks"]]
     player = Player(profile, run["recording"], raw)
     seen = [(each.mark, believed(profile, each.look)) for each in player.play() if each.mark is not None]
@@ -140,8 +141,8 @@ def proof(profile: Profile, run: Mapping[str, Any], raw: bytes) -> dict[str, Any
 
 
 def main() -> int:
-    """Reads a line of JSON (the profile, and of each recording all but its bytes), then their bytes, one behind the
-    other; writes the proofs."""
+    """Reads a line of JSON (the profile, and the recordings without their bytes), then the bytes of all recordings, one
+    after the other; writes the proofs."""
     head = json.loads(sys.stdin.buffer.readline())
     raws = [sys.stdin.buffer.read(run["raw"]) for run in head["runs"]]
     profile = Profile.model_validate(head["profile"])

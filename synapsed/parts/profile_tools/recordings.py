@@ -1,8 +1,8 @@
-"""Recordings of programs as files, and the expected beliefs at the marks of each; `prove` has a profile read them.
+"""Recordings of programs as files, and the expected beliefs at the marks of each; `prove` lets a profile read them.
 
-A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: the times of these bytes, and the
-moments that are marked (tests/recordings/README.md). `NAME.expected.json` has the beliefs that are expected at each
-mark. A profile reads a recording in a process that has no rights: the bytes may come from anyone.
+A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: the times of these bytes, and of the
+marks (tests/recordings/README.md). `NAME.expected.json` has the beliefs that are expected at each mark. A profile reads
+a recording in a process that has no rights: the bytes may come from anyone.
 """
 
 import json
@@ -20,19 +20,19 @@ from synapsed.profiles.library import Profile
 from synapsed.shared.files import open_regular
 
 RAW_MAX = 8 << 20
-"""Bytes of a program's output."""
+"""Most bytes of a program's output."""
 JSON_MAX = 4 << 20
-"""Bytes of either document about it."""
+"""Most bytes of either document about it."""
 RECORDINGS_MAX = 500
-"""Largest number of recordings that are read from a folder."""
+"""Most recordings that are read from a folder."""
 PROVE_S = 300.0
 """Seconds that a profile may take for all its recordings."""
 EXPECTED = ".expected.json"
 
 
 class Recording(BaseModel):
-    """Times of a program's output and of the marks: `chunks` have seconds and the offset behind the bytes that were
-    read, `marks` seconds, offset and label."""
+    """Times of a program's output and of the marks: `chunks` have seconds and the offset after the bytes that were
+    read; `marks` have seconds, offset and label."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -52,7 +52,7 @@ class Recording(BaseModel):
 
     @property
     def places(self) -> Iterator[tuple[float, int]]:
-        """Returns the time and the offset of every chunk and every mark."""
+        """Yields the time and the offset of every chunk and every mark."""
         yield from self.chunks
         yield from ((at, offset) for at, offset, _ in self.marks)
 
@@ -137,7 +137,8 @@ def _document[Kind: BaseModel](kind: type[Kind], file: Path) -> Kind:
 
 
 def prove(profile: Profile, runs: Sequence[RecordedRun]) -> list[Proof]:
-    """Has the profile read each recording and returns the results. Raises ConfigError if it does not finish in time."""
+    """Lets the profile read each recording, and returns the results. Raises ConfigError if it does not finish in
+    time."""
     head = {
         "profile": profile.model_dump(mode="json", exclude_none=True),
         "runs": [

@@ -1,4 +1,4 @@
-"""The registry of live agents: one small file each in `~/.a2a/registry/`, for programs that look for agents there."""
+"""Publishes live agents as one small file each in `~/.a2a/registry/`, for programs that look for agents there."""
 
 from synapsed.kernel import Face
 

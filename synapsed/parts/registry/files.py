@@ -1,9 +1,9 @@
 """The files of the registry: one JSON document for each live agent.
 
-They are only written, never read: the daemon's own truth is the store. A file is replaced atomically and only when its
-content changes; writing happens in a thread, one write at a time, the latest state winning, so that a slow home
-directory delays nothing and an agent that flips between busy and idle costs no queue. A file that was removed, replaced
-or changed from outside, or that could not be written, is written again at the next look.
+The daemon writes its own entries and never reads them back: its truth is the store. A file is replaced atomically and
+only when its content changes. A thread writes, one file at a time and only the latest state, so that a slow home
+directory delays no other work, and an agent that often changes between busy and idle causes no queue. A file that was
+removed, replaced or changed from outside, or that could not be written, is written again at the next look.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from synapsed.interfaces import RegistryEntry
 from synapsed.shared.files import open_regular, write_whole
 
 _ENTRY_MAX = 64 * 1024
-"""Bytes of a file that are read; other programs write here too."""
+"""Most bytes of a file that are read; other programs write here too."""
 
 log = structlog.stdlib.get_logger("synapsed.registry")
 
@@ -44,14 +44,14 @@ class _Wanted(NamedTuple):
 
 
 class RegistryFiles:
-    """The directory; every method blocks."""
+    """The files in the directory; every method blocks."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._wanted: dict[str, _Wanted] = {}
 
     def write(self, entry: RegistryEntry) -> None:
-        """Writes it if that was not done already; `mend` checks that it is still there."""
+        """Writes the entry unless it was written already; `mend` checks that the file is still there."""
         known = self._wanted.get(entry.agent_id)
         if known is None or known.entry != entry or known.mark is None:
             self._write(entry)
@@ -70,7 +70,7 @@ class RegistryFiles:
         self._path(agent_id).unlink(missing_ok=True)
 
     def sweep(self, live: frozenset[str], known: frozenset[str]) -> list[str]:
-        """Removes the entries of dead programs: those that were written here, of our agents (`known`) that do not live,
+        """Removes the entries of dead programs: those that this process wrote for agents (`known`) that do not live,
         and any others whose pid is gone. Another daemon may have agents of the same ids. Returns their ids. Files that
         are no entries are left alone."""
         removed = []
@@ -94,7 +94,7 @@ class RegistryFiles:
         self._wanted[entry.agent_id] = _Wanted(str(path), entry, _mark(str(path)))
 
     def _is_there(self, wanted: "_Wanted") -> bool:
-        """Returns True if it is as it was written."""
+        """Returns True if the file is unchanged."""
         return wanted.mark is not None and _mark(wanted.path) == wanted.mark
 
     def _path(self, agent_id: str) -> Path:
@@ -109,7 +109,7 @@ class Registry:
         self._pending: dict[str, RegistryEntry | None] = {}
         self._look = False
         self._broken = False
-        """True if the last look failed, and the log says so."""
+        """True if the last look failed, which is logged once."""
         self._worker: asyncio.Task[None] | None = None
 
     def publish(self, entry: RegistryEntry) -> None:
@@ -124,13 +124,14 @@ class Registry:
         self._work_soon()
 
     async def sweep(self, agents: Callable[[], tuple[frozenset[str], frozenset[str]]]) -> None:
-        """Removes stale entries; `agents` returns the ids of our agents that live, and of all, as of now."""
+        """Removes stale entries; `agents` returns the present ids of this daemon's live agents, and of all its
+        agents."""
         await self.flush()
         if removed := await asyncio.to_thread(self._files.sweep, *agents()):
             log.info("stale registry entries removed", agents=removed)
 
     async def flush(self) -> None:
-        """Returns when everything so far is in the files."""
+        """Returns when all changes so far are in the files."""
         while self._worker is not None:
             await asyncio.shield(self._worker)
 
@@ -167,7 +168,7 @@ class Registry:
         try:
             mended = self._files.mend()
         except OSError as error:
-            if not self._broken:  # looked at every second: said once
+            if not self._broken:  # every second: logged once
                 log.warning("the registry cannot be mended", error=str(error))
             self._broken = True
         else:
@@ -177,7 +178,8 @@ class Registry:
 
 
 def _mark(path: str) -> _Mark | None:
-    """Returns `os.lstat` of a text: every file is read each second, and a `Path` costs several times as much."""
+    """Returns the identity of a file, by `os.lstat` of a text: every file is checked each second, and a `Path` costs
+    several times as much."""
     try:
         there = os.lstat(path)
     except OSError:

@@ -1,7 +1,7 @@
-"""Follows the log of events: the registry shows each agent as it is.
+"""Follows the event log, and keeps the registry's entry of each agent up to date.
 
-The agent is read only when it has taken in an event, which is durable before. The log is followed from its end at the
-daemon's start: changes that a killed daemon did not write are written at the first looks. Changes without an event (a
+An agent is read only after it has taken in an event, which was durable before. The log is followed from its end at the
+daemon's start: changes that a killed daemon has not written are written at the first looks. Changes without an event (a
 link that is open, and sees an unchanged screen) are found by the look at every agent about once a second.
 """
 
@@ -19,11 +19,12 @@ LOOK_S = 1.0
 """Seconds between two looks at every agent and every file."""
 
 SWEEP_EVERY = 5
-"""Looks from one search for stale entries to the next."""
+"""Number of looks between two searches for stale entries."""
 
 
 class RegistryFollower(Follower):
-    """Life: `start`, `started` once the agents are adopted and started, …, `close`."""
+    """Publishes this daemon's agents in the registry. Life: `start`, `started` once the agents are adopted and started,
+    …, `close`."""
 
     name = "registry"
     wants = EventFilter(types=frozenset({"agentState", "activity"}))
@@ -37,7 +38,7 @@ class RegistryFollower(Follower):
         self._changed: set[str] = set()
         self._looks = 0
         self._adopted = False
-        """True once the agents are there: until then none of ours is taken for a dead one."""
+        """True once the agents are adopted: before that, no entry of this daemon's agents counts as dead."""
         self._look_later: Timer | None = None
         self._sweeps = TaskSet()
 
@@ -49,7 +50,7 @@ class RegistryFollower(Follower):
         self._sweeps.spawn(self.sweep(), name="registry sweep")
 
     def started(self) -> None:
-        """Removes entries of our own agents, too, from now on: they are adopted."""
+        """Notes that the agents are adopted: from now on, entries of this daemon's own dead agents are removed too."""
         self._adopted = True
         self._sweeps.spawn(self.sweep(), name="registry sweep")
 
@@ -81,7 +82,7 @@ class RegistryFollower(Follower):
             self._sweeps.spawn(self.sweep(), name="registry sweep")
 
     async def sweep(self) -> None:
-        """Returns when every agent is shown as it is, and stale entries are removed."""
+        """Returns when every agent's entry is up to date, and stale entries are removed."""
         await self._registry.sweep(self._show_live)
 
     async def flush(self) -> None:
@@ -91,18 +92,20 @@ class RegistryFollower(Follower):
         await self._registry.flush()
 
     async def close(self) -> None:
-        """Ends after the agents' actors: there are no further events. Returns when the files are up to date."""
+        """Ends the follower, after the agents' actors, when there are no further events. Returns when the files are up
+        to date."""
         if self._look_later is not None:
             self._look_later.cancel()
         await self.flush()
         await super().close()
 
     def _look_again(self) -> None:
-        self._look_later = self._kernel.timers.call_later(LOOK_S, self._look_again)  # first: one fails, others come
+        # First, so that a failed look does not end the others.
+        self._look_later = self._kernel.timers.call_later(LOOK_S, self._look_again)
         self.look()
 
     def _show_live(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Shows every agent that has an address for messages. Returns their ids, and those of all agents."""
+        """Publishes every agent that has an address for messages. Returns their ids, and those of all agents."""
         entries = self._directory.entries()
         live = {agent_id: entry for agent_id, entry in entries.items() if entry is not None}
         for entry in live.values():

@@ -1,6 +1,6 @@
-"""Actions on events: `[[rule]]`, and `[webhooks.NAME]`, the receivers elsewhere that rules notify.
+"""Actions on events (`[[rule]]`), and `[webhooks.NAME]`, the receivers elsewhere that rules notify.
 
-`rule` matches events; `rule_runner` does the actions, `webhooks` notifies the receivers. `running` is the part at work.
+`rule` matches events; `rule_runner` does the actions, `webhooks` notifies the receivers. `running` opens the part.
 """
 
 import difflib

@@ -1,9 +1,10 @@
 """`[[rule]]`: the events that it matches, and its action.
 
-Two limits end a loop of rules: one whose own message leads to the event that it matches, or two that wake each other.
+Two limits end a loop of rules, in which a rule's message leads to the event that the rule matches, or two rules cause
+each other's events.
 
-- **depth**: a task from a rule has the number of rules before it; from DEPTH_MAX on no rule acts on its events except
-  by a report;
+- **depth**: a task that a rule has sent has the number of rules before it; from DEPTH_MAX on, rules only report on its
+  events (`notify` and `webhook`);
 - **rate**: a rule acts RATE_MAX times within RATE_S seconds, and not again before the first of these is over.
 """
 
@@ -26,7 +27,7 @@ RULES_MAX = 200
 
 MESSAGE_MAX = 65_536
 FILLED_MAX = 4000
-"""Characters of a field that are filled into a text."""
+"""Most characters of a field that are filled into a text."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _FIELD = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)*)\}")
@@ -61,23 +62,23 @@ class _Section(BaseModel):
 
 
 class On(_Section):
-    """Matched events: of this type, of agents whose name or id fits, whose fields fit."""
+    """The events that a rule matches: events of this type, of agents whose name or id fits, with fields that fit."""
 
     event: Annotated[str, AfterValidator(_event)]
     agent: Glob = "*"
     match: dict[str, Glob | list[Glob]] = Field(default={}, max_length=20)
-    """Fields of the event's data, with dots for those within; each must fit one of its globs."""
+    """Fields of the event's data, with dots for inner fields; each must fit one of its globs."""
 
 
 class Do(_Section):
-    """Action of a rule, exactly one of these. Texts may have `{agent}`, `{event}`, `{task}` and fields of the event's
-    data in braces."""
+    """Action of a rule: exactly one of these keys. Texts may have `{agent}`, `{event}`, `{task}` and fields of the
+    event's data in braces."""
 
     notify: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
-    """Notify the person, on the desktop if there is one."""
+    """Text that is shown to the person, on the desktop if there is one."""
     approve: Literal[True] | None = None
     deny: Literal[True] | None = None
-    """Answers yes, or no, to the question: by the option that says so for sure, and to this very question."""
+    """Answers yes, or no, to the question of the event, and only to that one, by the option that certainly means so."""
     send: Annotated[str, Field(min_length=1, max_length=256)] | None = None
     """Receiver of `message`: an address, or `{agent}`."""
     message: Annotated[str, Field(min_length=1, max_length=MESSAGE_MAX)] | None = None
@@ -128,9 +129,10 @@ class WebhookConfig(_Section):
 
     url: Annotated[str, Field(min_length=1, max_length=2048)]
     secret_file: str | None = None
-    """A file with `whsec_…`, for its owner alone; `~` allowed, relative to the configuration."""
+    """A file with `whsec_…`, readable by its owner only; `~` is allowed, a relative path is relative to the
+    configuration."""
     secret_env: Annotated[str, AfterValidator(_variable)] | None = None
-    """A variable of the daemon's environment with it."""
+    """A variable of the daemon's environment with the secret."""
 
     @model_validator(mode="after")
     def _one_secret(self) -> Self:
@@ -149,8 +151,8 @@ def is_for(rule: RuleConfig, event: str, data: Mapping[str, Any], agent: Iterabl
 
 
 def _knows_what(rule: RuleConfig, data: Mapping[str, Any]) -> bool:
-    """Returns True if a yes would be to the rule's own subject, not to a word that happens to stand in an edit; and if
-    the whole of it is compared."""
+    """Returns True if a yes would answer what the rule means, not a word that happens to be in an edit; and if the
+    compared fields are complete."""
     edits, named = field_of(data, "prompt.diff"), rule.on.match
     if edits is not None and "prompt.prompt" in named and "prompt.diff" not in named:
         return False
@@ -182,7 +184,7 @@ def field_of(data: Mapping[str, Any], path: str) -> str | None:
 
 
 def fill(text: str, event: str, data: Mapping[str, Any], *, agent: str, task: str | None) -> tuple[str, bool]:
-    """Returns the text with its fields filled in, and True if any came from the event's data, which others have
+    """Returns the text with its fields filled in, and True if a field came from the event's data, which others may have
     written."""
     told = False
 
@@ -206,21 +208,21 @@ RATE_S = 60.0
 
 
 def depth_of(metadata: dict[str, Any]) -> int:
-    """Returns the number of rules before the task."""
+    """Returns the number of rules in the chain before the task."""
     told = metadata.get(FIRED)
     depth = told.get("depth") if isinstance(told, dict) else None
     return depth if isinstance(depth, int) and not isinstance(depth, bool) else 0
 
 
 class Rate:
-    """Rate of one rule; `now` is monotonic."""
+    """Limits the rate of one rule; `now` is monotonic."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=RATE_MAX)
         self._told = False
 
     def allows(self, now: float) -> bool:
-        """Returns True if it may act now, and counts the action."""
+        """Returns True if the rule may act now, and counts the action."""
         if len(self._times) == RATE_MAX and now - self._times[0] < RATE_S:
             return False
         self._times.append(now)
@@ -228,6 +230,6 @@ class Rate:
         return True
 
     def tell(self) -> bool:
-        """Returns True if its being held back is to be reported: once, until it acts again."""
+        """Returns True if a report is due that the rule is held back: once, until it acts again."""
         told, self._told = self._told, True
         return not told

@@ -1,14 +1,14 @@
-"""Does the actions of rules, for each event of the log once.
+"""Does the actions of rules, once for each event of the log.
 
 A follower of the log with a durable cursor. The behaviour after a kill in between depends on the action:
 
 - `send`: the task's id follows from rule and event, so that it is made once, however often it is tried;
-- `approve`, `deny`: given to the very prompt of the event, which takes one answer;
+- `approve`, `deny`: given to the prompt of the event only, which takes one answer;
 - `webhook`: the event `ruleFired` is the order; the receiver's own follower delivers it at least once, under one id;
-- `notify`, `restart`: written first and done then: once at most.
+- `notify`, `restart`: recorded first and done then, so once at most.
 
-Events are taken one after the other, and a rule that cannot act says why; nothing is tried again. No rule matches the
-rules' own reports, and `rules.rule` ends loops that go over agents.
+Events are handled one after the other, and a rule that cannot act reports the reason; no action is tried again. No rule
+matches the rules' own reports, and `rules.rule` ends loops that go over agents.
 
 Notices for the person appear on the desktop, if there is one: by `notify-send`, or on macOS by `osascript`.
 """
@@ -46,22 +46,22 @@ from synapsed.shared.choices import choice
 from synapsed.store.follower import DurableFollower
 
 ACT_S = 90.0
-"""Seconds that one action may take: the others wait for it."""
+"""Seconds that one action may take, since others wait for it."""
 
 SEEN_S = 15.0
-"""Seconds that a caller waits for rules at most: an answer takes less; an action for another agent may take longer."""
+"""Most seconds that a caller waits for rules: an answer takes less; an action for another agent may take longer."""
 
 log = structlog.stdlib.get_logger("synapsed.parts.rules")
 
 type Notifier = Callable[[str], Awaitable[None]]
-"""Sends the person a text."""
+"""Shows a text to the person."""
 
 
 class Receivers(Protocol):
     """Receivers of webhooks."""
 
     def problem(self, name: str) -> str:
-        """Returns the reason why that receiver gets nothing; empty if it does."""
+        """Returns the reason why that receiver gets no webhooks; empty if it gets them."""
         ...
 
 
@@ -99,7 +99,7 @@ class Ruler(DurableFollower):
 
     async def seen(self, agent_id: str) -> None:
         """Returns once the rules have handled all events so far, so that the remaining questions of this agent are for
-        a person; at once if no rule answers it, and after SEEN_S in any case."""
+        a person; at once if no rule answers questions of this agent, and after SEEN_S in any case."""
         names = self._names(agent_id)
         if not any(answers(rule, names) for rule in self._rules):
             return
@@ -153,7 +153,7 @@ class Ruler(DurableFollower):
             await self._told(rule, event, outcome="failed" if problem else "done", sent=sent, problem=problem)
 
     def _forbids(self, event: Event, depth: int) -> str:
-        """Returns the reason why no agent may be acted on; empty if the rule may act."""
+        """Returns the reason why the rule may not act on an agent; empty if it may."""
         if self._is_former(event):
             return f"the {event.agent_id} that it is of was removed, and another agent has that id"
         return f"{depth} rules stand behind this task already: a loop ends here" if depth >= DEPTH_MAX else ""
@@ -186,7 +186,8 @@ class Ruler(DurableFollower):
         kind, task = event.data.type, event.task_id
         target = fill(rule.do.send or "", kind, data, agent=name, task=task)[0]
         text, told = fill(rule.do.message or "", kind, data, agent=name, task=task)
-        # With words of others in it, it is not a person's: marked for models, and not for shells.
+        # With words of others in it, the message is not a person's: it gets a mark for models, and is not given to
+        # shells.
         sender = Sender(id=f"rule-{rule.name}", tier=Tier.CLAIMED if told else Tier.PERSON, type="rule")
         request = SendRequest(
             message=Message.of(text),
@@ -252,7 +253,7 @@ class Desktop:
         self._environ = dict(environ)
 
     async def __call__(self, text: str) -> None:
-        """Shows the text. Does nothing if there is no such program: the log and the event have the text."""
+        """Shows the text. Does nothing if no program for that is found: the log and the event have the text."""
         command = self._command(text)
         if command is None:
             return

@@ -1,4 +1,4 @@
-"""The running part: one follower of the log that does the actions of rules, and one for each receiver of webhooks."""
+"""Opens the part: one follower of the log that does the actions of rules, and one for each receiver of webhooks."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from synapsed.parts.rules.webhooks import Webhooks
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    """Opens the part, which goes on at the last daemon's place."""
+    """Opens the part, which continues where the last daemon ended."""
     rules = Rules(kernel)
     await rules.ruler.restore()
     rules.reconfigured()
@@ -83,7 +83,7 @@ def _of_rule(rule: RuleConfig, directory: Directory) -> Automated:
 
 
 def _failing(state: FollowerState | None) -> str:
-    """Returns the time since which a receiver is not reached, and the reason; empty if it is."""
+    """Returns, in words, since when and why a receiver is not reached; empty if it is reached."""
     if state is None or (state.state == "active" and state.failing_since is None):
         return ""
     if state.failing_since is None:

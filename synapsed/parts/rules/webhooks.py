@@ -1,9 +1,9 @@
 """Sends the webhooks that rules order: one follower of the log for each receiver, with a durable cursor.
 
 The order is the event `ruleFired`; the matched event is sent, signed by Standard Webhooks under an id that follows from
-rule and event: the same again, after a kill or a lost answer, is the same to the receiver. Addresses are screened and
-failures tried again as for push notifications (`synapsed.outgoing`); a receiver that is given up is reported once, and
-begins with new events when the configuration is read again.
+rule and event: the receiver recognises a repetition after a kill or a lost answer. Addresses are screened and failures
+tried again as for push notifications (`synapsed.outgoing`); a receiver that is given up is reported once; when the
+configuration is read again it begins with new events.
 """
 
 import asyncio
@@ -49,8 +49,7 @@ class Webhooks:
                 self._running[name] = (receiver, asyncio.get_running_loop().create_task(receiver.run()))
 
     def problem(self, name: str) -> str:
-        """Implements `rule_runner.Receivers`: the problem of a receiver that is given up, or never could be
-        notified."""
+        """Implements `rule_runner.Receivers`: the reason why a receiver is given up, or could never be notified."""
         found = self._running.get(name)
         if found is None or found[0].state.state != "given_up":
             return ""
@@ -121,7 +120,8 @@ class _Receiver(DurableFollower):
                 raise Ended
 
     async def _post(self, event: Event, fired: RuleFired) -> Receipt:
-        """Sends it once. The matched event may be large: it is read when there is room for it, and for this attempt."""
+        """Sends the webhook once. The matched event may be large, so it is read for this attempt only, once there is
+        memory for it."""
         reading = self._store.events.follow(fired.cause - 1, upto=fired.cause, reserved=True)
         async with aclosing(reading) as found:
             body = await self._kernel.texts.whole(_document(fired, await anext(found, None), at=event.at))

@@ -17,7 +17,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 YEARS = range(1970, 2200)
-"""Years, as systemd has them; the last one bounds the search for a time that never comes."""
+"""Years that systemd allows; the last one limits the search for a time that never comes."""
 
 _MONTHS, _HOURS, _MINUTES, _SECONDS = range(1, 13), range(24), range(60), range(60)
 _DAYS = range(1, 32)
@@ -64,7 +64,7 @@ class _Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """A parsed event; None stands for any. `weekdays` are 0 (Monday) to 6; `zone` is the one in the text."""
+    """A parsed event; None means any value. `weekdays` are 0 (Monday) to 6; `zone` is the one in the text."""
 
     weekdays: frozenset[int] | None
     years: frozenset[int] | None
@@ -93,7 +93,7 @@ class Calendar:
         return None
 
     def why_never(self, instant: int, zone: ZoneInfo) -> str:
-        """Returns the reason why nothing comes after `instant`, if nothing does; for people."""
+        """Returns the reason why no time comes after `instant`, for people; the caller knows that none comes."""
         if self.next_after(0, zone) is not None:
             return "the last of its times is over"
         dates = list(islice(self._dates(date(YEARS[0], 1, 1)), 2))
@@ -108,7 +108,7 @@ class Calendar:
         return (day for day in self._dates(first) if self.weekdays is None or day.weekday() in self.weekdays)
 
     def _dates(self, first: date) -> Iterator[date]:
-        """Yields the same for any weekday."""
+        """Yields the same days, but of any weekday."""
         month = first.replace(day=1)
         while month.year in YEARS:
             following = (month + 31 * _DAY).replace(day=1)
@@ -238,7 +238,7 @@ def _members(chain: tuple[_Component, ...], allowed: range) -> frozenset[int]:
 
 
 def _century(year: int) -> int:
-    """Returns the year: 12 is 2012, 89 is 1989."""
+    """Returns the full year: 12 is 2012, 89 is 1989."""
     return year + (2000 if year < 70 else 1900 if year < 100 else 0)
 
 

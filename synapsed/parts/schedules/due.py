@@ -1,14 +1,14 @@
 """Finds the times of a schedule that are due at an instant, or were missed, and the messages for them. Pure.
 
-The only inputs are the end of the handled times (`cursor`) and the present time. The times in between are due. Usually
-that is one, of this moment. More, or older ones, mean that the clock was set forward, that the machine slept or that no
-daemon ran: these are missed, and `missed` decides about them:
+The only inputs are the last instant whose times were handled (`cursor`) and the present time. The times in between are
+due. Usually that is one, of this moment. More, or older ones, mean that the clock was set forward, that the machine
+slept or that no daemon ran: these are missed, and `missed` decides about them:
 
 - `skip`: nothing;
 - `once`: one message, for the last of them.
 
-A clock that was set back is believed: times that come again are due again, and the caller knows which of them have had
-their message. Cases that look the same from here are handled alike.
+A clock that was set back is believed: times that come again are due again, and the caller knows for which of them a
+message was sent.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ type Missed = Literal["skip", "once"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """`send`: the time for which a message is due, or None. `missed`: the first and the last missed time (with the time
-    of `send` among them if it is late), or None."""
+    """The times that are due: `send` is the time for which a message is due, or None. `missed` is the first and the
+    last missed time (with the time of `send` among them if it is late), or None."""
 
     send: int | None = None
     missed: tuple[int, int] | None = None

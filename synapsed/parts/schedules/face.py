@@ -1,4 +1,4 @@
-"""Messages that are sent at their times: those of `[[schedule]]`, and those that were added by the verb.
+"""Messages that are sent at planned times, from `[[schedule]]` or added by the verb.
 
 `calendar` and `spec` parse times, `due` finds those to handle; `scheduler` sends, and `table` keeps the progress of
 each. `running` is the running part.
@@ -28,7 +28,7 @@ def _named_once(config: Any) -> str | None:
 
 
 def _changes(old: Sequence[NewSchedule], new: Sequence[NewSchedule]) -> list[str]:
-    """Returns a sentence on each that is gone, new or changed."""
+    """Returns a sentence about each schedule that is gone, new or changed."""
     before, after = ({one.id: one for one in (as_schedule(each, now=0) for each in kept)} for kept in (old, new))
     words = [
         *((before[gone].called, "is gone") for gone in before.keys() - after.keys()),

@@ -75,7 +75,8 @@ async def list_schedules(request: web.Request, scheduler: Scheduler) -> list[Sch
     errors=(NameTaken, QueueFull, UnknownAgent, AmbiguousAddress),
 )
 async def add(request: web.Request, body: ScheduleBody, scheduler: Scheduler) -> ScheduleView:
-    """Sends a message at every time of `at` from now on. One that an agent has made is sent in its name."""
+    """Sends a message at every time of `at` from now on. The messages of an agent's schedule are sent in that agent's
+    name."""
     return await to_the_end(scheduler.add(body.schedule(), by=rights_of(request).agent_id))
 
 
@@ -86,7 +87,7 @@ async def add(request: web.Request, body: ScheduleBody, scheduler: Scheduler) ->
     errors=(UnknownSchedule, AmbiguousAddress, Forbidden),
 )
 async def remove(request: web.Request, scheduler: Scheduler) -> ScheduleRemoved:
-    """Removes a schedule; its tasks stay. One of the configuration is removed there."""
+    """Removes a schedule; its tasks stay. A schedule of the configuration must be removed there."""
     removed = await to_the_end(scheduler.remove(request.match_info["schedule"], by=rights_of(request).agent_id))
     return ScheduleRemoved(status="removed", name=removed.name)
 

@@ -1,4 +1,4 @@
-"""The running part: one scheduler, and the problems of schedules."""
+"""Opens the part: one scheduler, and the findings about its schedules."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from synapsed.parts.schedules.table import occurrence_of
 
 @asynccontextmanager
 async def opened(kernel: Kernel) -> AsyncIterator[Running]:
-    """Opens the part, which goes on at the last daemon's place."""
+    """Opens the part, which continues where the last daemon ended."""
     kernel.store.with_tasks(occurrence_of)
     scheduler = Scheduler(
         directory=kernel.control.directory,
@@ -48,7 +48,7 @@ class Schedules(Running):
 
 
 def automated(view: ScheduleView, directory: Directory) -> Automated:
-    """Returns the finding of `synapsectl doctor` about the schedule."""
+    """Returns the finding about a schedule for `synapsectl doctor`."""
     found = Automated(kind="schedule", name=view.name, source=view.source)
     try:
         agent_id = directory.resolve(view.agent)
@@ -68,5 +68,5 @@ def automated(view: ScheduleView, directory: Directory) -> Automated:
 def _is_stopped(agent_id: str, directory: Directory) -> bool:
     try:
         return directory.view(agent_id).state is ProcessState.STOPPED
-    except SynapsedError:  # it is elsewhere
+    except SynapsedError:  # an agent elsewhere has no state here
         return False

@@ -51,7 +51,8 @@ class NewSchedule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, AfterValidator(_name)] | None = None
-    """Name of the schedule. Without one it gets a name made of its contents, or of its agent's."""
+    """Name of the schedule. Without one, a name is made: from its contents in the configuration, else from its agent's
+    name."""
     at: Annotated[str, AfterValidator(_at)]
     """Times in cron's notation, or systemd's."""
     zone: Annotated[str, AfterValidator(check_zone)] | None = None
@@ -77,8 +78,8 @@ class NewSchedule(BaseModel):
 
 class Schedule(NewSchedule):
     """A present schedule. `id` is `file:NAME` for one of the configuration, else its name; `by` is the id of the agent
-    that has made it, None for a person, and `born` identifies the agent of that id (`EventLog.born`); `created_at` is
-    in seconds since the epoch."""
+    that has made it, None for a person, and `born` tells that agent from a later one with the same id
+    (`EventLog.born`); `created_at` is in seconds since the epoch."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

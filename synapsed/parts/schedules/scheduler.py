@@ -1,12 +1,12 @@
 """Sends messages at the times of schedules: each time once at most, in spite of kills and changes of the clock.
 
 An occurrence is a schedule and one of its times, an instant that no clock changes. Its task is made by the mailbox like
-any other's, under an id that follows from the occurrence, and the row about it is written in the task's own transaction
-(`table`). The progress of a schedule is written after that: after a kill in between the next daemon finds the task and
-goes on after it.
+any other, under an id that follows from the occurrence, and the row about it is written in the task's own transaction
+(`table`). The progress of a schedule is written after that: after a kill in between, the next daemon finds the task and
+continues after it.
 
-Clocks are looked at when the next time is due, and every RECHECK_S: so a clock that was set, a machine that slept, and
-another time zone are noticed without asking any system for it (docs/adr, "schedules by instants").
+The clock is read when the next time is due, and every RECHECK_S: so a clock that was set, a machine that slept, and
+another time zone are noticed without any notice from the system (docs/adr, "schedules by instants").
 """
 
 import asyncio
@@ -67,7 +67,7 @@ log = structlog.stdlib.get_logger("synapsed.parts.schedules")
 @dataclass(slots=True, eq=False)
 class _Entry:
     """A schedule at work. `state` is durable; `cursor` is the end of its handled times, which is never later than the
-    clock. While `stale`, `next` has to be found."""
+    clock. While `stale`, `next` must be computed again."""
 
     schedule: Schedule
     spec: Spec
@@ -113,7 +113,7 @@ class Scheduler:
     # --- from one daemon to the next ---
 
     async def restore(self, configured: Iterable[NewSchedule]) -> None:
-        """Goes on at the last daemon's place."""
+        """Continues where the last daemon ended."""
         for schedule, state in (await self._table.schedules()).values():
             if schedule is not None:
                 self._entries[schedule.id] = _Entry.of(schedule, state)
@@ -130,7 +130,7 @@ class Scheduler:
         await self._background.cancel()
 
     def reconfigure(self, configured: Sequence[NewSchedule]) -> None:
-        """Takes a configuration that was read again."""
+        """Takes over a configuration that was read again."""
         self._background.spawn(self._configure(configured))
 
     async def _configure(self, configured: Iterable[NewSchedule]) -> None:
@@ -166,8 +166,8 @@ class Scheduler:
     # --- what people ask ---
 
     async def views(self) -> list[ScheduleView]:
-        """Returns all of them, by name."""
-        async with self._changing:  # a configuration that was just read again is in it
+        """Returns all schedules, by name."""
+        async with self._changing:  # so that a configuration that was just read counts
             entries = sorted(self._entries.values(), key=lambda one: one.schedule.called)
         now, zone = self._now()
         return await asyncio.to_thread(lambda: [_view(entry, now, zone) for entry in entries])
@@ -250,7 +250,7 @@ class Scheduler:
             await self._pause()
 
     async def _pause(self) -> None:
-        """Waits until the next time, or a change; but the clock is read before long."""
+        """Waits until the next time, or a change, but RECHECK_S at most, to read the clock."""
         times = [entry.next for entry in self._entries.values() if entry.next is not None and entry.work is None]
         if not self._entries:
             await self._woken.wait()
@@ -262,7 +262,7 @@ class Scheduler:
         """Begins the due work."""
         now, zone = self._now()
         for entry in self._entries.values():
-            # The clock was set back; or in another zone the same words are other times, of which none was missed.
+            # The clock was set back; or in another zone the same text means other times, and none of them was missed.
             if entry.cursor > now or zone != self._seen:
                 entry.cursor, entry.stale = now, True
         self._seen = zone
@@ -312,7 +312,7 @@ class Scheduler:
         if found.missed is None:
             return
         last = Occurrence(schedule=entry.schedule.id, at=found.missed[1])
-        if await self._table.task_of(last) is None:  # else the clock was set back and is right again
+        if await self._table.task_of(last) is None:  # a task means that the clock was set back, and is right again
             await self._tell(entry, last.at, found, now, outcome="missed")
 
     async def _tell(
@@ -360,7 +360,7 @@ class Scheduler:
         return 0 if by is None else self._events.born(by)
 
     def _is_former(self, schedule: Schedule) -> bool:
-        """Returns True if the agent that has made it was removed, and another has its id."""
+        """Returns True if the agent that made the schedule was removed, and another agent has its id."""
         return self._born(schedule.by) > schedule.born
 
     async def _send(self, schedule: Schedule, scheduled: dict[str, Any], *, key: str | None) -> Task:

@@ -1,10 +1,9 @@
 """The notations of a schedule's `at`, cron's and systemd's, and their times.
 
-Cron's five fields, as Debian's cron reads them (by the library cronsim, which is held against it).
-
-`MIN HOUR DAY MONTH WEEKDAY`, with names, lists, ranges and steps, `L` for a month's last day and `MON#2` for its second
-Monday; or `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`. When summer time begins and
-ends, it is as with Debian's cron:
+Cron has five fields, read as Debian's cron reads them (by the library cronsim, which tests compare with it): `MIN HOUR
+DAY MONTH WEEKDAY`, with names, lists, ranges and steps, `L` for a month's last day and `MON#2` for its second Monday;
+or `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`. At the beginning and the end of
+summer time the rules are those of Debian's cron:
 
 - with a fixed minute and hour, a time that does not exist occurs as soon as clocks have been set (02:30 at 03:00), and
   one that exists twice occurs once, the first time;
@@ -36,13 +35,13 @@ _ANY = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """`fields` are five; `zone` is the one that was named beside them."""
+    """A parsed line of cron: `fields` has its five fields; `zone` is the time zone that was given with them."""
 
     fields: str
     zone: str | None
 
     def why_never(self, instant: int, zone: ZoneInfo) -> str:
-        """Returns the reason why nothing comes after `instant`, if nothing does; for people."""
+        """Returns the reason why no time comes after `instant`, for people; the caller knows that none comes."""
         return "there is no such day in 50 years"
 
     def next_after(self, instant: int, zone: ZoneInfo) -> int | None:
@@ -50,14 +49,14 @@ class Cron:
         years."""
         zone = ZoneInfo(self.zone) if self.zone is not None else zone
         for found in CronSim(self.fields, datetime.fromtimestamp(instant, zone)):
-            # In an hour that comes twice it begins again with the first one.
+            # In an hour that comes twice, the iterator begins again with the first one.
             if (at := int(found.timestamp())) > instant:
                 return at
         return None
 
 
 def is_cron(text: str) -> bool:
-    """Returns True if it is meant for cron: a calendar event has at most four words."""
+    """Returns True if the text is meant for cron: a calendar event has at most four words."""
     return len(text.split()) >= FIELDS or (text.startswith("@") and not text[1:].isdecimal())
 
 
@@ -97,8 +96,8 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 
 
 def parse(text: str, zone: str | None = None) -> Spec:
-    """Returns the times of `text`, in `zone` (a name of the IANA database) unless it names one itself; with neither,
-    the zone is given with each query. Raises ValueError."""
+    """Returns the times of `text`, in `zone` (a name of the IANA database) unless the text names one itself; without
+    both, each query gives the zone. Raises ValueError."""
     if not text.strip() or len(text) > AT_MAX or not text.isprintable():
         raise ValueError(f"must be a time of at most {AT_MAX} characters, such as 'Mon..Fri 08:00' or '0 8 * * 1-5'")
     if zone is not None:
@@ -115,13 +114,12 @@ def parse(text: str, zone: str | None = None) -> Spec:
 
 def next_after(spec: Spec, instant: float, zone: ZoneInfo) -> int | None:
     """Returns the seconds since the epoch of the first occurrence after `instant`, None if nothing comes after it.
-    `zone` is used if the spec has none of its own."""
+    `zone` is used if the spec names no zone."""
     return spec.next_after(int(instant // 1), zone)
 
 
 def why_never(spec: Spec, instant: float, zone: ZoneInfo) -> str | None:
-    """Returns the reason why nothing comes after `instant`, for people; None if something does. `zone` as in
-    `next_after`."""
+    """Returns the reason why no time comes after `instant`, for people; None if one comes. `zone`: see `next_after`."""
     return spec.why_never(int(instant // 1), zone) if next_after(spec, instant, zone) is None else None
 
 

@@ -1,7 +1,7 @@
-"""The tables of schedules, and of their times that have had a message.
+"""The tables of schedules, and of occurrences: the times for which a message was sent.
 
-The row of an occurrence is written in the transaction that makes its task, and is not removed with the task: in spite
-of later changes of the clock there is no second one.
+The row of an occurrence is written in the transaction that makes its task, and is not removed with the task: so there
+is no second task, even if the clock is set back later.
 """
 
 import sqlite3
@@ -13,8 +13,7 @@ from synapsed.model.task import Task
 from synapsed.parts.schedules.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 
 OCCURRENCES_KEPT = 100_000
-"""Occurrences that are remembered, over all schedules: the newest, by the order of their messages and not by the
-clock."""
+"""Occurrences that are remembered, over all schedules: the newest, by the order of their messages, not by the clock."""
 
 
 class _Key(NamedTuple):
@@ -30,7 +29,7 @@ def _key(told: object) -> _Key | None:
 
 def occurrence_of(task: Task) -> Callable[[sqlite3.Connection, bool], None] | None:
     """Returns the function that records the occurrence's task, in the transaction that makes that task, and raises
-    IntegrityError if it had one; None for a task without an occurrence."""
+    IntegrityError if the occurrence has a task already; None for a task without an occurrence."""
     if (key := _key(task.metadata.get(SCHEDULED))) is None:
         return None
     task_id = task.id
@@ -47,7 +46,8 @@ def occurrence_of(task: Task) -> Callable[[sqlite3.Connection, bool], None] | No
 
 
 class ScheduleTable:
-    """Every method may raise StoreError; a begun write completes even if the caller is cancelled."""
+    """The tables in the database. Every method may raise StoreError; a write completes even if the caller is
+    cancelled."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -92,7 +92,7 @@ class ScheduleTable:
         await self._store.commit(events=events, also=[put])
 
     async def remove(self, schedule_id: str) -> None:
-        """Removes a schedule; does nothing for an unknown one. Its occurrences stay known."""
+        """Removes a schedule; does nothing for an unknown one. The rows of its occurrences stay."""
 
         def remove(connection: sqlite3.Connection, _: Seal) -> None:
             connection.execute("DELETE FROM schedules WHERE id = ?", (schedule_id,))
@@ -100,7 +100,7 @@ class ScheduleTable:
         await self._store.commit(also=[remove])
 
     async def task_of(self, occurrence: Occurrence) -> tuple[str, bool] | None:
-        """Returns the id of its task, and True if it was reported; None if it had none."""
+        """Returns the id of its task, and True if it was reported; None if no task was made."""
         key = _key(occurrence.metadata())
         assert key is not None
 

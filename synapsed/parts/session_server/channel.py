@@ -1,7 +1,7 @@
-"""A program's own HTTP server: sessions of messages, and a stream of server-sent events about them.
+"""Follows a program's own HTTP server, which has sessions of messages, and a stream of server-sent events about them.
 
-The stream says when to look, the messages have the state: a turn is a user's message, its answer is the last assistant
-message that has it as `parentID`. After a lost connection the messages show what was missed.
+The stream says when to look; the messages have the state: a turn is a user's message, and its answer is the last
+assistant message with that `parentID`. After a lost connection the messages show what was missed.
 """
 
 import asyncio
@@ -70,19 +70,19 @@ SILENCE_SECONDS = 30.0
 REQUEST_SECONDS = 10.0
 RETRY_SECONDS = 0.5
 PLUGIN_SECONDS = 0.5
-"""Seconds in which a plugin may continue a turn that is over; the program gives no sign of it before."""
+"""Seconds in which a plugin may continue a turn that is over; the program does not announce that."""
 BEGIN_SECONDS = 10.0
-"""Seconds in which the program begins with a prompt that it has."""
+"""Seconds in which the program begins to work on a prompt that it has."""
 EVENT_MAX_BYTES = 32 << 20
 ANSWER_MAX_BYTES = 64 << 20
 MESSAGES_FIRST = 20
-"""Number of messages that are requested first; all are, if the turn is longer."""
+"""Number of messages that are requested first; if the turn has more, all are requested."""
 TURNS_OPEN_MAX = 50
 TEXTS_MAX = 1000
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
 DATE_MAX_MS = 1 << 53
-"""The latest date that a program may give, in Unix milliseconds; a later one is cut to it."""
+"""Latest date that is accepted from a program, in Unix milliseconds; a later one is replaced by it."""
 COMPACTION = "compaction"
 """Type of the part with which the program begins to shorten a conversation that is too long for the model."""
 SILENT = "the program ended the turn without a word"
@@ -91,7 +91,8 @@ BEHIND = (
     "'synapsectl send --new-conversation' begins another one"
 )
 AHEAD_MS = 1000
-"""Milliseconds by which a message may be dated later than now without such a reason."""
+"""Milliseconds by which a message may be dated later than now without being treated as dated before the clock was set
+back."""
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
@@ -101,7 +102,7 @@ _log = structlog.get_logger(__name__)
 
 
 class SessionServerChannel:
-    """Follows one agent's server, found on `context.port`. Looks up nothing in the past but the known conversation."""
+    """Follows one agent's server, found on `context.port`. Of the past it reads only the known conversation."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -114,34 +115,34 @@ class SessionServerChannel:
         self._retry = asyncio.Event()
         self._looks = TaskSet()
         self._session: str | None = None
-        """The program's conversation, whose id comes from the program. Kept in a file, for the next daemon."""
+        """Id of the program's conversation, which the program has made. It is saved in a file for the next daemon."""
         self._given: tuple[str, str] | None = None
-        """The message that was given last, synapsed's own if that can be known, and the session that it was given to;
-        in the same file."""
+        """The message that was given last (synapsed's own, if own ones can be recognised), and its session; saved in
+        the same file."""
         self._remembered = ""
-        self._writing = threading.Lock()  # two threads may write at once: what stands last is what was known last
+        self._writing = threading.Lock()  # two threads may write: the last state must be written last
         self._children: set[str] = set()
-        """Sessions of subagents: not this agent's turns."""
+        """Sessions of subagents, whose turns are not this agent's."""
         self._open: dict[str, str] = {}
-        """Turns accepted and not known to be over: maps the id of the user's message to its session."""
+        """Turns that were accepted and may not be over: maps the id of the user's message to its session."""
         self._waiting: dict[str, str] = {}
-        """User's messages whose text has not come yet."""
+        """The user's messages whose text has not come yet, each with its session."""
         self._compacting: str | None = None
-        """The turn in which the conversation is being made shorter."""
+        """The turn in which the program is shortening the conversation."""
         self._plugged = True
-        """True if it may have plugins, which prompt it too."""
+        """True if the program may have plugins, which send prompts too."""
         self._rested: tuple[str, str] | None = None
-        """The session that is idle, and its last turn, while a plugin may continue that."""
+        """The idle session and its last turn, while a plugin may continue that turn."""
         self._continued: dict[str, list[str]] = {}
-        """User's messages that the program made by itself to continue a turn."""
+        """The user's messages that the program made by itself, by the turn that they continue."""
         self._known: dict[str, None] = {}
-        """User's messages that were reported: their records are sent again later."""
+        """The user's messages that were reported: the program sends their records again later."""
         self._texts: dict[str, dict[str, str]] = {}
         """Text parts by assistant message."""
         self._growing: tuple[str, str] | None = None
         """The text part that is being written, by message and part."""
         self._grown: str | None = None
-        """The part of which a piece was reported last."""
+        """The part whose piece was reported last."""
         self._said: set[str] = set()
         self._error: dict[str, Any] = {}
         """The turn's error, which is reported before its message has it."""
@@ -151,27 +152,27 @@ class SessionServerChannel:
         return f"http://127.0.0.1:{self._context.port}"
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
-        """Begins; returns before the program's server is up."""
+        """Begins to follow the server; returns before the server is up."""
         self._emit = emit
         self._session = await asyncio.to_thread(self._recall)
         self._client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
         self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
 
     async def poll(self) -> None:
-        """Connects now, if that was waiting."""
+        """Connects now, if the next try waits."""
         self._dates.note()
         self._retry.set()
 
     def _ns_at(self, wall_ms: int) -> int:
-        """Converts a time from the program (Unix milliseconds, cut off: counted to their end) to the monotonic clock; 0
-        becomes now."""
+        """Converts a time from the program (Unix milliseconds, cut off, so the end of the millisecond counts) to the
+        monotonic clock; 0 becomes now."""
         return (
             round(self._dates.instant((min(wall_ms, DATE_MAX_MS) + 1) / 1000) * 1e9) if wall_ms else time.monotonic_ns()
         )
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        """Returns the answer to the last prompt given since `since_ns`, synapsed's own if it can be told apart. A date
-        later than now is from before the clock was set back."""
+        """Returns the answer to the last prompt since `since_ns`, or to synapsed's own prompt if that can be
+        recognised. A date later than now was written before the clock was set back."""
         session = self._session
         if session is None:
             return None
@@ -259,7 +260,7 @@ class SessionServerChannel:
             caught_up = False
             async for data in response.content.iter_any():
                 for event in filter(None, map(object_in, stream.feed(data))):
-                    if not caught_up:  # connected: from here on nothing is missed
+                    if not caught_up:  # connected: from here on no event is missed
                         caught_up = True
                         await self._catch_up()
                     await self._hear(event)
@@ -276,7 +277,7 @@ class SessionServerChannel:
             return json.loads(body)
 
     async def _messages(self, session: str, user: str | None) -> list[Message]:
-        """Returns the session's messages, oldest first: at least from the message `user` on, if that is given."""
+        """Returns the session's messages, oldest first: with `user`, at least from that message on."""
         answer = await self._get(f"/session/{session}/message", limit=str(MESSAGES_FIRST))
         if user is None or not any(id_of(message) == user for message in objects(answer)):
             answer = await self._get(f"/session/{session}/message")
@@ -284,7 +285,7 @@ class SessionServerChannel:
 
     def _chosen(self, found: dict[str, dict[str, Any]]) -> str | None:
         """Returns the session that the person's own arguments choose: the one that they name, else the last one, as the
-        terminal chooses; None if they choose none, or there are no sessions."""
+        terminal does; None if they choose no session, or there is no session."""
         args = self._context.chosen_by
         own = {id_: session for id_, session in found.items() if id_ not in self._children}
         named = next((id_ for id_ in own if any(id_ in arg for arg in args)), None)
@@ -304,7 +305,7 @@ class SessionServerChannel:
         users = [m for m in messages if role_of(m) == "user"]
         for user in (user for user in self._newest(messages, users) if id_of(user) not in self._known):
             self._accept(session, id_of(user), text_of(user), created_ms(user))
-        if users and ours:  # not of a conversation that is taken over: its tools ran before it was
+        if users and ours:  # in a conversation that is taken over the tools ran earlier
             for part in (
                 part for reply in replies_to(messages, id_of(users[-1])) for part in objects(reply.get("parts"))
             ):
@@ -316,13 +317,13 @@ class SessionServerChannel:
                 self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
 
     def _newest(self, messages: list[Message], users: list[Message]) -> list[Message]:
-        """Returns the last prompt, and the one that was given last, if it has no reply: a clock that was set back sorts
-        it before older ones."""
+        """Returns the last prompt, and the one that was given last, if it has no reply: after the clock was set back it
+        is sorted before older ones."""
         given = [user for user in users[:-1] if self._given is not None and id_of(user) == self._given[0]]
         return [*(user for user in given if not replies_to(messages, id_of(user))), *users[-1:]]
 
     async def _has_plugins(self) -> bool:
-        """Returns whether it has plugins, also if the program does not say so."""
+        """Returns True if the program may have plugins; also if it does not answer that."""
         try:
             return bool(at_path(await self._get("/config"), "plugin"))
         except _TROUBLE:
@@ -337,9 +338,9 @@ class SessionServerChannel:
             await self._end_turns(session)
 
     async def _rest(self, rested: tuple[str, str]) -> None:
-        """Ends the session's turns unless a plugin goes on with the last one."""
+        """Ends the session's turns unless a plugin continues the last one."""
         await asyncio.sleep(PLUGIN_SECONDS)
-        with suppress(*_TROUBLE):  # its answer comes behind what a plugin has begun, however slow it is
+        with suppress(*_TROUBLE):  # the answer comes after what a plugin has begun, however slow that is
             status = at_path(await self._get("/session/status"), rested[0])
             if self._rested is rested and at_path(status, "type") in (None, "idle"):
                 self._rested = None
@@ -363,7 +364,7 @@ class SessionServerChannel:
         session = word(given, "sessionID") or word(given, "info.sessionID") or word(given, "part.sessionID") or ""
         if word(given, "info.parentID") and word(given, "info.id") == session:
             self._children.add(session)
-        if event.get("type") == "permission.asked":  # a subagent's, too, is the agent's person's to answer
+        if event.get("type") == "permission.asked":  # the agent's person also answers a subagent's
             self._hear_permission(given)
         self._hear_tool(str(event.get("type")), given, session)
         if session in self._children:
@@ -382,7 +383,7 @@ class SessionServerChannel:
             await asyncio.to_thread(self._remember)
 
     def _hear_tool(self, event: str, given: Mapping[str, Any], session: str) -> None:
-        """Handles a tool report: a subagent's tools, too, are the agent's."""
+        """Handles a report of a tool; a subagent's tools count as the agent's."""
         if (line := tool_line(self._channel.tools, event, given)) is None:
             return
         at_ns = self._ns_at(number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
@@ -444,7 +445,7 @@ class SessionServerChannel:
             return
         going_on = self._compacting or self._goes_on(message)
         if going_on is not None and message in self._waiting:
-            # What it, or a plugin, then says in the person's name goes on with the same turn.
+            # A message that the program, or a plugin, then writes in the person's name continues the same turn.
             del self._waiting[message]
             self._known[message] = None
             self._rested = None
@@ -461,7 +462,7 @@ class SessionServerChannel:
             self._texts.setdefault(message, {})[str(part.get("id"))] = clean(part["text"])
 
     def _goes_on(self, message: str) -> str | None:
-        """Returns the turn that a plugin continues with `message`, if it does."""
+        """Returns the turn that a plugin continues with `message`; None if it continues no turn."""
         if self._rested is None or self._waiting.get(message) != self._rested[0] or self._is_own(message):
             return None
         return self._rested[1]
@@ -511,12 +512,12 @@ class SessionServerChannel:
         )
 
     def _is_own(self, message: str) -> bool | None:
-        """Returns whether synapsed gave the program that message; None if it is not known."""
+        """Returns True if synapsed gave the program that message; None if that cannot be known."""
         return None
 
     async def _end_turns(self, session: str, *, told: bool = True) -> None:
-        """Ends the session's open turns, because it does nothing more. If its rest was not reported (`told`) but found,
-        a turn without a reply may be about to begin: it is left open, and looked at again."""
+        """Ends the session's open turns, because the session is idle. If the idle state was found but not reported
+        (`told`), a turn without a reply may be about to begin: it stays open, and is looked at again later."""
         for user in [user for user, of in self._open.items() if of == session]:
             messages = await self._messages(session, user)
             if not told and not replies_to(messages, user):
@@ -547,8 +548,8 @@ class SessionServerChannel:
             self._say(TurnInterrupted(channel=self.name, at_ns=at_ns, session=session, turn=user, refused=refused))
 
     def _failure(self, error: Any) -> tuple[ErrorCode, str] | None:
-        """Returns code and words of the program's `error`; None without one, and for one that says that the turn was
-        stopped on request."""
+        """Returns code and words of the program's `error`; None without an error, and for an error that means that the
+        turn was stopped on request."""
         if not error or word(error, "name") == ABORTED:
             return None
         name, message = word(error, "name") or "", word(error, "data.message") or ""
@@ -556,7 +557,7 @@ class SessionServerChannel:
         return code, (message or name)[:MESSAGE_MAX]
 
     def _was_refused(self, message: Message) -> bool:
-        """Returns whether a call of the message was refused by a decision of synapsed."""
+        """Returns True if a decision of synapsed refused a call in the message."""
         patterns = [spec.deny_error for spec in self._channel.decisions.values() if spec.deny_error is not None]
         errors = [word(part, "state.error") or "" for part in objects(message.get("parts"))]
         return any(pattern.search(error) for pattern in patterns for error in errors)

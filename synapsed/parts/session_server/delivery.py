@@ -1,6 +1,6 @@
-"""Messages over a program's own HTTP server (`session_server`): given to the session that its terminal shows.
+"""Delivers messages over a program's own HTTP server (`channel`), to the session that its terminal shows.
 
-Synapsed chooses the id of a message, and that of its one part: the server takes a second one with the same ids for the
+Synapsed chooses the id of a message, and that of its one part: the server treats a second one with the same ids as the
 same message. Ids are in order of time, as the program's own are: it orders messages by them.
 """
 
@@ -25,14 +25,14 @@ from synapsed.parts.session_server.channel import SessionServerChannel
 from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
 
 OWN = "Syn"
-"""Marks the ids of synapsed's messages, where the program's own have random letters: one in 238,328 of these would be
-mistaken for synapsed's."""
+"""Mark in the ids of synapsed's messages, at a place where the program's own have random letters: one in 238,328 of
+those would be mistaken for synapsed's."""
 
 REFUSED_MAX = 500
 """Characters of the server's reason for refusing a message."""
 
 WRITES_S = 3.0
-"""Seconds that a session that went wrong may take, from its first `session.idle` on, to record that."""
+"""Seconds that a session after an error may take, from its first `session.idle` on, to record the error."""
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _OWN_ID = re.compile(rf"msg_[0-9a-f]{{12}}{OWN}[0-9A-Za-z]{{11}}")
@@ -44,17 +44,17 @@ class SessionDelivery(SessionServerChannel):
 
     coming = False
     settles_s = 0.0
-    """Zero, because a message that is given again under its id is the same one."""
+    """Zero, because a message that is sent again under its id counts as the same one."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         super().__init__(name=name, channel=channel, context=context)
         self._connected = False
         self._busy: set[str] = set()
-        """Sessions in which something runs."""
+        """Sessions in which a turn runs."""
         self._wrong: dict[str, asyncio.Task[None] | None] = {}
-        """Sessions whose turn went wrong. Such a session is reported as idle before its end is written, and once more
-        afterwards; a prompt between the two does not run, and is ended by the second. Each has the task that waits for
-        the second."""
+        """Sessions whose turn ended with an error. Such a session is reported as idle before its end is written, and
+        once more afterwards; a prompt between the two reports does not run, and the second report ends it. The value is
+        the task that waits for the second report."""
         self._asked: dict[str, dict[str, Any]] = {}
         """Open questions, as they came, by id."""
         self._changed: Callable[[], None] = lambda: None
@@ -82,7 +82,7 @@ class SessionDelivery(SessionServerChannel):
 
     async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
         session = await self._session_for(key, new=new)
-        with suppress(ChannelAway, MessageRefused):  # an older program has no such route, and shows it all the same
+        with suppress(ChannelAway, MessageRefused):  # an older program has no such route, and shows the session anyway
             await self._post("/tui/select-session", {"sessionID": session})
         part = {"id": f"prt_{key.removeprefix('msg_')}", "type": "text", "text": text}
         await self._post(f"/session/{session}/prompt_async", {"messageID": key, "parts": [part]})
@@ -133,8 +133,8 @@ class SessionDelivery(SessionServerChannel):
     # --- the connection ---
 
     async def _session_for(self, key: str, *, new: bool) -> str:
-        """Returns the session that the message goes to: always the same for the same key, also for the next daemon,
-        which looks for it there."""
+        """Returns the session that the message goes to: always the same for the same key, so that the next daemon finds
+        the message there."""
         if self._given is not None and self._given[0] == key:
             return self._given[1]
         session = self._session
@@ -146,7 +146,7 @@ class SessionDelivery(SessionServerChannel):
         return session
 
     def _of(self, turn: str) -> str | None:
-        """Returns the session of a message, the present one if that is not known."""
+        """Returns the session of a message, the present session if it is not known."""
         if self._given is not None and self._given[0] == turn:
             return self._given[1]
         return self._open.get(turn, self._session)
@@ -214,7 +214,7 @@ class SessionDelivery(SessionServerChannel):
                 self._write_down(session)
             case "session.error" if session is not None:
                 self._wrong.setdefault(session, None)
-            case "session.compacted" if session is not None:  # the error was that it had become too long: it goes on
+            case "session.compacted" if session is not None:  # the error was a too long conversation: the turn goes on
                 self._wrong.pop(session, None)
             case "permission.replied":
                 self._close(word(given, "requestID") or word(given, "permissionID") or "")
@@ -222,7 +222,7 @@ class SessionDelivery(SessionServerChannel):
         self._tell()
 
     def _write_down(self, session: str) -> None:
-        """Handles an idle session: for the second time, if its turn went wrong, or it will be reported once more."""
+        """Handles a report of an idle session: after an error it is the second report, or a second one follows."""
         if session not in self._wrong:
             return
         if (waits := self._wrong[session]) is not None:
@@ -256,7 +256,7 @@ class SessionDelivery(SessionServerChannel):
 
 
 def _stamp(wall_ms: int) -> str:
-    """Returns a time in the format that the program uses in its ids."""
+    """Returns a time in the format of the program's ids."""
     return f"{(wall_ms << 12) & ((1 << 48) - 1):012x}"
 
 

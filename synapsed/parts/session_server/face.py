@@ -1,4 +1,4 @@
-"""Programs' own HTTP servers, which take messages and report sessions: `adapter = "session-server"` in a profile."""
+"""Programs' own HTTP servers, which take messages and report sessions; `adapter = "session-server"` in a profile."""
 
 from synapsed.kernel import Face
 

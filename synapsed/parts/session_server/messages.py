@@ -1,5 +1,5 @@
-"""Messages of a program's session, as its server sends them: `{"info": {id, role, parentID, finish, error, time:
-{created, completed}}, "parts": [{type, text}]}`. Pure, but for the clock."""
+"""Reads messages of a program's session, as its server sends them: `{"info": {id, role, parentID, finish, error, time:
+{created, completed}}, "parts": [{type, text}]}`. Pure."""
 
 import json
 import math
@@ -33,8 +33,7 @@ def completed_ms(message: Message) -> int:
 
 
 def how_it_ended(message: Message) -> str:
-    """Returns `answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or never came to an
-    end."""
+    """Returns `answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or has no end."""
     reason = word(message, "info.finish")
     if reason is None or at_path(message, "info.error") is not None:
         return "stopped"

@@ -1,4 +1,4 @@
-"""Metrics as text, in Prometheus' format or OpenMetrics', written by prometheus-client a few samples at a time.
+"""Writes metrics as text, in Prometheus' format or OpenMetrics', with prometheus-client, a few samples at a time.
 
 Its encoders write a whole registry at once, some 20 µs a sample: with 300 agents the event loop would stand still for
 longer than it may. So each call gets a family with a few samples, and the heads of all but the first piece are left
@@ -32,13 +32,13 @@ type Encoder = Callable[[Any], bytes]
 
 
 def encoder_for(accept: str) -> tuple[Encoder, str]:
-    """Returns the encoder that the client asks for by `Accept`, and the content type: OpenMetrics, or Prometheus'
+    """Returns the encoder that the client requests with `Accept`, and the content type: OpenMetrics, or Prometheus'
     text."""
     return choose_encoder(accept)
 
 
 async def expose(sheets: Iterable[Sheet], encode: Encoder) -> AsyncIterator[bytes]:
-    """Yields the document, in pieces; other work has its turn between them."""
+    """Yields the document, in pieces; other work can run between them."""
     ended = False
     for sheet in sheets:
         for number, samples in enumerate(_pieces(sheet)):

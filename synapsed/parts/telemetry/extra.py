@@ -12,11 +12,12 @@ _WANTED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 
 
 def missing(config: Any) -> str | None:
-    """Returns the advice for a person; None if nothing is missing, or wanted. Only empty parent packages are loaded."""
+    """Returns the advice for a person; None if no package is missing, or no traces are configured. The test loads only
+    empty parent packages."""
     if not config.traces.endpoint:
         return None
     try:
         found = all(find_spec(name) is not None for name in _WANTED)
-    except ModuleNotFoundError:  # a parent
+    except ModuleNotFoundError:  # a parent package is missing
         found = False
     return None if found else MISSING

@@ -1,8 +1,8 @@
-"""Metrics for Prometheus, and traces of tasks for OpenTelemetry: both are views of the log.
+"""Metrics for Prometheus, and traces of tasks for OpenTelemetry, both made from the event log.
 
-`pipeline` puts it together. `task_lives` is the life of one task by the log, `reader` follows it; `observer` counts
-lives and `metrics` shows them (`families`, `exposition`); `tracer` makes spans of those that are over (`spans`) and
-sends them (`otlp`).
+`pipeline` puts them together. `task_lives` builds the life of one task from the log, and `reader` follows the log;
+`observer` counts lives and `metrics` shows the numbers (`families`, `exposition`); `tracer` makes spans of lives that
+are over (`spans`) and sends them (`otlp`).
 """
 
 import re
@@ -19,7 +19,7 @@ class MetricsConfig(Section):
     """`[metrics]`."""
 
     enabled: bool = True
-    """Serves `GET /metrics`, and counts its figures about tasks."""
+    """True if `GET /metrics` is served, and figures about tasks are counted."""
 
 
 def _collector(value: str) -> str:
@@ -43,9 +43,9 @@ class TracesConfig(Section):
     """The collector's address for traces, OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. Empty: no traces
     are made."""
     headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default={}, repr=False)
-    """Sent along, such as `Authorization`."""
+    """Headers of each request, such as `Authorization`."""
     sample: float = Field(default=1.0, ge=0, le=1)
-    """Share of the traces that begin here; those from elsewhere say themselves if they are sampled."""
+    """Share of the traces that begin here; traces from elsewhere have their own mark that they are sampled."""
     timeout: float = Field(default=5.0, gt=0, le=60)
     """Seconds for one attempt."""
 

@@ -1,4 +1,4 @@
-"""The metrics, by name. Pure, and without the library that writes them.
+"""The table of all metrics, by name, and the values of agents' metrics. Pure, and without the library that writes them.
 
 Names follow Prometheus' conventions: base units, `_total` for counters, a label only for bounded sets of values. No
 label has a task, a person's text, a path or a message; agents have their own names.
@@ -32,7 +32,7 @@ class Sample:
 
 
 type Values = Mapping[str, Iterable[tuple[Sequence[str], float | Histogram]]]
-"""Labels and values by a family's name; they may be made on demand."""
+"""Labels and values by a family's name; the iterables may compute them on demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,8 @@ def agent_values(agents: Sequence[AgentFigures], *, now: float) -> Values:
 
 
 def _states(agents: Sequence[AgentFigures]) -> Iterator[tuple[Sequence[str], float]]:
-    """Yields every state of each present profile: a series that comes only with the first failure cannot be compared
-    with the time before."""
+    """Yields every state of each present profile: a series that begins only with the first failure has no earlier value
+    to compare with."""
     counts = Counter((one.profile, one.state) for one in agents)
     for profile in sorted({one.profile for one in agents}):
         for state in ProcessState:

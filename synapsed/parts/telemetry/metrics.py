@@ -1,4 +1,4 @@
-"""`GET /metrics`: gathers the numbers at the moment of a scrape, and writes them without holding up the event loop."""
+"""`GET /metrics`: gathers the numbers at the moment of a scrape, and writes them without delaying the event loop."""
 
 import asyncio
 import importlib
@@ -22,7 +22,7 @@ CATCH_UP_S = 5.0
 """Seconds between two reads of the log without a scrape, so that little is left for a scrape."""
 
 GATHERED = 32
-"""Agents that are looked at between two turns of the event loop."""
+"""Agents that are read between two turns of the event loop."""
 
 _STAGES = {
     "synapse_task_queue_seconds": TaskPhase.QUEUED,
@@ -63,7 +63,7 @@ class Metrics:
 
     async def scrape(self, accept: str) -> tuple[str, bytes]:
         """Returns the content type and the document, in the format that `accept` asks for. Raises StoreError."""
-        # The library takes a tenth of a second to load: only at a scrape, and beside the event loop.
+        # The library takes a tenth of a second to load: only at a scrape, and in a thread.
         exposition = await asyncio.to_thread(importlib.import_module, "synapsed.parts.telemetry.exposition")
         agents = await self._gather()
         process = await asyncio.to_thread(self._process)

@@ -1,8 +1,8 @@
-"""Counts tasks by the event log: the numbers behind the metrics that no room keeps.
+"""Counts tasks from the event log: the numbers of those metrics that no other module keeps.
 
 The log is read on request, and at intervals, so that each read stays small. Numbers begin at 0 with the daemon, as
-Prometheus expects of a counter; a turn that began before that has its whole length all the same, because the beginning
-of a task that is met in the middle is read from the log.
+Prometheus expects of a counter; a turn that began earlier still has its whole length, because the beginning of a task
+that is first seen in the middle is read from the log.
 """
 
 import asyncio
@@ -27,7 +27,8 @@ CODES_MAX = 100
 
 
 class Observer(LifeFollower):
-    """Counts. `profile_of` returns the profile of a present agent."""
+    """Counts tasks, calls of tools, tokens and costs. `profile_of` returns the profile of a present agent, None for
+    another."""
 
     name = "metrics"
 
@@ -61,7 +62,7 @@ class Observer(LifeFollower):
         if isinstance(event.data, TokensUsed):
             self._use(event.agent_id, event.data)
         if life is None or life.by_reply:
-            return  # such a task waits for a task of its own
+            return  # such a task waits for another task, which is counted
         profile = self._profile(life.agent_id)
         self.submitted[profile] += news.fresh
         for one in news.ended:

@@ -22,14 +22,14 @@ from synapsed.parts.telemetry.tracer import Outcome, TraceSettings
 
 _KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT, "internal": SpanKind.INTERNAL}
 _LATER = frozenset({407, 408, 425, 429})
-"""Statuses below 500 that may be another one later; 407 is a proxy's."""
+"""Statuses below 500 after which another attempt may succeed; 407 is a proxy's."""
 
-# Errors are reported by us, once; the exporter would report every attempt, with the collector's words.
+# This module logs each error once; the exporter would log every attempt, with the collector's words.
 logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
 
 
 def exporter_of(settings: TraceSettings) -> "OtlpExporter":
-    """Returns the exporter; called by name, if traces are wanted."""
+    """Returns the exporter. `tracer` calls it by its name if traces are configured."""
     return OtlpExporter(settings)
 
 

@@ -1,4 +1,4 @@
-"""Telemetry of one daemon, put together: the metrics, the traces, and the tasks that update both."""
+"""The telemetry of one daemon, put together: metrics, traces, and the asyncio tasks that update both."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
@@ -14,10 +14,10 @@ from synapsed.parts.telemetry.metrics import Metrics
 from synapsed.parts.telemetry.tracer import Tracer, trace_settings
 
 METRICS_KEY = "metrics-token"
-"""A file in the state directory, with a token that reads the metrics and nothing else."""
+"""Name of a file in the state directory, with a token that reads the metrics and nothing else."""
 
 CURSOR_FILE = "traces.cursor"
-"""A file there, with the event up to which traces were sent."""
+"""Name of a file in the state directory, with the event up to which traces were sent."""
 
 log = structlog.stdlib.get_logger("synapsed.telemetry")
 

@@ -1,4 +1,4 @@
-"""Reads the log for readers of task lives: event by event, each with its task's life up to there."""
+"""Reads the event log for modules that need task lives: gives them each event with its task's life up to that event."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,8 @@ BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """`life` is None for an event of no task, and for one after its task's end. `fresh`: the task begins."""
+    """An event and its task. `life` is None for an event without a task, and for one after its task's end. `fresh`: the
+    task begins."""
 
     event: Event
     life: Life | None
@@ -52,7 +53,7 @@ class LifeFollower(Follower):
         return News(event, life, ended, fresh)
 
     async def _recall(self, task_id: str, before: int) -> None:
-        """Takes the events of the task before `before`, which were news before this reader."""
+        """Applies the earlier events of the task, up to `before`, which this reader has not seen."""
         cursor = 0
         while batch := await self._events.read(cursor, task_id=task_id, limit=BATCH, types=TYPES):
             for event in batch:

@@ -1,4 +1,4 @@
-"""`GET /metrics`."""
+"""`GET /metrics`: the metrics, for Prometheus."""
 
 from aiohttp import hdrs, web
 

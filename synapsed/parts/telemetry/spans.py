@@ -28,7 +28,8 @@ type Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """`begin` and `end` are seconds since the epoch; `error` is the kind of an error, never its text."""
+    """A span of a trace. `begin` and `end` are seconds since the epoch; `error` is the kind of an error, never its
+    text."""
 
     name: str
     kind: Literal["server", "client", "internal"]
@@ -42,7 +43,7 @@ class Span:
 
 def spans_of(life: Life, metadata: Mapping[str, Any], *, name: str, profile: str, share: float) -> Iterator[Span]:
     """Returns the spans of a task that is over, its own first; none if its trace is not sampled. `metadata` is the
-    task's, `name` and `profile` are its agent's, `share` is the share of the traces that are sampled."""
+    task's; `name` and `profile` are its agent's; `share` is the share of traces that are sampled."""
     assert life.end is not None
     whole = context_of(life.task_id, metadata, share=share)
     if not whole.sampled:
@@ -75,7 +76,7 @@ def _about(life: Life, metadata: Mapping[str, Any], name: str, profile: str) -> 
         "synapse.spans.dropped": life.dropped or None,
     }
     if life.tokens:
-        # The conventions count what came from a cache as input too.
+        # The conventions count tokens from a cache as input too.
         cached = life.tokens["cache_read"] + life.tokens["cache_write"]
         told |= {
             "gen_ai.usage.input_tokens": life.tokens["input"] + cached,

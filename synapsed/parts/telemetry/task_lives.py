@@ -1,4 +1,4 @@
-"""The life of a task by its events: the times of waiting, of typing, of work, and of questions. Pure.
+"""Builds the life of a task from its events: the times of waiting, of typing, of work, and of questions. Pure.
 
 ::
 
@@ -31,7 +31,7 @@ NAME_MAX = 100
 """Characters of a tool's name."""
 
 OPEN_MAX = 50_000
-"""Tasks that are followed at once; beyond that the oldest are forgotten, and not measured."""
+"""Most tasks that are followed at once; beyond that the oldest are forgotten, and not measured."""
 
 
 class TaskPhase(StrEnum):
@@ -56,7 +56,7 @@ def _code(code: str) -> str:
 
 @dataclass(slots=True)
 class Period:
-    """`stage` from `begin` to `end`; None: it has not ended."""
+    """A phase of a task from `begin` to `end`; None: it has not ended."""
 
     stage: TaskPhase
     begin: float
@@ -69,7 +69,7 @@ class Period:
 
 @dataclass(slots=True)
 class ToolLife:
-    """One call of a tool. `status` is `failed` and `denied` for one that was not allowed."""
+    """One call of a tool. For a call that was not allowed, `status` is `failed` and `denied` is True."""
 
     name: str
     call_id: str | None
@@ -86,7 +86,7 @@ class ToolLife:
 
 @dataclass(slots=True)
 class Life:
-    """One task. `by_reply`: it is not typed, but completed by another agent's answer."""
+    """The life of one task. `by_reply`: the task is not typed; another agent's answer completes it."""
 
     task_id: str
     agent_id: str
@@ -99,14 +99,14 @@ class Life:
     periods: list[Period] = field(default_factory=list)
     tools: list[ToolLife] = field(default_factory=list)
     dropped: int = 0
-    """Periods and calls that were too many."""
+    """Number of periods and calls beyond PERIODS_MAX."""
     context_id: str | None = None
     model: str | None = None
     """The last reported model."""
     tokens: Counter[str] = field(default_factory=Counter)
     """Tokens by kind: input, output, cache_read, cache_write."""
     _open: list[Period] = field(default_factory=list)
-    """The stages that it is in, the inner one last."""
+    """The phases that the task is in, the inner one last."""
 
     def apply(self, event: Event) -> Iterator[Period | ToolLife]:
         """Yields the periods, and the calls of tools, that ended with `event`."""
@@ -124,8 +124,8 @@ class Life:
                 self.tokens.update(tokens_of(used))
 
     def _call(self, told: ToolExecution, at: float) -> Iterator[ToolLife]:
-        """Begins, or ends a call: the one of its id, else the last of its name. A call without a reported beginning
-        gets it from the duration that its program reports."""
+        """Begins a call, or ends the last open one with the same id and name. A call without a reported beginning gets
+        one from the duration that its program reports."""
         name = told.tool_name[:NAME_MAX]
         if told.status == "started":
             self._note(ToolLife(name, told.call_id, at, exact=told.exact))
@@ -172,8 +172,8 @@ class Life:
             self._enter(TaskPhase.TURN if elsewhere else TaskPhase.DELIVERING, at)
 
     def _had_it(self) -> None:
-        """Notes that the program answers or asks: it has the message, even without a report (from an older daemon,
-        say)."""
+        """Notes that the program answers or asks, so it has the message, even without a report of that (an older daemon
+        wrote none)."""
         if self._open and self._open[-1].stage is TaskPhase.DELIVERING:
             self._open[-1].stage = TaskPhase.TURN
 
@@ -190,7 +190,7 @@ class Life:
             self.dropped += 1
 
     def _leave(self, at: float, *, above: TaskPhase | None = None) -> Iterator[Period]:
-        """Ends the stages above `above`; all of them if it is not entered."""
+        """Ends the phases above `above`; all of them if the task is not in `above`."""
         while self._open and self._open[-1].stage is not above:
             period = self._open.pop()
             period.end = at
@@ -207,7 +207,8 @@ class Lives:
         return len(self._lives)
 
     def knows(self, task_id: str) -> bool:
-        """Returns True if the task is followed; else `take` its earlier events first, unless it `begins`."""
+        """Returns True if the task is followed; if not, `apply` its earlier events first, unless the event `begins` the
+        task."""
         return task_id in self._lives
 
     def apply(self, task_id: str, event: Event) -> tuple[Life, list[Period | ToolLife]]:
@@ -225,7 +226,8 @@ class Lives:
 
 
 def begins(event: Event) -> bool:
-    """Returns True for the first event of a task that is typed to an agent. A task that waits again has a reason."""
+    """Returns True for the first event of a task that is typed to an agent. An event of a task that waits again has a
+    reason."""
     told = event.data
     return isinstance(told, TaskStatusChanged) and told.state is TaskState.SUBMITTED and told.reason is None
 

@@ -1,9 +1,9 @@
-"""Makes a trace of each task that is over, and sends it. A view of the log with a durable cursor.
+"""Makes a trace of each task that is over, and sends it. It follows the log with a durable cursor.
 
 The log is the queue: events that the collector has not taken are read again from it, by the next daemon too. So only
-one batch is held in memory, a collector that is away costs only an attempt at intervals, and no other work waits for
-it. The ids of spans are made of their tasks, so that a batch that is sent twice (a kill between the collector's answer
-and the cursor) is the same spans twice.
+one batch is held in memory, a collector that cannot be reached costs only an attempt at intervals, and no other work
+waits for it. The ids of spans are made of their tasks, so that a batch that is sent twice (after a kill between the
+collector's answer and the write of the cursor) has the same spans.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ EVERY_S = 2.0
 """Seconds between two looks at the log: spans come in batches, a little later than their events."""
 
 AGE_MAX_S = 24 * 3600.0
-"""Seconds after a task's end within which its trace can be sent; later it is dropped."""
+"""Seconds after a task's end in which its trace can be sent; later the trace is dropped."""
 
 SPANS_MAX = 128
 """Spans of a batch, without those of its last task: encoding one takes some 50 µs, beside the event loop."""
@@ -45,15 +45,15 @@ LAST_PAUSE_S = 60.0
 """First pause in seconds after a batch that was not taken; it doubles."""
 
 LAST_WORDS_S = 2.0
-"""Seconds for which the end of the daemon waits for the remaining spans; the next daemon sends the rest."""
+"""Seconds that the daemon's end waits for the remaining spans; the next daemon sends the rest."""
 
 log = structlog.stdlib.get_logger("synapsed.traces")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
-    """`resource` describes the source of the spans, `sample` is the share of the traces that begin here and are
-    sent."""
+    """Settings of the traces. `resource` describes the source of the spans, `sample` is the share of the traces that
+    begin here and are sent."""
 
     endpoint: str
     headers: Mapping[str, str]
@@ -90,21 +90,21 @@ class TraceFigures:
 
 
 type Outcome = tuple[Literal["taken", "later", "refused"], int | None]
-"""Result of a batch, and the HTTP status of the last answer: the collector has it; it cannot be reached or has no time;
-it will not take it another time either."""
+"""Result of a batch, and the HTTP status of the last answer: `taken`: the collector has the batch; `later`: the
+collector cannot be reached or is busy; `refused`: another attempt would fail too."""
 
 
 class Exporter(Protocol):
     def send(self, spans: Sequence[Span]) -> Outcome:
-        """Sends the spans, and waits for it."""
+        """Sends the spans, and waits until that is done."""
         ...
 
     def close(self) -> None: ...
 
 
 class Tracer(LifeFollower):
-    """Makes and sends traces. `agents` returns the figures of all agents. Call `trace` once the daemon serves; `close`
-    it before the store."""
+    """Makes and sends traces. `agents` returns the figures of all agents. Call `trace` once the daemon serves, and
+    `close` before the store is closed."""
 
     name = "traces"
     pace = EVERY_S
@@ -127,7 +127,7 @@ class Tracer(LifeFollower):
         self._spans: list[Span] = []
         """Spans of tasks up to the cursor that the collector does not have yet."""
         self._patient = True
-        """True if it waits for a collector that is away."""
+        """True if it keeps trying while the collector cannot be reached."""
         self._exporter: Exporter | None = None
         self._sending = False
         self.figures = TraceFigures()
@@ -137,7 +137,7 @@ class Tracer(LifeFollower):
         try:
             otlp = await asyncio.to_thread(importlib.import_module, "synapsed.parts.telemetry.otlp")
         except ImportError:
-            log.error("no traces", why=MISSING)  # noqa: TRY400 - told in words
+            log.error("no traces", why=MISSING)  # noqa: TRY400 - the message is enough
             alert(MISSING)
             return
         self._exporter = otlp.exporter_of(self._settings)
@@ -145,7 +145,7 @@ class Tracer(LifeFollower):
         await self.run()
 
     async def close(self) -> None:
-        """Sends the rest, if that takes no more than a moment."""
+        """Sends the rest, for LAST_WORDS_S at most."""
         if self._exporter is None:
             return
         if not self._sending:
@@ -157,7 +157,7 @@ class Tracer(LifeFollower):
         self._exporter.close()
 
     async def send_now(self) -> None:
-        """Sends all spans, in one attempt; the next one continues after a failure."""
+        """Sends all spans, in one attempt; the next daemon sends those that are left after a failure."""
         self._patient = False
         await self.restore()
         with contextlib.suppress(NotNow):
@@ -185,7 +185,7 @@ class Tracer(LifeFollower):
     async def _spans_of(self, life: Life) -> list[Span]:
         assert life.end is not None
         if life.by_reply:
-            return []  # it waits for a task of its own
+            return []  # such a task waits for another task, which has its own trace
         if self._clock.wall() - life.end > AGE_MAX_S:
             self.figures.dropped += 1
             return []
@@ -201,8 +201,8 @@ class Tracer(LifeFollower):
         return self._names.get(agent_id, (agent_id, UNKNOWN))
 
     async def _deliver(self, cursor: int) -> None:
-        """Gives the collector the spans, even if it is away for long, and moves the durable cursor. Raises NotNow if it
-        does not wait."""
+        """Gives the spans to the collector, however long that takes, and moves the durable cursor. Raises NotNow
+        instead of waiting if it is not patient."""
         failures, spans = 0, self._spans
         while (sent := await self._send(spans))[0] == "later":
             if failures == 0:
@@ -234,7 +234,7 @@ class Tracer(LifeFollower):
             outcome: Outcome = "later", None
             try:
                 outcome = send(spans)
-            except Exception as error:  # noqa: BLE001 - whatever it is, no work may end by it
+            except Exception as error:  # noqa: BLE001 - no error may end this work
                 log.warning("the exporter failed", why=type(error).__name__)
             with contextlib.suppress(RuntimeError):  # the daemon has ended meanwhile
                 loop.call_soon_threadsafe(tell, outcome)

@@ -1,7 +1,8 @@
-"""Accounts that agents share, and the signs, without a message, that one that did not work may work again.
+"""Knows the accounts that agents share, and finds, without a message, that an account which did not work may work
+again.
 
-The profile says how accounts are told apart, and which files matter (`AccountSpec`); the distinguishing values may be
-keys, so they are never kept nor shown.
+The profile says how accounts are told apart, and which files matter (`AccountSpec`). The values that tell them apart
+may be keys, so they are never saved nor shown.
 """
 
 import asyncio
@@ -26,14 +27,14 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 class AccountMember(Protocol):
-    """An agent, as those of its account know it."""
+    """An agent, as the other agents of its account see it."""
 
     @property
     def owner(self) -> HoldOwner: ...
 
     @property
     def trouble(self) -> LimitRecord | None:
-        """Returns its trouble that is not over."""
+        """Returns its trouble with the account, None if the account works."""
         ...
 
     def end_trouble(self, why: str) -> None:
@@ -41,7 +42,7 @@ class AccountMember(Protocol):
         ...
 
     def changed(self, why: str) -> None:
-        """Notes that another agent's trouble with the account began, or is over."""
+        """Reports that another agent's trouble with the account began, or is over."""
         ...
 
 
@@ -58,14 +59,14 @@ class Accounts:
         self.note(member)
 
     def remove(self, member: AccountMember) -> None:
-        """Removes an agent, and its trouble with it."""
+        """Removes an agent, and so its trouble."""
         self._members = [each for each in self._members if each is not member]
         if member in self._troubled:
             self._troubled.remove(member)
             self.tell(member, "another agent's trouble with the account is gone with it")
 
     def note(self, member: AccountMember) -> None:
-        """Checks whether it has trouble now."""
+        """Notes whether the agent has trouble now."""
         self._troubled = [each for each in self._troubled if each is not member]
         if member.trouble is not None:
             self._troubled.append(member)
@@ -82,7 +83,7 @@ class Accounts:
                 each.end_trouble(why)
 
     def tell(self, by: AccountMember, why: str) -> None:
-        """Informs the other agents of the account that an agent's trouble began, or is over."""
+        """Notifies the other agents of the account that an agent's trouble began, or is over."""
         for each in list(self._members):
             if each is not by and self._shared(each, by):
                 each.changed(why)
@@ -114,14 +115,13 @@ def marks_of(spec: AccountSpec, env: Mapping[str, str]) -> str:
 
 
 def endpoint_of(spec: AccountSpec, told: str, env: Mapping[str, str]) -> str:
-    """Returns the address that must be reached, "" if none is known: the one that the program `told`, else the
-    profile's."""
+    """Returns the address that must be reached: the one that the program reported (`told`), else the profile's; "" if
+    no address is known."""
     return next(filter(None, (told, *(_filled(each, env) for each in spec.endpoints))), "")
 
 
 def dialled(url: str, env: Mapping[str, str]) -> tuple[str, int] | None:
-    """Returns host and port to be reached for `url`: those of the proxy, if there is one. None: the URL makes no
-    sense."""
+    """Returns host and port to be reached for `url`: those of the proxy, if there is one; None for an invalid URL."""
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
         host, port = parts.hostname, parts.port
@@ -135,7 +135,7 @@ def dialled(url: str, env: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 async def is_reached(url: str, env: Mapping[str, str]) -> bool:
-    """Returns whether a connection is accepted there. Nothing is sent."""
+    """Returns True if a connection to `url` is accepted. Sends nothing."""
     if (place := dialled(url, env)) is None:
         return False
     try:

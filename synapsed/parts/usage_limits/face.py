@@ -1,7 +1,8 @@
-"""Usage limits, and accounts that do not work: an agent's messages wait until its program can work on them again.
+"""After a usage limit, or when an account does not work, an agent's messages wait until its program can work on them
+again.
 
-`limit_notices` finds the program's words about one and reads its end; `limit_record` decides what follows; `accounts`
-tells accounts apart, and sees that one may work again; `holding` holds back the messages of each agent.
+`limit_notices` finds the program's words about such a fault and reads its end; `limit_record` decides what follows;
+`accounts` tells accounts apart, and finds that one may work again; `holding` holds back the messages of each agent.
 """
 
 from typing import Literal
@@ -16,12 +17,12 @@ class UsageLimitPolicy(Section):
     """`usage_limit = {...}`: behaviour when the account's limit is reached. Times are seconds."""
 
     task: Literal["fail", "continue"] = "fail"
-    """The task that met it: fail (RATE_LIMITED), or go on when the limit is over."""
+    """Effect on the task that met the limit: it fails (RATE_LIMITED), or goes on when the limit is over."""
     probe: float = Field(default=60.0, gt=0, le=86_400)
-    """Pause before the next message if the program does not say when; it doubles each time."""
+    """Pause before the next message if the program does not name the limit's end; it doubles each time."""
     maximum: float = Field(default=3600.0, gt=0, le=604_800)
     attempts: int = Field(default=12, ge=1, le=1000)
-    """Number of times that one task may meet it."""
+    """Number of times that one task may meet a limit."""
 
 
 FACE = Face(

@@ -1,15 +1,15 @@
 """Holds back the messages of agents whose usage limit is reached, or whose account does not work.
 
-A limit begins when a turn fails by it. It is over at the time that the program named, or else the next waiting task
-tries it after a pause that doubles, and is put back if it was too early. A turn that ends well forgets it; a person's
-priority message, interrupt or restart lifts it at once. If a clock is set, the limit is over when the date has come, or
-when the time that remained has passed: whichever is first, because a try costs little.
+A limit begins when a turn fails because of it. It is over at the time that the program named; without one, the next
+waiting task tries it after a pause that doubles, and is put back if that was too early. A turn that ends well removes
+it; a person's priority message, interrupt or restart lifts it at once. If a clock is set, the limit is over when the
+date has come, or when the remaining time has passed, whichever is first, because a try costs little.
 
-An account that does not work holds messages likewise, but not by time: this is over when its files change, when an
-address that could not be reached can be, when a turn of it ends well, or when a person wants it tried.
+An account that does not work holds messages in the same way, but not by time: this is over when its files change, when
+an address that could not be reached can be reached, when a turn of the account ends well, or when a person wants a try.
 
 A turn that fails because the account is signed out, a bill is not paid, a model is gone or the network is down says
-nothing about its message: the next one would fail alike. So all messages of every agent of that account wait. An agent
+nothing about its message: the next one would fail too. So all messages of every agent of that account wait. An agent
 holds its own trouble (`AgentRecord.limit`), and the others of its account see it in `Accounts`.
 """
 
@@ -65,7 +65,7 @@ BY_ACCOUNT = Hold(word="account", reason="its account does not work")
 
 
 class HeldByLimit:
-    """Holds the limit of one agent in force, and the timer that ends it; implements `MessageHolder`."""
+    """Keeps the limit of one agent, while it is in force, and the timer that ends it; implements `MessageHolder`."""
 
     def __init__(self, owner: HoldOwner, actor: HoldActor, *, accounts: Accounts, clock: Clock) -> None:
         self.owner = owner
@@ -76,7 +76,7 @@ class HeldByLimit:
             agent=owner.record.name, agent_id=owner.record.id
         )
         self._limit = _kept(owner.record.limit)
-        """The limit in force, or being tried out."""
+        """The limit that is in force, or being tried."""
         self._shown: Limit | None = None
         """The limit that a dialog shows in the turn in flight."""
         self._timer: Timer | None = None
@@ -84,7 +84,7 @@ class HeldByLimit:
         """Time, by the boot clock, when the limit in force has lasted as long as expected."""
         accounts.add(self)
         if self.trouble is not None:
-            self.watch()  # also of an agent that does not run: others of its account may wait
+            self.watch()  # even if the agent does not run: others of its account may wait
 
     # --- what the agent asks ---
 
@@ -96,9 +96,8 @@ class HeldByLimit:
         return Hold(word="limit", reason=reason, evidence=evidence, until=limit.resume_at)
 
     def answer(self, prompt: Prompt) -> str | None:
-        """Returns the answer to a dialog that reports a limit: the turn then ends by this limit. The words of other
-        dialogs may come from the model: of those that ask for a permission, and of questions after their first
-        words."""
+        """Returns the answer to a dialog that reports a limit: the turn then ends because of this limit. Other texts
+        may come from the model and do not count: those of permissions, and of questions after their first words."""
         limit = self._find(prompt.prompt) if prompt.type not in ("permission", "screen") else None
         if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
             return None
@@ -106,7 +105,7 @@ class HeldByLimit:
         return limit.answer
 
     async def turn_over(self, event: LinkEvent, *, stopped: bool) -> TaskHeld | None:
-        """Implements `MessageHolder`: a turn that was stopped on request met no limit."""
+        """Implements `MessageHolder`: a turn that was stopped on request has met no limit."""
         shown, self._shown = self._shown, None
         limit = None if stopped else self._met(event, shown)
         if limit is None:
@@ -124,7 +123,7 @@ class HeldByLimit:
             told: list[EventData] = [] if limit.lifted else [self._told(why), *attention(limit, "gone")]
             await self._keep(None, *told)
             self._over_for_others(limit, why)
-        self._stop_timer()  # not before it is written down: one that is not lifted ends by itself
+        self._stop_timer()  # after it is saved: a limit that is not lifted ends by the timer
         self._accounts.lift(self, why)
 
     def watch(self) -> None:
@@ -146,7 +145,7 @@ class HeldByLimit:
 
     def _met(self, event: LinkEvent, shown: Limit | None) -> Limit | None:
         """Returns the limit, or the trouble with the account, that ended the turn; None if it ended otherwise. `shown`
-        comes from a dialog in it."""
+        is the limit that a dialog in the turn showed."""
         match event:
             case LinkTurnFailed():
                 trouble = find_trouble(self._account, event.code, event.message)
@@ -160,10 +159,10 @@ class HeldByLimit:
                 return None
 
     async def _meet(self, limit: Limit) -> LimitRecord:
-        """Begins a limit that the program reported: no message is given to it until that is over."""
+        """Begins a limit that the program reported: the program gets no message until the limit is over."""
         record = begun(self._limit, limit, self._policy, self._clock.wall())
         if (own := self._own) is not None and own.words == record.words and own.account == record.account:
-            # The last daemon has met it, and was killed before the task's end was written down.
+            # The last daemon has met the limit, and was killed before the task's end was saved.
             record = record.model_copy(update={"attempt": own.attempt, "attention": own.attention})
         if record.account:
             return await self._meet_trouble(limit, record)
@@ -189,11 +188,11 @@ class HeldByLimit:
     # --- its end ---
 
     def _left(self, limit: LimitRecord) -> float:
-        """Returns the seconds until it is over; 0 or less: it is."""
+        """Returns the seconds until the limit is over; 0 or less if it is over."""
         return min(limit.resume_at - self._clock.wall(), self._over - self._clock.boot())
 
     def _look_again(self, limit: LimitRecord) -> None:
-        """Looks at it now and then: the machine may sleep, and clocks be set."""
+        """Looks at the limit at intervals: the machine may sleep, and clocks may be set."""
         delay = LOOK_AT_ACCOUNT_S if limit.account else min(max(self._left(limit), 0.0), LOOK_EVERY_S)
         self._timer = self._actor.post_later(delay, self._due)
 
@@ -209,7 +208,7 @@ class HeldByLimit:
             await self._try_out(limit, "the limit is tried out")
 
     async def _try_out(self, limit: LimitRecord, why: str) -> None:
-        """Lifts the limit: the next task tries it, and counts the attempts on."""
+        """Lifts the limit: the next task tries it, and the count of attempts goes on."""
         await self._keep(limit.model_copy(update={"lifted": True}), self._told(why), *attention(limit, "gone"))
         self._log.info("messages are tried again", why=why, attempt=limit.attempt)
         self._over_for_others(limit, why)
@@ -224,7 +223,7 @@ class HeldByLimit:
         return own if own is not None and own.account else None
 
     async def _look_at(self, limit: LimitRecord) -> None:
-        """Checks whether the account that failed may work again; costs no message."""
+        """Checks if the account that failed may work again; costs no message."""
         env, why = self._accounts.environment(self), ""
         if await asyncio.to_thread(marks_of, self._account, env) != limit.marks:
             why = "the account's files have changed"
@@ -255,7 +254,7 @@ class HeldByLimit:
         self._actor.post(self._changed, why)
 
     async def _changed(self, why: str) -> None:
-        """Has its messages wait, or go on."""
+        """Lets the agent's messages wait, or go on."""
         if self.owner.activity is Activity.READY:
             await self._keep(self._limit, self._told(why))
         await self.owner.recheck()
@@ -296,7 +295,8 @@ class HeldByLimit:
 
 
 def _kept(kept: dict[str, Any] | None) -> LimitRecord | None:
-    """Returns the limit that an earlier daemon kept; None for a record that cannot be read: the next message tries."""
+    """Returns the limit that an earlier daemon saved; None for a record that cannot be read: then the next message is a
+    try."""
     try:
         return LimitRecord.model_validate(kept) if kept is not None else None
     except ValidationError:

@@ -1,9 +1,9 @@
-"""The program's words about a usage limit or an account that does not work, and the end of the limit. Pure; times are
-Unix seconds.
+"""Finds a program's words about a usage limit, or an account that does not work, and reads the end of the limit. Pure;
+times are Unix seconds.
 
-A profile's patterns find the words; their group `until` is read here: a time of day (`3pm`, `1:25 AM UTC`), a date with
-one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `3h22m10s`), RFC 3339, or Unix seconds. A time
-without a zone is the agent's, one without a date is the next such time.
+A profile's patterns find the words; this module reads their group `until`: a time of day (`3pm`, `1:25 AM UTC`), a date
+with a time (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `3h22m10s`), RFC 3339, or Unix
+seconds. A time without a zone is in the agent's zone; one without a date is the next such time.
 """
 
 import re
@@ -40,9 +40,10 @@ _EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """`words` are the program's; `until` is None if it does not say; `answer` is for its dialog. With a `code` it is no
-    limit: the account does not work, and the task fails with that code; `reach` is the address that could not be
-    reached, if the words are about that, or "" if they do not name it."""
+    """A limit, or trouble with an account, that a program reports. `words` are the program's; `until` is None if they
+    name no time; `answer` is for its dialog. With a `code` it is no limit: the account does not work, and the task
+    fails with that code; `reach` is the address that could not be reached, "" if the words are about one but do not
+    name it, else None."""
 
     words: str
     until: float | None = None
@@ -52,7 +53,7 @@ class Limit:
 
 
 def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tzinfo | None = None) -> Limit | None:
-    """Returns the limit that `text` reports, with line breaks taken for blanks, or None."""
+    """Returns the limit that `text` reports, with line breaks treated as blanks, or None."""
     flat = " ".join(text.split())
     for spec in patterns:
         if (match := spec.pattern.search(flat)) is not None:
@@ -74,10 +75,10 @@ def find_trouble(spec: AccountSpec, code: str, text: str) -> Limit | None:
 
 
 def read_until(text: str, now: float, zone: tzinfo | None = None) -> float | None:
-    """Returns the time of the text, in Unix seconds after `now`; None if it is no time to come. `zone` is this
-    machine's."""
+    """Returns the time in the text, in Unix seconds after `now`; None if it is no future time. `zone` is the agent's,
+    None for this machine's."""
     try:
-        # Without a zone it is naive, so that this machine's rules decide on which side of a change of clocks a time is.
+        # Without a zone the time is naive, so that this machine's rules decide about times at a change of clocks.
         found = _read(text.strip(), datetime.fromtimestamp(now, _zone(text) or zone))
     except (ValueError, OverflowError):
         return None

@@ -14,20 +14,21 @@ from synapsed.parts.usage_limits.limit_notices import Limit
 from synapsed.profiles.setting_spec import AccountSpec
 
 EVIDENCE_MAX = 300
-"""Largest number of characters kept of the program's words."""
+"""Most characters of the program's words that are saved."""
 
 SLACK_S = 2.0
 """Seconds added to the time that the program named: clocks differ."""
 
 
 class LimitRecord(BaseModel):
-    """A usage limit that the program reported, as it is kept with the agent. `until` is None if the program did not
-    say; `attempt` counts how often it was met without a successful turn between; `lifted`: it is being tried again.
+    """A usage limit that the program reported, as it is saved with the agent. `until` is None if the program named no
+    time; `attempt` counts how often it was met without a successful turn between; `lifted`: it is being tried again.
     `attention` is the id of its item in the inbox.
 
-    `account`: it is no limit; the account does not work. This does not end by itself: `marks` are those of its files
-    when it was met; `reach` is the address that could not be reached, if that was the cause, tried from `resume_at` on;
-    without `attention` another agent of the account has notified the person."""
+    `account`: it is no limit; the account does not work. This does not end by itself: `marks` is the mark of its files
+    at that time (`accounts.marks_of`); `reach` is the address that could not be reached, if that was the cause, tried
+    from `resume_at` on; without `attention`, another agent of the account has notified the person.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -44,7 +45,7 @@ class LimitRecord(BaseModel):
 
 
 def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, now: float) -> LimitRecord:
-    """Returns the limit that is in force from `now`; `before` is the one that was tried."""
+    """Returns the limit that is in force from `now`; `before` is the limit that was tried before."""
     attempt = before.attempt + 1 if before is not None else 1
     pause = backoff(attempt - 1, initial=policy.probe, factor=2.0, maximum=policy.maximum)
     at = limit.until + SLACK_S if limit.until is not None else now + pause
@@ -60,13 +61,15 @@ def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, no
 
 
 def continues(limit: LimitRecord, policy: UsageLimitPolicy) -> bool:
-    """Returns whether the task that met the limit waits for its end: by policy, or because it was sent only to try it.
-    A task that failed by the account is not given again: nobody knows the end, nor how much of it the program has."""
+    """Returns True if the task that met the limit waits for its end: by policy, or because the task was a try. A task
+    that failed because of the account is not given again: the end is unknown, and so is how much of it the program has
+    done."""
     return not limit.account and limit.attempt < policy.attempts and (policy.task == "continue" or limit.attempt > 1)
 
 
 def attention(limit: LimitRecord, state: Literal["opened", "gone"], what_to_do: str = "") -> list[AttentionChanged]:
-    """Returns the inbox events about it. A limit that an older program has recorded was never reported."""
+    """Returns the inbox events about the limit. A limit that an older program has recorded has no item
+    yet, and gets a new id."""
     if limit.account and limit.attention is None:
         return []
     words = limit.words[:EVIDENCE_MAX]

@@ -65,8 +65,9 @@ def load_own(folder: Path, names: Iterable[str], *, given: Iterable[str] = (), h
     """Returns the daemon's own pair for `names`; it is made, or made again, if it is missing, ends soon, or is for
     other names.
 
-    Names that the authority may not sign for are left out, but for those of them that are `given` by the user: these
-    take another authority. Blocks. Raises ConfigError if a file cannot be used, StoreError if one cannot be written.
+    A name that the authority may not sign for is left out; if it is `given` by the user, a new authority is made, which
+    each device has to trust again. Blocks. Raises ConfigError if a file cannot be used, StoreError if one cannot be
+    written.
     """
     names, given = list(dict.fromkeys(names)), set(given)
     required = [name for name in names if name in given]
@@ -84,7 +85,7 @@ def load_own(folder: Path, names: Iterable[str], *, given: Iterable[str] = (), h
 
 def _own_authority(path: Path, names: list[str], required: list[str], *, host: str, now: datetime) -> Pem:
     """Returns the authority. A new one, which each device has to trust again, is made only if the old one may not sign
-    for `required`, or ends before a certificate of its would."""
+    for `required`, or ends before a certificate that it signs now would."""
     try:
         found = _split(read_private(path, limit=FILE_MAX))
         if read(found.certificate).days_left(now) > SERVER_DAYS and vouches_for(found.certificate, required):

@@ -25,7 +25,7 @@ SESSION_LENGTH_MAX = 128
 """Characters of a cookie that are read."""
 
 EXPIRY_LOOK_S = 10.0
-"""Seconds between two looks at the time of day while a request is open that it ends."""
+"""Seconds between two readings of the wall clock while a request is open whose right expires."""
 
 
 class Visitors(Bearers):

@@ -1,4 +1,5 @@
-"""Events of agents' work: tool calls, plans, changed files, limits, usage of turns, and turns that a person typed.
+"""Events of agents' work, that is, tool calls, plans, changed files, limits, usage of turns, and turns that a person
+typed.
 
 `tool_calls` tracks the begin and the end of calls, `shown_calls` finds the new ones on a screen; `telling` follows one
 agent.

@@ -1,9 +1,9 @@
-"""Finds the tool calls of a turn that the screen shows for the first time, so that each is published once: over frames
-that are drawn again, screens that scroll, and a restart of the daemon. Pure.
+"""Finds the tool calls of a turn that the screen shows for the first time, so that each is published once, even if
+frames are drawn again, screens scroll, or the daemon restarts. Pure.
 
-The screen shows a piece of the turn's calls, in their order, with new ones at its end. A call has the number of its
-place for an id, and a published one is recognised by its entry in the log: the texts are compared as they are there,
-with secrets masked.
+The screen shows a piece of the turn's calls, in their order, with new ones at its end. The id of a call is made of the
+number of its place, and a published call is recognised by its entry in the log: the texts are compared as the log has
+them, with secrets masked.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from synapsed.model.facts import SCREEN, ShownCall, ToolBegan, ToolOver, ToolsSh
 from synapsed.model.masking import mask
 
 CALLS_MAX = 500
-"""Number of calls of one turn that are known by their places; the last ones, if there are more."""
+"""Most calls of one turn that are known by their places; if there are more, the last ones."""
 EARLIER_MAX = 500
 """Number of calls of earlier turns that are recognised when they come back to the screen."""
 UNSAID = "its screen shows that it failed"
@@ -37,7 +37,7 @@ class ShownCalls:
     _count: int = 0
     """Number of the turn's calls; the next one has this number."""
     _base: int = 0
-    """Place at which those of the present leg begin."""
+    """Place at which the calls of the present leg begin."""
     _earlier: dict[_Key, None] = field(default_factory=dict)
 
     def restore(self, events: Iterable[Event]) -> None:
@@ -57,7 +57,7 @@ class ShownCalls:
                     known.over = known.over or known.id == told.call_id
 
     def seen(self, fact: ToolsShown) -> list[ToolBegan | ToolOver]:
-        """Returns the news of a screen."""
+        """Returns the calls that the screen shows as begun or ended for the first time."""
         if fact.turn is None:
             return []
         if fact.turn != self._task:
@@ -84,7 +84,8 @@ class ShownCalls:
         """Returns the place in the turn's calls at which those on the screen begin; None if they do not fit."""
         if whole:
             return self._base if self._fit(self._calls[self._base :], calls) else None
-        # The last one is at the bottom, unless less than all was drawn: as little as may be is new.
+        # The last known call is at the bottom, unless less than all was drawn: choose the place with the fewest new
+        # calls.
         last = max(self._base, len(self._calls) - len(calls))
         places = [*range(last, len(self._calls)), *range(last - 1, self._base - 1, -1)]
         return next((at for at in places if self._fit(self._calls[at:], calls)), None)
@@ -94,7 +95,7 @@ class ShownCalls:
         return all(_is_same(one, call) for one, call in zip(known, calls, strict=False))
 
     def _told(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """Returns the news of `call`, which is `known`, or a new one."""
+        """Returns what is new about `call`, which is `known`, or a new call."""
         told: list[ToolBegan | ToolOver] = []
         if known is None:
             known = self._add(f"{SCREEN}.{fact.turn}.{self._count}", _key_of(call))
@@ -117,8 +118,8 @@ class ShownCalls:
         return told
 
     def _loose(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """Returns the news of a call that only its text identifies: a call that has ended with the text of another may
-        be that."""
+        """Returns what is new about a call that only its text identifies: an ended call with the text of an earlier one
+        may be the earlier one."""
         key = _key_of(call)
         runs = next((known for known in self._calls if not known.over and _alike(known.key, key)), None)
         if runs is not None or call.status == "started":
@@ -127,7 +128,7 @@ class ShownCalls:
         return [] if known else self._told(fact, None, call)
 
     def _ended_above(self, fact: ToolsShown, call: ShownCall) -> list[ToolOver]:
-        """Returns the end of the last call that runs, whose own line has left the screen."""
+        """Returns the end of the last running call whose own line has left the screen."""
         for known in reversed(self._calls):
             shown = any(_is_same(known, other) for other in fact.calls if other.tool)
             if not known.over and not shown:
@@ -178,7 +179,7 @@ def _is_same(known: _Known, call: ShownCall) -> bool:
 
 
 def _alike(one: _Key, other: _Key) -> bool:
-    """Returns True if both are the same, or one of them is cut because the screen was narrower."""
+    """Returns True if both are equal, or one of them is cut because the screen was narrower."""
     if one == other:
         return True
     (tool, given), (other_tool, other_given) = one, other

@@ -1,12 +1,12 @@
-"""Reports one agent's work, each thing once: its tool calls (`toolExecution`), by the reports of its channels and the
+"""Reports one agent's work, each item once: its tool calls (`toolExecution`), from the reports of its channels and the
 denials of policy and dialogs; turns that a person typed at its terminal (`turnSeen`); usage of turns (`usage`); plans,
 changed files and limits.
 
-Everything here runs in the agent's actor. An event is committed before the next report is looked at, so a report is
-settled only when its events are durable.
+All of this runs in the agent's actor. An event is committed before the next report is handled, so a report is settled
+only when its events are durable.
 
-The author of a typed turn is known when its prompt is accepted: it is the person if no task is worked on, and the last
-tasks had another text (a report may be late, or repeated to a new daemon).
+The author of a typed turn is known when its prompt is accepted: it is the person if the agent works on no task, and the
+last tasks had another text (a report may be late, or repeated to a new daemon).
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -64,9 +64,9 @@ from synapsed.parts.work_events.tool_calls import ToolCalls
 log = structlog.stdlib.get_logger("synapsed.work")
 
 TEXT_MAX = 1 << 20
-"""Largest number of characters of a text, and of an answer, in an event."""
+"""Most characters of a text, and of an answer, in an event."""
 KNOWN_MAX = 200
-"""Turns that are remembered."""
+"""Most turns that are remembered."""
 
 
 class _ToldTurns:
@@ -144,7 +144,7 @@ class UsedTurns(_ToldTurns):
 
 
 def is_of(prompt: str, task: Task) -> bool:
-    """Returns whether the prompt is the text typed for the task: its message, perhaps behind a mark of the sender."""
+    """Returns whether the prompt is the text typed for the task: its message, perhaps after a mark of the sender."""
     text = _dense(task.message.text)
     return bool(text) and _dense(prompt).endswith(text)
 
@@ -154,7 +154,7 @@ def _dense(text: str) -> str:
 
 
 def _keep[T](kept: dict[str, T], turn: str, value: T) -> None:
-    """Keeps the value, and at most the newest `KNOWN_MAX` of them."""
+    """Keeps the value; of all values only the newest `KNOWN_MAX` are kept."""
     kept[turn] = value
     while len(kept) > KNOWN_MAX:
         del kept[next(iter(kept))]
@@ -162,9 +162,9 @@ def _keep[T](kept: dict[str, T], turn: str, value: T) -> None:
 
 STEPS_MAX = 200
 STEP_MAX = 2000
-"""Largest number of steps of a plan, and of characters of each, in an event."""
+"""Most steps of a plan, and most characters of each, in an event."""
 DIFF_MAX = 1 << 20
-"""Largest number of characters of a diff in an event."""
+"""Most characters of a diff in an event."""
 WINDOWS_MAX = 20
 
 
@@ -229,7 +229,7 @@ UNSEEN: Final[dict[type[LinkEvent], str]] = {
 """The same for a call that was read off the screen."""
 
 LAST_TASKS = 2
-"""Number of its last tasks to which an accepted prompt may belong: channels repeat the reports of two turns."""
+"""Number of an agent's last tasks to which an accepted prompt may belong: channels repeat the reports of two turns."""
 
 _TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 
@@ -325,8 +325,8 @@ class ToolEvents:
             self._typed.accepted(fact)
 
     def _worked_on(self, fact: PromptAccepted, over: Sequence[Task]) -> Task | None:
-        """Returns the task, among those that are over (the last first), in whose turn a prompt was accepted that is
-        reported again to a new daemon. Its text may be a note from synapsed."""
+        """Returns the task, among those that are over (the last first), during whose turn the prompt was accepted; a
+        channel reports it again to a new daemon. The prompt's text may be a note from synapsed."""
         at = iso(self._clock.wall() - self._clock.monotonic() + fact.at_ns / 1e9)
         return next((task for task in reversed(over) if task.created_at <= at <= task.updated_at), None)
 
@@ -335,7 +335,7 @@ class ToolEvents:
         return self._calls.about(prompt) if prompt is not None else None
 
     async def works(self) -> None:
-        """Notes that the program was seen at work: the call that it asked about was allowed."""
+        """Notes that the program works: so the call that it asked about was allowed."""
         self._calls.allowed()
 
     async def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:

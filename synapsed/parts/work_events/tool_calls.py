@@ -1,9 +1,9 @@
 """The tool calls of one agent's program: the open ones, how each ended, and the events about them. Pure.
 
-A call begins when the program reports it and ends once: by the program's report, by a denial, or with its turn or its
-program, when nothing more can come. The program's own id identifies the call of a report; without an id, the oldest
-open call of that tool with the same input counts, else the oldest of that tool. Calls that were reported before are not
-reported again: channels repeat their reports to a new daemon.
+A call begins when the program reports it and ends once: by the program's report, by a denial, or together with its turn
+or its program, when no report can come any more. The program's own id identifies the call of a report; without an id,
+it is the oldest open call of that tool with the same input, else the oldest of that tool. Calls that were reported
+before are not reported again: channels repeat their reports to a new daemon.
 """
 
 import json
@@ -18,18 +18,18 @@ from synapsed.model.facts import ToolBegan, ToolOver
 from synapsed.model.task import Prompt, Task
 
 KEPT_BYTES = 1 << 20
-"""Bytes of JSON of a call's input, and of its output, that are kept."""
+"""Most bytes of JSON of a call's input, and of its output, that are kept."""
 ERROR_MAX = 10_000
-"""Characters of the words for a failure."""
+"""Most characters of the reason for a failure."""
 KNOWN_MAX = 2000
-"""Ended calls that are remembered, so that they are not reported twice."""
+"""Most ended calls that are remembered, so that they are not reported twice."""
 OPEN_MAX = 500
-"""Open calls; beyond that the oldest ends."""
+"""Most open calls; beyond that the oldest one is ended."""
 AT_THE_TERMINAL = "denied at its terminal, which stopped the turn"
 UNHEARD_MAX = 50
-"""Calls whose end was published and whose report may still come."""
+"""Most remembered calls whose end was published and whose report may still come."""
 DENIALS_MAX = 50
-"""Denials that wait for the report of their call's start."""
+"""Most denials that wait for the report of their call's start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Open:
     input: dict[str, Any]
     source: str
     at_ns: int | None
-    """None if an earlier daemon saw it start, and it was not reported again."""
+    """None if this daemon has no report of its start: an earlier daemon saw that, or none came."""
     turn: str | None
     task_id: str | None = None
     context_id: str | None = None
@@ -67,7 +67,7 @@ class ToolCalls:
     _ended: dict[str, None] = field(default_factory=dict)
     _denials: list[_Denial] = field(default_factory=list)
     _unheard: list[_Open] = field(default_factory=list)
-    """Calls without ids from the program that ended without its report, which may come late."""
+    """Calls to which the program gives no id, and which were ended without its report; that report may come late."""
 
     @property
     def open(self) -> int:
@@ -155,7 +155,7 @@ class ToolCalls:
         )
 
     def asked(self, given: Mapping[str, Any]) -> None:
-        """Notes that the program asks a person about the call that has a text of `given` in its input."""
+        """Notes that the program asks a person about the call whose input has a text of `given`."""
         if not (texts := set(_texts(given))):
             return
         shared = {call.id: len(texts & set(_texts(call.input))) for call in self._open.values() if not call.ended}
@@ -166,7 +166,7 @@ class ToolCalls:
 
     def about(self, prompt: Prompt) -> Prompt:
         """Returns the prompt of a dialog, with the command or the edit of the call that it shows, as the program
-        reported it; without, if none is known, or several that differ."""
+        reported it; unchanged if no call is known, or several that differ."""
         if prompt.type != "permission" or prompt.command is not None or prompt.diff is not None:
             return prompt
         calls = [
@@ -186,8 +186,8 @@ class ToolCalls:
         self._open = {name: replace(call, asked=False) for name, call in self._open.items()}
 
     def denied(self, tool: str, texts: tuple[str, ...], reason: str) -> list[NewEvent]:
-        """Handles a denied call of the tool, with these texts in its input; its start may not have been reported
-        yet."""
+        """Handles the denial of a call of the tool with these texts in its input. The start of the call may not have
+        been reported yet."""
         if (call := self._like(tool, texts)) is not None:
             return self._end(call, error=reason, denied=True)
         self._denials = [*self._denials, _Denial(tool, texts, reason)][-DENIALS_MAX:]
@@ -204,8 +204,8 @@ class ToolCalls:
         return self._end(chosen[0], error=reason, denied=True) if chosen else []
 
     def turn_over(self, turn: str | None, reason: str, *, stopped: bool = False) -> list[NewEvent]:
-        """Ends the calls of a turn that is over, because nothing more can come of them. Those of another turn go on. If
-        the program was asking a person about a call when it `stopped`, that call was denied."""
+        """Ends the calls of a turn that is over, because no report about them can come any more. Those of another turn
+        go on. If the program was asking a person about a call when it `stopped`, that call was denied."""
         self._denials.clear()
         told: list[NewEvent] = []
         for call in list(self._open.values()):

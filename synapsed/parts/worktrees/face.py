@@ -1,4 +1,4 @@
-"""Folders and branches of their own for agents, by the git program."""
+"""A folder and a branch for each agent, by the git program."""
 
 from synapsed.kernel import Face
 

@@ -1,14 +1,16 @@
 """Evidence that a program reads a line from its terminal. Pure.
 
-A prompt's sign proves nothing: progress ends in `%`, a question in `>`. So there is no prompt without a reader:
+A prompt's sign proves nothing: progress ends in `%`, a question in `>`. So a text counts as a prompt only if a line is
+read at it:
 
 ====================================  =================================================================================
 the terminal                          says that a line is read
 ====================================  =================================================================================
-gives whole lines, and shows them     while somebody of its foreground is blocked reading it (where the kernel tells)
-gives whole lines, and hides them     never: a password is
+gives whole lines, and shows them     while a process in its foreground is blocked reading it (where the kernel reports
+                                      that)
+gives whole lines, and hides them     never: the program reads a password
 gives keys                            where the program in its foreground has bracketed paste (2004) on, as line editors
-                                      have; or is known by its name to edit lines without
+                                      have; or is known by its name to edit lines without it
 ====================================  =================================================================================
 """
 
@@ -26,10 +28,11 @@ _VERSION = re.compile(r"[-\d.]+$")
 
 
 class TerminalFacts(NamedTuple):
-    """A terminal as its keeper and the kernel see it, at one moment; None for each unknown fact."""
+    """A terminal as its keeper (the process that holds it) and the kernel see it, at one moment; None for each unknown
+    fact."""
 
     offset: int = 0
-    """Offset up to which output had come then."""
+    """Offset at which the output ended at that moment."""
     line_mode: bool | None = None
     """True if it gives whole lines (canonical mode)."""
     echo: bool | None = None
@@ -39,9 +42,10 @@ class TerminalFacts(NamedTuple):
     names: tuple[str, ...] = ()
     """Names of that group's leader: its program's, and the process's own."""
     since: int = 0
-    """Offset of the output up to which that group was not there yet."""
+    """Offset of the output up to which that group was not in the foreground yet."""
     reads: Reads | None = None
-    """A process of that group reads it; `maybe`: it waits for one of several things. In line mode alone."""
+    """`yes`: a process of that group reads the terminal; `maybe`: it waits for one of several things. Known in line
+    mode only."""
     foreign: bool = False
     """True while a turn runs in another group than the one at whose prompt the message was typed."""
     cwd: str | None = None

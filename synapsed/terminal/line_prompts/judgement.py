@@ -1,12 +1,12 @@
 """Decides if the text at the cursor is a prompt at which a message may be typed: one function over the known facts.
 Pure.
 
-It never is one if typed text is not shown, or while another program than the turn's has the terminal; nor on the
-alternate screen, or if the cursor is hidden, except for a known prompt of a program that is seen to read a line there:
-a killed full-screen program leaves the terminal so. Once a prompt is known, only that text is one (`learned`). Before,
-a first message may be typed if the row looks like a prompt (the profile's `composer.line`), directly before the cursor,
-if there is evidence that a line is read, and if nothing in the row, or in the one above it, asks: no question mark, no
-choices, no default, no frame.
+The text is never a prompt if typed text is not shown, or while another program than the turn's has the terminal; nor on
+the alternate screen, or if the cursor is hidden, except for a known prompt of a program that is seen to read a line
+there: a killed full-screen program leaves the terminal so. Once a prompt is known, only known prompts count
+(`learned`). Before that, a first message may be typed if the row looks like a prompt (the profile's `composer.line`),
+directly before the cursor, if there is evidence that a line is read, and if there is no sign of a question in the row
+or the one above it: no question mark, no choices, no default, no frame.
 """
 
 import re
@@ -28,7 +28,7 @@ ECHO_CHARS = 20
 
 _QUESTION = re.compile(r"[?？]")
 _ASKS = re.compile(r"\w[\"')\]]*\s*[?？](?:\s|$)")
-"""A sentence that ends in a question mark; in a row above, since banners have others."""
+"""A sentence that ends in a question mark, for the row above: banners have question marks in other places."""
 _CHOICES = re.compile(
     r"[\[(（［]\s*\w{1,16}(?:\s*[/,|]\s*[\w?]{1,16})+\s*[\])）］]"
     r"|[\[(（［]\w{1,2}[\])）］]\s*\w[^()\[\]]*[\[(（［]\w{1,2}[\])）］]\s*\w"
@@ -84,8 +84,8 @@ def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> Compose
 
 
 def _recognised(one: LearnedPrompt, known: Known, facts: TerminalFacts, row: int, line: str) -> ComposerState | None:
-    """Returns the content of `line` if that prompt is in it, else None. A prompt that is not confirmed recognises
-    drafts alone."""
+    """Returns the content of `line` if the prompt `one` is in it, else None. By a prompt that is not confirmed only
+    drafts are recognised."""
     if not one.of(facts) or (not one.text and line.strip()):
         return None
     draft = None
@@ -118,7 +118,7 @@ def _never(facts: TerminalFacts) -> str | None:
 
 
 def _not_reading(one: LearnedPrompt, facts: TerminalFacts) -> str | None:
-    """Returns the reason why the prompt there was only printed, and is not being read at."""
+    """Returns the reason why the prompt was only printed, and no line is read at it; None if one may be."""
     if one.mode == "keys" and facts.line_mode:
         return "printed, no line editor is up"
     if one.mode == "lines" and facts.line_mode is False:
@@ -128,7 +128,7 @@ def _not_reading(one: LearnedPrompt, facts: TerminalFacts) -> str | None:
 
 def _starts(one: LearnedPrompt, line: str, before: str, facts: TerminalFacts) -> Iterator[int]:
     """Yields places in `line` where the prompt may begin: after the unended text before it, or at the line's beginning.
-    A terminal in line mode does not separate the two: after other output a prompt counts if it is more than a sign."""
+    In line mode it may also follow other output directly, if it has a letter or digit or ends in `$`, `#` or `%`."""
     if before and line.startswith(before.rstrip()):
         rest = line[len(before) if line.startswith(before) else len(before.rstrip()) :]
         yield len(line) - len(rest.lstrip())
@@ -153,7 +153,7 @@ def _asks(text: str) -> str | None:
 
 
 def asks(spec: Composer, text: str) -> str | None:
-    """Returns the same for a row that is not a known program's."""
+    """Returns the sign in `text` of a question; None for a row that the profile knows (`Composer.known`)."""
     return None if spec.known is not None and spec.known.search(text) else _asks(text)
 
 
@@ -171,7 +171,7 @@ def _asks_above(screen: ScreenSnapshot, row: int) -> str | None:
 def _first(
     spec: Composer, screen: ScreenSnapshot, known: Known, facts: TerminalFacts, row: int, line: str
 ) -> ComposerState:
-    """Returns the state at a prompt to which nothing was sent yet."""
+    """Returns the state at a prompt to which no message was sent yet."""
     if facts.offset < known.offset:
         return _absent("who reads its terminal is not known yet")
     told = evidence(

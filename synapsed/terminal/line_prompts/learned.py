@@ -1,7 +1,7 @@
-"""Learned prompts: the text before a line that was taken there, and its variable parts. Pure.
+"""Learned prompts: the text before a line that a program took, and its variable parts. Pure.
 
 Digits vary (a counter, the time), and so does the folder, with a branch or a status behind it, and an environment in
-parentheses before all of it. The rest is the prompt's own, letter by letter.
+parentheses before all of it. The rest has to be the same, letter by letter.
 """
 
 import re
@@ -29,8 +29,8 @@ _BLANKS = r"[ \u00a0]*"
 
 
 class LearnedPrompt(NamedTuple):
-    """`program` is the program that shows it, and `mode` the terminal's mode then; None for any program, and for either
-    mode."""
+    """A prompt: `program` is the program that shows it, and `mode` the terminal's mode at that time; None for any
+    program, and for either mode."""
 
     text: str
     """Its text when it was learned, without the blanks at its end."""

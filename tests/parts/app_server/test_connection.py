@@ -304,6 +304,7 @@ async def test_a_defect_costs_a_connection_and_not_the_channel(
         hear(self, told)
 
     monkeypatch.setattr(AppServerChannel, "_hear", once)
+    monkeypatch.setattr(app_connection, "REQUEST_S", 1.0)
     it = made(launch)
     await it.open(Facts())
     try:

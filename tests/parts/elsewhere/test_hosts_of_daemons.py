@@ -244,6 +244,7 @@ def test_a_message_that_may_have_arrived_is_sent_again(here: Daemon, box: Box):
     assert (wrong.status, wrong.json["error"]["details"]["field"]) == (400, "Idempotency-Key")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @real_one
 def test_answers_that_are_lost_on_the_way(here: Daemon, box: Box, tmp_path: Path):
@@ -272,6 +273,7 @@ def test_the_same_key_here_too(here: Daemon, box: Box):
     assert len(box.tasks()) == 1
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @real_one
 def test_attached_to_an_agent_over_there(here: Daemon, box: Box):
@@ -297,6 +299,7 @@ def test_attached_to_an_agent_over_there(here: Daemon, box: Box):
     assert (away.code, "box is" in away.err, "No route to host" in away.err or "Timeout" in away.err) == (6, True, True)
 
 
+@pytest.mark.night
 @real_one
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_ssh_ends_with_its_daemon(here: Daemon, box: Box):

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import NO_PORTS, Daemon
+from tests.support.gated import first_of
 
 pytestmark = pytest.mark.slow
 
 FLEET = '[fleet]\nname = "box"\nurls = ["tls://127.0.0.1:1"]\n'
 
 
-@pytest.mark.parametrize("credentials", [None, "nothing"])
+@pytest.mark.parametrize("credentials", first_of(["nothing", None]))
 def test_credentials_that_cannot_be_read_do_not_keep_the_daemon_down(tmp_path: Path, credentials: str | None) -> None:
     daemon = Daemon(tmp_path, config=NO_PORTS + FLEET)
     if credentials is not None:

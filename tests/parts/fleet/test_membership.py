@@ -34,6 +34,7 @@ def laptop(box: FleetHome, tmp_path: Path) -> FleetHome:
     return box.joined(tmp_path / "laptop", name)
 
 
+@pytest.mark.night
 async def test_credentials_are_renewed_at_half_of_their_time(box: FleetHome, laptop: FleetHome) -> None:
     mine = laptop.home.identity()
     assert not is_due(mine, now=time.time())

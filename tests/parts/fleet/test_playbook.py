@@ -19,6 +19,7 @@ from synapsed_fleet.fleet_rows import KEY, FleetOrigin
 from synapsed_fleet.names import MailKind, MailSubject
 from tests.parts.fleet.fakebroker import Kept, Killed
 from tests.parts.fleet.world import ANSWER, Host, World
+from tests.support.gated import first_of
 
 STEPS_MAX = 400
 """More steps than any of these takes: a kill beyond the last one is no kill."""
@@ -96,7 +97,7 @@ async def test_a_daemon_that_is_killed_at_any_step_loses_nothing_and_takes_nothi
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("who", ["laptop", "box", "attic"])
+@pytest.mark.parametrize("who", first_of(["laptop", "box", "attic"]))
 async def test_work_for_any_is_taken_once_whoever_is_killed_at_whatever_step(tmp_path: Path, who: str) -> None:
     kills = 0
     for at in range(1, STEPS_MAX, EVERY):

@@ -58,6 +58,7 @@ def counting(daemon: Daemon) -> str:
     return Shelf(daemon.home / "state").counts().current
 
 
+@pytest.mark.night
 def test_made_taken_and_gone_back_from(daemon: Daemon, signer: Signer, tmp_path: Path) -> None:
     daemon.start()
     bundle = bundled(daemon, signer, READS)
@@ -81,6 +82,7 @@ def test_made_taken_and_gone_back_from(daemon: Daemon, signer: Signer, tmp_path:
     assert daemon.ctl("profiles", "update", "--rollback").code == 2
 
 
+@pytest.mark.night
 def test_a_key_is_made_and_a_bundle_of_it_believed(daemon: Daemon, tmp_path: Path) -> None:
     made = daemon.ctl("profiles", "key", str(tmp_path / "new.key"), "--json")
     assert made.code == 0
@@ -98,6 +100,7 @@ def test_a_key_is_made_and_a_bundle_of_it_believed(daemon: Daemon, tmp_path: Pat
     assert "no daemon runs: it counts once one does" in taken.err
 
 
+@pytest.mark.night
 def test_what_is_run_is_shown_apart_and_asked_for(daemon: Daemon, signer: Signer) -> None:
     bundle = bundled(daemon, signer, ENDS)
     refused = daemon.ctl("profiles", "update", "--from", str(bundle))
@@ -153,6 +156,7 @@ def test_a_persons_own_profile_wins(daemon: Daemon, signer: Signer) -> None:
 # --- a program that does not come up ---------------------------------------------------------------------------------
 
 
+@pytest.mark.night
 def test_a_bundle_whose_program_fails_is_told_and_gone_back_from(daemon: Daemon, signer: Signer) -> None:
     daemon.start()
     assert daemon.ctl("start", "dummy").code == 0
@@ -173,6 +177,7 @@ def test_a_bundle_whose_program_fails_is_told_and_gone_back_from(daemon: Daemon,
     assert (task.code, task.out.strip()) == (0, "it works again")
 
 
+@pytest.mark.night
 def test_agents_go_on_where_a_daemon_finds_a_bundle(daemon: Daemon, signer: Signer) -> None:
     """Taken while none ran; and the daemon's own `kill -9` changes nothing about it."""
     assert daemon.ctl("profiles", "update", "--from", str(bundled(daemon, signer, READS))).code == 0

@@ -76,6 +76,7 @@ def test_the_verb(served_daemon: Served) -> None:
     assert daemon.ctl("schedule", "remove", "daily").code == 4
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_killed_daemon_sends_each_once(daemon: Daemon) -> None:
     """One that comes while it lives, one that comes while it is dead; killed again behind each."""

@@ -1,5 +1,5 @@
-"""Calls `synapsed fleet WHAT` as a process: the fleet's files and keys are the daemon's package's, and stand in no
-command line."""
+"""Calls `synapsed fleet WHAT` as a process: only the daemon's package reads the fleet's files and keys, and no command
+line shows them."""
 
 import json
 from typing import Any
@@ -17,11 +17,11 @@ class PersonsRight(CtlError):
 
 
 def ask_fleet(ctx: CommandContext, what: str, **body: Any) -> dict[str, Any]:
-    """Returns the answer. Raises ApiError with its words, CtlError if there is no answer."""
+    """Returns the answer. Raises ApiError with the program's message, CtlError if there is no answer."""
     return ask_daemon_program(ctx, "fleet", what, body=json.dumps(body), timeout_s=TIMEOUT_S)
 
 
 def persons_only(ctx: CommandContext) -> None:
-    """Raises PersonsRight in an agent's shell: who belongs to the fleet is for its person to say."""
+    """Raises PersonsRight in an agent's shell: only a person decides about members of the fleet."""
     if ctx.inside_agent:
         raise PersonsRight("the fleet's keys and members are a person's: this is an agent's shell")

@@ -1,4 +1,4 @@
-"""`synapsectl fleet broker …` and `fleet scale`: the broker here, and those of other hosts."""
+"""`synapsectl fleet broker …` and `fleet scale`: the broker of this host, and those of other hosts."""
 
 import argparse
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _behind(told: Mapping[str, Any]) -> str | None:
-    """A broker whose copy of a stream is older than its leader's."""
+    """Returns the name of a broker whose copy of a stream is older than its leader's, None if all are current."""
     copies = [one for stream in told["streams"] or () for one in stream["replicas"]]
     return next((one["name"] for one in copies if not one["current"]), None)
 

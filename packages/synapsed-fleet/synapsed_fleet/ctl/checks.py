@@ -1,4 +1,4 @@
-"""The fleet, where this host is in one: membership, the broker, what is under way."""
+"""Checks of `synapsectl doctor` about the fleet of this host: membership, the broker, messages under way."""
 
 import os
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from synapsed_fleet.ctl.showing import on_its_way
 from synapsed_fleet.ctl.unit import service_of
 
 FLOOD: Final = 1000
-"""Messages of one host that wait here."""
+"""Messages of one host, waiting for this one, from which on a note is shown."""
 _STATUS = {"ok": OK, "note": NOTE, "wrong": WRONG}
 
 
 def look(ctx: CommandContext, _: ServiceSettings) -> Iterator[Finding]:
-    """Yields the findings about the fleet; none on a host without one, neither configured nor kept."""
+    """Yields the findings about the fleet; on a host without files of a fleet, only the daemon's."""
     if not any(os.access(place, os.F_OK) for place in (ctx.paths.config / "fleet.toml", ctx.paths.state / "fleet")):
         yield from _without_files(ctx)
         return
@@ -36,7 +36,7 @@ def look(ctx: CommandContext, _: ServiceSettings) -> Iterator[Finding]:
 
 
 def _without_files(ctx: CommandContext) -> Iterator[Finding]:
-    """A fleet that is configured, and of which nothing else is here: the daemon says so."""
+    """Yields the daemon's finding about a fleet that is configured, but has no files here."""
     try:
         ctx.client.get("/fleet")
     except NoDaemon:

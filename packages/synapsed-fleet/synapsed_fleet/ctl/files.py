@@ -1,4 +1,4 @@
-"""`synapsectl fleet files …`: what goes between hosts that is too large for a message."""
+"""`synapsectl fleet files …`: files and messages between hosts that are too large for one message."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _named(given: str) -> str:
-    """The id. Raises UsageError."""
+    """Returns the id. Raises UsageError."""
     found = _ID.fullmatch(given)
     if found is None:
         raise UsageError(f"{given[:80]!r} is no file's id: 'synapsectl fleet files' lists them")

@@ -1,4 +1,4 @@
-"""`synapsectl fleet …`: many hosts with one address space, over a broker of one's own."""
+"""`synapsectl fleet …`: many hosts with one address space, over their own broker."""
 
 import argparse
 import re
@@ -31,7 +31,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(("member", "broker", "hosts", "streams",
 """Answer of `synapsed fleet status` on a host that is in no fleet and keeps no broker."""
 
 TOLD_LINE_S = 120
-"""For ssh, and the verb over there."""
+"""Seconds for ssh, and for the verb on the other host."""
 
 
 def _configure_create(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def _create(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the description of a broker of somebody else's, with the contents of the files."""
+    """Returns the description of another owner's broker, with the contents of the files."""
     if not args.url:
         if args.account_key or args.account or args.ca:
             raise UsageError("--account-key, --account and --ca are for a broker of somebody else's: give its --url")
@@ -110,7 +110,7 @@ def _contents(name: str) -> str:
 
 
 def _own_name() -> str:
-    """The host's name as a fleet has it."""
+    """Returns the host's name in the form that a fleet allows."""
     short = socket.gethostname().partition(".")[0].lower()
     return re.sub(r"[^a-z0-9-]+", "-", short).strip("-")[:31] or "host"
 
@@ -257,7 +257,7 @@ def _status(args: argparse.Namespace, ctx: CommandContext) -> int:
     if not args.json and daemon["daemon"] is not None:
         for line in daemon_lines(daemon["daemon"]):
             ctx.out.line(line)
-        ctx.out.stdout.flush()  # to ask for the rest takes a second
+        ctx.out.stdout.flush()  # the rest takes a second
     kept = type(ctx.paths).from_environ(ctx.own_environment).state / "fleet"
     told = {**(ask_fleet(ctx, "status") if kept.exists() else NOTHING), **daemon}
     if args.json:
@@ -274,7 +274,7 @@ def _status(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _known_by_the_daemon(ctx: CommandContext) -> dict[str, Any]:
-    """Returns the same as `daemon`; None if it has no fleet (`problem` says why) or does not run."""
+    """Returns the daemon's answer as `daemon`; None if it has no fleet (`problem` has the reason) or does not run."""
     try:
         return {"daemon": ctx.client.get("/fleet")}
     except ApiError as error:

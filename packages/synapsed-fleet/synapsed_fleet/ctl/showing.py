@@ -1,4 +1,4 @@
-"""Texts about a fleet for a person."""
+"""Makes the lines and rows about a fleet that a person sees."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,8 @@ EXPIRES_SOON_DAYS = 60
 
 
 def status_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """`told`: what `synapsed fleet status` says; of the daemon's own under `daemon` only that it says nothing."""
+    """Yields the lines of `fleet status`. `told`: the answer of `synapsed fleet status`; its `daemon` is None if no
+    daemon answers for the fleet."""
     if (member := told.get("member")) is not None:
         yield f"this host   {member['name']}, a member{_until(member['expires'])}"
         yield f"broker at   {', '.join(member['urls'])}"
@@ -31,7 +32,7 @@ def status_lines(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def daemon_lines(daemon: Mapping[str, Any]) -> Iterator[str]:
-    """`daemon`: what it says of its fleet."""
+    """Yields the lines about the daemon's answer `daemon`."""
     where = (
         f"connected to {daemon['broker']}" if daemon.get("connected") else f"no broker: {daemon.get('problem') or ''}"
     )
@@ -50,7 +51,7 @@ def daemon_lines(daemon: Mapping[str, Any]) -> Iterator[str]:
 
 
 def on_its_way(file: Mapping[str, Any]) -> str:
-    """A file, or a long message, that is under way: how far it has come, and what holds it up."""
+    """Returns a line about a file, or a long message, under way: its progress, and the reason for a delay."""
     what = "a message" if file["message"] else file["name"] or f"file {file['id'][:8]}"
     where = f"{'to' if file['state'] == 'going' else 'from'} {file['host']}"
     problem = f"; {file['problem']}" if file["problem"] else ""
@@ -65,7 +66,7 @@ def size_of(size: int) -> str:
 
 
 def file_row(file: Mapping[str, Any]) -> tuple[Any, ...]:
-    """`ID` is what `get` and `remove` take."""
+    """Returns a row of the table; `ID` is the argument of `get` and `remove`."""
     came = file["state"] in ("coming", "here")
     have = "" if file["have"] == file["size"] else f"{size_of(file['have'])} of "
     what = "(a message)" if file["message"] else file["name"] or "-"

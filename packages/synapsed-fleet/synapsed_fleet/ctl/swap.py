@@ -1,4 +1,4 @@
-"""Replaces a daemon that runs by one that reads the changed `[fleet]`, which a daemon reads once in its life."""
+"""Replaces a running daemon by one that reads the changed `[fleet]`, which a daemon reads only at its start."""
 
 import time
 
@@ -10,8 +10,8 @@ from synapsectl.spawn import POLL, holds_lock
 
 
 def take_up(ctx: CommandContext) -> None:
-    """A daemon runs that has read the configuration as it is now. The agents of one that ran go on, and so do their
-    turns. Raises CtlError."""
+    """Makes sure that a daemon runs with the present configuration. The agents of an earlier one, and their turns, go
+    on. Raises CtlError."""
     try:
         pid = ctx.client.get("/control/status").get("pid")
     except NoDaemon:
@@ -32,7 +32,7 @@ def take_up(ctx: CommandContext) -> None:
 
 
 def _restarted_by_manager(ctx: CommandContext) -> bool:
-    """Returns True if the daemon of this home is a service, which was started again."""
+    """Returns True if the daemon of this home is a service, and restarts it then."""
     from synapsectl.service.available import this_machines
     from synapsectl.service.manager import NoServiceManager
 

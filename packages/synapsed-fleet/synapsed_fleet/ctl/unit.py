@@ -1,4 +1,4 @@
-"""The broker's unit: a service of its own beside the daemon's, under whatever starts things on this machine."""
+"""The broker's unit: a service of its own beside the daemon's, under this machine's service manager."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ from synapsectl.spawn import lasting_environment, spawn_detached
 SERVICE = "synapsed-broker.service"
 LABEL = "synapsed-broker"
 UNITS = Path(__file__).parents[1] / "units"
-"""The folder of both, to be filled."""
+"""Folder of both unit templates."""
 STOP_S = 90.0
 POLL_S = 0.05
 
@@ -40,13 +40,13 @@ class BrokerService(Protocol):
     name: str
 
     def install(self) -> None:
-        """Written, started with the session from now on, and started. Raises CtlError."""
+        """Writes and starts the service, and has it start with each session. Raises CtlError."""
         ...
 
     def restart(self) -> None: ...
 
     def remove(self) -> None:
-        """Stopped, and not started again."""
+        """Stops the service for good."""
         ...
 
     def is_installed(self) -> bool: ...
@@ -94,7 +94,7 @@ class BrokerOfSystemd:
             self._do("disable", SERVICE)
             self._file().remove()
             self._do("daemon-reload")
-            self._systemctl("reset-failed", SERVICE)  # refused where there is nothing to forget
+            self._systemctl("reset-failed", SERVICE)  # refused if there is no failure to forget
 
     def is_installed(self) -> bool:
         return self._mark() in (self._file().current() or "")
@@ -143,7 +143,7 @@ class BrokerPlist:
             raise OtherHome(f"{self._plist} is the broker of another home of synapsed: stop that one first")
         self._paths.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.write()
-        self._launchctl("bootout", f"{self._domain}/{LABEL}")  # refused where it is not loaded
+        self._launchctl("bootout", f"{self._domain}/{LABEL}")  # refused if it is not loaded
         self._do("bootstrap", self._domain, str(self._plist))
 
     def restart(self) -> None:
@@ -186,8 +186,8 @@ class BrokerPlist:
 
 
 class BrokerProcess:
-    """Broker without a service manager: a process in a session of its own, which does not come back after the machine's
-    next start."""
+    """Broker without a service manager: a process in a session of its own. It is not started again when the machine
+    is."""
 
     name = "process"
 
@@ -238,13 +238,13 @@ class BrokerProcess:
 
 
 def variables_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The unit's environment: where everything lives must be the same for it and for the person's tool."""
+    """Returns the unit's environment, in which all paths are the same as for the person's tool."""
     kept = {name: environ[name] for name in ("PATH", *CARRIED, *LOCALE) if environ.get(name)}
     return {name: value for name, value in kept.items() if "\n" not in value}
 
 
 def _holder(lock: Path) -> int | None:
-    """The pid that a lock's holder has written, None where nobody holds it."""
+    """Returns the pid that a lock's holder has written, None if the lock is free."""
     try:
         with lock.open("rb") as file:
             try:

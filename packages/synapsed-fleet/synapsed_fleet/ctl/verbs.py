@@ -1,4 +1,4 @@
-"""The verbs of the fleet: a person's, and those that installed units and `synapsectl` call."""
+"""Verbs of the fleet: one for a person, and those that installed units and `synapsectl` call."""
 
 from synapsectl.verbs import ELSEWHERE, DaemonVerb, Verb
 

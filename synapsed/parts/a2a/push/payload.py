@@ -26,8 +26,8 @@ def is_told(event: Event) -> bool:
 
 
 def of_task(event: Event, dialect: Dialect) -> bool:
-    """True if the task is sent in place of the event: 0.3 knows only that, and for the last piece of an artifact only
-    the task has the whole text."""
+    """Returns True if the body is made from the task: 0.3 sends the task itself, and 1.0 sends the whole artifact for
+    its last piece, which only the task has."""
     return dialect == "0.3" or (isinstance(event.data, TaskArtifactAdded) and event.data.append)
 
 
@@ -40,7 +40,7 @@ def notification(event: Event, context_id: str) -> dict[str, Any]:
 
 
 def notification_of(event: Event, task: Task, dialect: Dialect) -> dict[str, Any]:
-    """Returns the body for an event in whose place the task is sent."""
+    """Returns the body for an event for which `of_task` is True: the task in 0.3, the whole artifact in 1.0."""
     if dialect == "0.3":
         return whole(task, dialect)
     assert isinstance(event.data, TaskArtifactAdded)

@@ -1,4 +1,4 @@
-"""`synapsectl notify test`: a test of the places where a person is notified."""
+"""`synapsectl notify test`: sends a test to the places where a person is notified (the sinks)."""
 
 import argparse
 from typing import Any

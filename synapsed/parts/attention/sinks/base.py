@@ -9,7 +9,7 @@ from synapsed.parts.attention.notification_policy import Notice
 
 class Untold(Exception):
     """Error of a sink that was not reached, or has refused; `problem` is for people and has no secret. `after`: seconds
-    that it asks to be left alone for. `refused`: it was reached, and will refuse the same notice again."""
+    for which the sink asks not to be called. `refused`: it was reached, and will refuse the same notice again."""
 
     def __init__(self, problem: str, *, after: float | None = None, refused: bool = False) -> None:
         super().__init__(problem)
@@ -20,7 +20,7 @@ class Untold(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Buttons:
-    """Addresses, valid once, at which yes and no are answered from elsewhere."""
+    """Addresses to which the buttons for yes and no are posted; each is valid once."""
 
     approve: str
     deny: str

@@ -61,7 +61,7 @@ class BrowserPort:
         return ""
 
     async def withdraw(self, item_id: str, ref: str, outcome: Mapping[str, Any]) -> None:
-        if outcome.get("who") != f"device:{self._browser.id}":  # it has taken its own notification away
+        if outcome.get("who") != f"device:{self._browser.id}":  # it has removed its own notification
             await self._push(item_id, {"id": item_id, "state": "gone"}, "normal")
 
     async def _push(self, item_id: str, said: Mapping[str, Any], urgency: str) -> None:
@@ -120,7 +120,7 @@ def fitted(said: Mapping[str, Any]) -> bytes:
     text = str(kept.get("body", ""))
     room = PLAIN_MAX - len(_json(kept | {"body": "…"}))
     low, high = 0, len(text)
-    while low < high:  # the longest beginning that fits: JSON makes more of some characters than of others
+    while low < high:  # the longest beginning that fits: JSON makes some characters longer
         middle = (low + high + 1) // 2
         low, high = (middle, high) if len(_json(text[:middle])) - 2 <= room else (low, middle - 1)
     return _json(kept | {"body": f"{text[:low]}…"})
@@ -133,7 +133,8 @@ def contact_of(place: PushPlace) -> str:
 
 
 def topic(item_id: str) -> str:
-    """Returns 32 characters of base64url, the form of a topic (RFC 8030, 5.4), that tell the push service nothing."""
+    """Returns 32 characters of base64url, the form of a topic (RFC 8030, 5.4), from which the push service learns
+    nothing."""
     return base64url(hashlib.sha256(item_id.encode()).digest())[:32]
 
 

@@ -1,4 +1,5 @@
-"""The desktop of this machine: freedesktop notifications over the session bus, on macOS its Notification Center."""
+"""The desktop of this machine as a sink: freedesktop notifications over the session bus, on macOS its Notification
+Center."""
 
 import asyncio
 import shutil
@@ -30,8 +31,8 @@ _REFUSALS: Final = (AuthenticationError, DBusErrorResponse, RouterClosed, Runtim
 
 
 class FreedesktopPort:
-    """Sink of the freedesktop notification service. Opens a connection for each call: the notification stays after it
-    ends."""
+    """Sink of the freedesktop notification service. Opens a connection for each call: the notification stays after the
+    connection ends."""
 
     once = True
     withdraws = True
@@ -58,8 +59,8 @@ class FreedesktopPort:
     async def _call(
         self, method: str, signature: str, body: tuple[Any, ...], *, owner: str | None = None
     ) -> tuple[str, Sequence[Any]]:
-        """Calls a method; returns the service that answered, and its answer. With `owner` only that service is asked:
-        another one numbers other notifications."""
+        """Calls a method; returns the service that answered, and its answer. With `owner` only that service is called:
+        another service has other notifications under the same numbers."""
         address = self._address()
         try:
             async with asyncio.timeout(PATIENCE_S), open_dbus_router(address) as router:

@@ -1,4 +1,5 @@
-"""Mail, by the standard library's SMTP in a thread of its own: a server that does not answer delays nothing else."""
+"""Mail as a sink, by the standard library's SMTP in a thread of its own: a server that does not answer delays nothing
+else."""
 
 import asyncio
 import smtplib

@@ -1,4 +1,4 @@
-"""Sinks, made of the configuration."""
+"""Makes sinks from the configuration."""
 
 import asyncio
 

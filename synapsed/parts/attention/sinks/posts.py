@@ -74,8 +74,8 @@ class WebhookPort:
 
 
 class NtfyPort:
-    """Sink for a topic of an ntfy server. The item's id is the sequence id: a repeated notice replaces itself, and it
-    is deleted if the server can do so (2.16 and newer)."""
+    """Sink for a topic of an ntfy server. The item's id is the sequence id: a repeated notice replaces the first one,
+    and a notice that is taken back is deleted if the server can do so (2.16 and newer)."""
 
     once = False
     withdraws = True

@@ -1,4 +1,4 @@
-"""Questions of an agent as requests for permission that an editor can show. Pure."""
+"""Turns questions of an agent into requests for permission that an editor can show. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _UNANSWERABLE = frozenset({"password", "login", SCREEN})
 
 
 def can_be_asked(prompt: Mapping[str, Any]) -> bool:
-    """Returns True if an editor can answer it, by one of its options."""
+    """Returns True if an editor can answer the prompt, by one of its options."""
     return bool(prompt.get("options")) and prompt.get("type") not in _UNANSWERABLE
 
 

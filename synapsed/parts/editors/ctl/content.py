@@ -1,4 +1,4 @@
-"""Messages in the editor's form and in the daemon's. Pure."""
+"""Converts messages between the editor's form and the daemon's. Pure."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from synapsed.parts.editors.ctl.shapes import text, wrong
 from synapsed.parts.editors.ctl.wire import shown
 
 CHUNK_MAX = 8000
-"""Characters of a chunk: its line stays below 64 KiB, which some readers' buffers have."""
+"""Characters of a chunk: its line stays below 64 KiB, the buffer of some readers."""
 
 FILES_MAX = 64
 """Files of a message, as the daemon takes them."""
@@ -25,7 +25,7 @@ def message_of(
     blocks: Sequence[Mapping[str, Any]], commands: Collection[str] = ()
 ) -> tuple[list[dict[str, Any]], bool]:
     """Returns the parts of the daemon's message, and True if it is a command of the program: `/word` alone, or with
-    words behind it in its line if it is one of `commands`, which take some.
+    words after it in its line if it is one of `commands`, which take words.
 
     Raises RequestRefused.
     """
@@ -113,7 +113,7 @@ def _referred(block: Mapping[str, Any], place: str, number: int) -> tuple[str, _
 
 
 def _unlike(name: str, names: Collection[str]) -> str:
-    """The name, or where another file of the message has it, that with a number before it."""
+    """Returns `name`; with a number before it if another file of the message has that name."""
     number, found = 1, name
     while found in names:
         number += 1
@@ -130,7 +130,7 @@ def _checked(encoded: str, place: str) -> str:
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a message of the daemon's as a person reads it: files by their names."""
+    """Returns a message in the daemon's form as a person reads it: files by their names."""
     told = []
     for part in parts:
         if part.get("type") == "text":

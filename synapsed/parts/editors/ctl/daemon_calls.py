@@ -1,6 +1,7 @@
-"""Requests of an editor's session to the daemon: calls that wait, and streams that are followed over its kills.
+"""Makes the requests of an editor's session to the daemon: calls that wait, and streams that go on after the daemon was
+killed.
 
-Every function here may block; each is called in a thread of its own.
+Every function of this module may block; each is called in a thread of its own.
 """
 
 import json
@@ -23,7 +24,7 @@ AWAY_MAX: Final = 30.0
 
 RETRY: Final = 0.1
 RETRY_MAX: Final = 2.0
-"""Seconds between two attempts to reach it: at first, and at most."""
+"""Seconds between two attempts to reach the daemon: at first, and at most."""
 
 TICK: Final = 5.0
 """Seconds of silence after which a stream checks if it is still wanted."""
@@ -80,7 +81,7 @@ class Reach:
                 return found
 
     def cancel(self, task: str) -> None:
-        """Cancels it. Raises ApiError if the program did not stop, or the task was over before."""
+        """Cancels the task. Raises ApiError if the program did not stop, or the task was over before."""
         give_up = time.monotonic() + AWAY_MAX
         while True:
             try:
@@ -93,8 +94,8 @@ class Reach:
                 return
 
     def waits_for(self) -> tuple[dict[str, Any] | None, UsageLimit | None]:
-        """Returns the agent's present question, with its task as `task`, and the usage limit that it is at. Raises
-        CtlError."""
+        """Returns the agent's present question, with its task as `task`, and the usage limit that it has reached.
+        Raises CtlError."""
         agent = self.client.get(agent_path(self.address, "status"), {"detail": 1})
         prompt: dict[str, Any] | None = agent.get("prompt")
         asks = None if prompt is None else {**prompt, "task": agent.get("task")}
@@ -105,7 +106,7 @@ class Reach:
         return commands_of(self.client, agent, here=here)
 
     def answer(self, task: str | None, prompt_id: str, key: str) -> None:
-        """Gives the program `key` if it still asks that. Raises ApiError."""
+        """Gives the program the answer `key`, if it still asks that prompt. Raises ApiError."""
         body = {"input": key, "prompt_id": prompt_id}
         if task is not None:
             try:
@@ -131,7 +132,7 @@ def newest(client: Client) -> int:
 
 
 class Stream:
-    """Follows server-sent events at `path` in a thread of its own, over kills of the daemon, until `close`.
+    """Follows server-sent events at `path` in a thread of its own, also after the daemon was killed, until `close`.
 
     `take` gets each event's name, data and id; `news` gets the word `away` with the error, once, when the daemon has
     been away for `AWAY_MAX`, `back` whenever it is there again, `busy` if it has no room for another stream now, and
@@ -220,7 +221,7 @@ class Stream:
 
 
 def single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the event, or those that it has in it."""
+    """Yields the event, or the events of a batch."""
     if event["event"] == "batchEvents":
         yield from event["data"]
     else:
@@ -251,6 +252,6 @@ def _unsure(error: CtlError) -> MaybeAccepted:
 
 
 def in_folder(agents: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
-    """Returns the agents of this host whose working directory `folder` is."""
+    """Returns the agents of this host whose working directory is `folder`."""
     real = os.path.realpath(folder)
     return [agent for agent in agents if not agent.get("host") and os.path.realpath(agent["cwd"]) == real]

@@ -1,4 +1,4 @@
-"""A usage limit that keeps prompts waiting, in the form for an editor. Pure."""
+"""Shows an editor the usage limit that keeps its prompts waiting. Pure."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class UsageLimit(NamedTuple):
 
 
 def limit_of(agent: dict[str, Any]) -> UsageLimit | None:
-    """Returns the limit that the agent is at, as its status tells it; None if it is at none."""
+    """Returns the usage limit that the agent has reached, by its status; None if it has reached no limit."""
     if agent.get("activity") != LIMITED:
         return None
     return UsageLimit(str(agent.get("evidence", "")).removeprefix("limit: "), agent.get("until"))

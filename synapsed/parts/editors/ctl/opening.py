@@ -25,7 +25,7 @@ PAGE: Final = 50
 
 
 class AgentsOwn(CtlError):
-    """Error for an agent's program that asks: it has no editor of its own."""
+    """Error for a request of an agent's program, which has no editor of its own."""
 
     exit_code = REFUSED
     code = "FORBIDDEN"
@@ -152,7 +152,7 @@ def _replayed(client: Client, agent: str) -> tuple[list[dict[str, Any]], list[st
 
 
 def _named(ctx: CommandContext, wanted: ServedAgents, address: str, cwd: str) -> str:
-    """Returns the address of the agent that was named on the command line, which runs then. Raises RequestRefused,
+    """Returns the address of the agent that was named on the command line, once it runs. Raises RequestRefused,
     CtlError."""
     try:
         there, name = reach(ctx, address)

@@ -2,7 +2,7 @@
 unmasked. Pure.
 
 Both are read from one log, and their ids are that log's. The agent's stream has the pieces of text as well, and so
-their places among tool calls: a place waits for its piece, and a piece waits for its place.
+shows their places among tool calls: a place waits for its piece, and a piece waits for its place.
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ type Part = PiecePart | UpdatesPart | EndPart
 
 
 class TurnOrder:
-    """The parts of one turn, in the order of their ids. Every method returns the parts whose turn it is."""
+    """The parts of one turn, in the order of their ids. Every method returns the parts that can be sent now."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, PiecePart] = {}
@@ -71,7 +71,7 @@ class TurnOrder:
         yield from self._ready()
 
     def give_up(self) -> Iterator[Part]:
-        """Stops ordering, because one of the streams is away: from now on everything comes as it comes."""
+        """Stops ordering, because one of the streams is away: from now on, parts are returned as they come."""
         self._given_up = True
         yield from self.release()
 

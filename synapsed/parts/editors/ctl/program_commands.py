@@ -1,5 +1,5 @@
-"""The slash commands of an agent's program, as an editor offers them: those that its profile names, those of a person's
-own files, and those that a program which speaks ACP has sent itself.
+"""Finds the slash commands of an agent's program, which an editor offers: those that its profile names, those of a
+person's own files, and those that a program which speaks ACP has sent itself.
 
 `commands_of` may block.
 """
@@ -39,7 +39,7 @@ class ProgramCommand(NamedTuple):
 
 
 def update(commands: Iterable[ProgramCommand]) -> dict[str, Any]:
-    """Returns the update that tells an editor of them."""
+    """Returns the update that lists them for an editor."""
     told = [
         {"name": each.name, "description": each.description} | ({"input": {"hint": each.hint}} if each.hint else {})
         for each in commands
@@ -121,7 +121,8 @@ def _files(pattern: str, cwd: str) -> list[str]:
 
 
 def _told_by(client: Client, agent: Mapping[str, Any]) -> list[ProgramCommand]:
-    """Returns the commands that the program has sent; one that has just opened its session may be about to."""
+    """Returns the commands that the program has sent. A program that has just opened its session may send them soon, so
+    this looks several times."""
     path = agent_path(str(agent["id"]), "history", control=True)
     for attempt in range(TRIES):
         if attempt:

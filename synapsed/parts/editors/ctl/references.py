@@ -1,7 +1,7 @@
-"""Names, in a message, for the references of a prompt: a file by its path and lines, anything else by its address.
+"""Names the references of a prompt in a message: a file by its path and lines, anything else by its address.
 
-Editors write the lines behind `#` (`L3:9`, `L3-L9`, `L3C1-L9C4`), and in the query which of its symbols is meant
-(`symbol`), where the cursor stands (`column`), and for addresses of their own the file (`path`) or a title (`name`).
+Editors write the lines after `#` (`L3:9`, `L3-L9`, `L3C1-L9C4`). In the query they write the meant symbol of the file
+(`symbol`), the column of the cursor (`column`), and for addresses of their own the file (`path`) or a title (`name`).
 Pure.
 """
 
@@ -32,7 +32,7 @@ def refer(uri: str) -> Reference:
     from urllib.parse import parse_qs, unquote  # only where something is referred to
 
     front, _, fragment = uri.partition("#")
-    if "/" in fragment:  # it is a path that nobody has quoted
+    if "/" in fragment:  # it is a path that was not quoted
         front, fragment = uri, ""
     address, _, query = front.partition("?") if "=" in front else (front, "", "")
     asked = {key: values[0] for key, values in parse_qs(query).items()}
@@ -64,7 +64,7 @@ def safe(name: str) -> str:
 
 
 def _behind(lines: re.Match[str] | None, fragment: str, column: str) -> str:
-    """Returns the lines as programs write them behind a path: `:3`, `:3-9`, `:3:7`."""
+    """Returns the lines as programs write them after a path: `:3`, `:3-9`, `:3:7`."""
     if lines is None:
         return f"#{fragment}" if fragment else ""
     first, last = _range(lines)

@@ -1,7 +1,8 @@
-"""The server: one thread decides, waiting calls run in others, and every answer comes back as a fact.
+"""The server for one editor: one thread decides, calls that wait run in other threads, and every answer comes back to
+the first one as a fact.
 
 Facts stand in a queue of `FACTS_MAX`: a faster sender waits, the editor's pipe and the daemon's streams included. At
-most `JOBS_MAX` calls to the daemon are under way at once, others wait for their turn.
+most `JOBS_MAX` calls to the daemon are under way at once, the others wait.
 """
 
 import os
@@ -105,8 +106,8 @@ class AcpServer:
         """Session and prompt of each open request to the editor."""
         self._jobs = 0
         self._waiting: deque[tuple[Callable[[], Any], Then]] = deque()
-        """Calls for which there is no room yet: as many as the sessions have prompts and open turns, and `WAITING_MAX`
-        requests."""
+        """Calls for which there is no room yet: at most as many as the sessions have prompts and open turns, and
+        `WAITING_MAX` requests."""
         self._number = 0
         self._greeted = False
 
@@ -135,7 +136,7 @@ class AcpServer:
                 for line in lines.feed(chunk):
                     self._facts.put(_Heard(wire.read(line)))
         except OSError:
-            pass  # it is gone
+            pass  # the editor is gone
         self._facts.put(_Ended())
 
     def _write(self, message: dict[str, Any]) -> None:
@@ -275,7 +276,8 @@ class AcpServer:
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def _begin(self, opened: Opened) -> bool:
-        """Follows the agent; returns False if there are too many. One that is followed already goes on as it is."""
+        """Follows the agent; returns False if there are too many sessions. An agent that is followed already goes on as
+        it is."""
         if (known := self._live.get(opened.session_id)) is not None:
             self._perform(known, known.session.opened_again())
             return True
@@ -394,8 +396,8 @@ class AcpServer:
     # --- what has to wait ---------------------------------------------------------------------------------------------
 
     def _start(self, work: Callable[[], Any], then: Then, *, asked: bool = False) -> None:
-        """Does `work` in a thread of its own, then `then` in this one; in turn, if many wait for the daemon. A request
-        of the editor (`asked`) is refused if too much waits already."""
+        """Does `work` in a thread of its own, then `then` in this thread. If `JOBS_MAX` calls are under way, `work`
+        waits for room. A request of the editor (`asked`) is refused if too much waits already."""
         if asked and len(self._waiting) >= WAITING_MAX:
             raise RequestRefused(
                 wire.INTERNAL_ERROR, "too many requests at once: wait for some to be answered", {"code": "BUSY"}
@@ -414,7 +416,7 @@ class AcpServer:
             value = work()
         except (RequestRefused, CtlError) as refused:
             error = refused
-        except Exception as unforeseen:  # noqa: BLE001 - it is told, and the other sessions go on
+        except Exception as unforeseen:  # noqa: BLE001 - it is reported, and the other sessions go on
             sys.excepthook(type(unforeseen), unforeseen, unforeseen.__traceback__)
             error = CtlError(f"an error of synapsectl's own ({type(unforeseen).__name__}): its stderr says more")
         self._facts.put(_Done(then, value, error))

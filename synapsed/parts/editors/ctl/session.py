@@ -2,7 +2,8 @@
 
 A prompt is a task. It is over when the agent's own events say so and the task, read whole after that, has been sent:
 earlier parts (pieces of text, tool calls) are in order with its end, even if some were lost on the way. Turns of others
-are sent too, but never within a prompt: an editor takes every text in there for the answer. They wait for its end.
+are sent too, but never within a prompt: an editor takes every text within a prompt for the answer. They wait for the
+prompt's end.
 """
 
 from collections import deque
@@ -32,7 +33,7 @@ ASKED_MAX: Final = 3
 """Times that the editor gets the same question: the program may not have taken an answer."""
 
 LOOKS_MAX: Final = 3
-"""Times that the program's commands are asked for, until it has sent some."""
+"""Most requests for the program's commands, until the program has sent some."""
 
 TERMINAL: Final = frozenset({"completed", "failed", "canceled", "rejected"})
 _CODES: Final = {
@@ -150,7 +151,7 @@ class OpenPrompt:
 
 
 class EditorSession:
-    """`session_id` is the editor's name for it, `name` the agent's for a person."""
+    """Decides for one session. `session_id` is the editor's name of the session, `name` the agent's name for people."""
 
     def __init__(self, session_id: str, *, name: str, cwd: str) -> None:
         self.session_id = session_id
@@ -201,7 +202,7 @@ class EditorSession:
 
     @property
     def with_words(self) -> frozenset[str]:
-        """Names of the commands that may have words behind them."""
+        """Names of the commands that may have words after them."""
         return frozenset(each.name for each in self._commands if each.hint)
 
     def commands(self, found: list[ProgramCommand]) -> Iterator[Command]:
@@ -221,7 +222,7 @@ class EditorSession:
 
     @property
     def full(self) -> bool:
-        """True if it takes no further prompt."""
+        """True if the session takes no further prompt."""
         return len(self._prompts) >= PROMPTS_MAX
 
     def prompt(self, id_: Id, message_id: str, body: dict[str, Any]) -> Iterator[Command]:
@@ -330,7 +331,7 @@ class EditorSession:
         yield _end_of(prompt, document)
         yield from self._calm()
 
-    # --- what the daemon tells ----------------------------------------------------------------------------------------
+    # --- what the daemon reports --------------------------------------------------------------------------------------
 
     def piece(self, task: str, id_: int, told: Mapping[str, Any] | None) -> Iterator[Command]:
         """Notes that the stream of a followed task has come to `id_`: an `artifact`, or (None) another event."""
@@ -382,7 +383,7 @@ class EditorSession:
         elif kind == "inputRequired":
             self._done = None
         elif kind == "activity" and event["data"].get("activity") == "ready" and self._looks_left:
-            self._looks_left -= 1  # a program may tell them when it has come up
+            self._looks_left -= 1  # a program may send them when it has come up
             yield ReadCommands()
         if kind in _ASKS and self._prompts:
             yield from self._ask_what()

@@ -1,4 +1,4 @@
-"""Validation of an editor's requests. Errors have their place (`prompt[2].uri`). Pure."""
+"""Validates an editor's requests. An error names the place (`prompt[2].uri`). Pure."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tool calls of an agent's program, as an editor shows them: by a call's input, for any program.
+"""Turns tool calls of an agent's program into updates that an editor shows: by a call's input, for any program.
 
 Pure.
 """

@@ -1,4 +1,5 @@
-"""Updates about one task for an editor: its text as it comes, and in the end exactly the agent's answer. Pure.
+"""Makes the updates about one task for an editor: its text as it comes, and in the end exactly the agent's answer.
+Pure.
 
 Text is only ever added: a sent text is the beginning of the following one, or the message comes whole under another id.
 Blanks at the end of the present text wait for the next word, since a screen does not show them.
@@ -99,8 +100,8 @@ class Turn:
 
 
 def is_shown(document: Mapping[str, Any]) -> bool:
-    """Returns True if a task is a turn for a person to see: not the instructions at the agent's start, and not a task
-    of its own for a reply."""
+    """Returns True if a task is a turn for a person to see: not the instructions at the agent's start, and not a
+    sender's own task that stands for a reply."""
     metadata = document.get("metadata") or {}
     sender = metadata.get("sender") or {}
     return metadata.get("direction") != "outgoing" and sender.get("sender_id") != SYSTEM

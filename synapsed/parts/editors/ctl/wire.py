@@ -50,7 +50,7 @@ class Wrong(NamedTuple):
 
 
 class LineCutter:
-    """Cuts a stream into lines. One of more than `LINE_MAX` bytes is skipped, and comes as None."""
+    """Cuts a stream into lines. A line of more than `LINE_MAX` bytes is skipped, and comes as None."""
 
     def __init__(self, line_max: int = LINE_MAX) -> None:
         self._line_max = line_max

@@ -1,4 +1,4 @@
-"""Export formats of the history: a transcript, CSV, markdown."""
+"""Writes items of the history in its export formats: a transcript, CSV, markdown."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ def as_transcript(items: Iterable[Mapping[str, Any]], names: Names) -> str:
 
 
 def as_markdown(items: Sequence[Mapping[str, Any]], names: Names, *, title: str) -> str:
-    """Returns a document with one section for each."""
+    """Returns a document with one section for each item."""
     parts = [f"# {one_line(title)}"]
     for item in items:
         parts.append(f"## {_heading(item, names)}")

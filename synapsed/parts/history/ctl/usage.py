@@ -1,4 +1,4 @@
-"""`synapsectl usage`: usage of turns, if programs report it."""
+"""`synapsectl usage`: adds up the usage of turns, as far as programs have reported it."""
 
 import argparse
 from typing import Any

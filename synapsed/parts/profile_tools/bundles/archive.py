@@ -1,7 +1,7 @@
-"""The files of a bundle as one archive, tar in gzip, and back. Pure.
+"""Packs the files of a bundle into one archive, tar in gzip, and unpacks it. Pure.
 
-Files are never unpacked to a path that the archive names: a name has one of a few forms, or the archive is refused; so
-is anything that is not a plain file. Sizes are bounded before anything is allocated.
+Files are unpacked into memory, and only names of a few forms are accepted: an archive with another name, or with
+anything that is not a plain file, is refused. Sizes are checked before memory is allocated.
 """
 
 import io
@@ -15,7 +15,7 @@ from synapsed.errors import InvalidRequest
 
 PACKED_MAX: Final = 32 << 20
 UNPACKED_MAX: Final = 128 << 20
-"""Bytes of a whole archive."""
+"""Most bytes of a whole archive."""
 FILES_MAX: Final = 2000
 MANIFEST: Final = "manifest.json"
 _PIECE = 1 << 20
@@ -26,7 +26,7 @@ _RECORDING = rf"recordings/{_FOLDER}/[a-z0-9][a-z0-9_-]{{0,63}}(?:\.raw|\.json|\
 _NAME = re.compile(f"{re.escape(MANIFEST)}|{_PROFILE}|{_RECORDING}")
 
 SIZES: Final = ((".toml", 256 << 10), (".raw", 8 << 20), (".json", 4 << 20))
-"""Bytes of one file, by the end of its name."""
+"""Most bytes of one file, by the end of its name."""
 
 
 def check_name(name: str, size: int) -> None:

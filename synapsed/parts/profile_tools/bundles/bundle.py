@@ -5,8 +5,7 @@
     synapsed-profiles-1 ed25519:PUBLIC-KEY SIGNATURE\\n     (base64)
     the archive                                             (`archive`)
 
-Nothing of the archive is looked at before the signature is verified. The line has one spelling only, so that a bundle
-has one, too.
+The archive is not read before the signature is verified. The line has one spelling only, and so has the bundle.
 """
 
 import base64
@@ -37,8 +36,8 @@ Release = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){1,3}([-.][0-9A-Za-z
 
 
 class HeldProfile(BaseModel):
-    """The versions of the program that a profile of the bundle is good for: it was tested on `verified`, and works from
-    `since` on."""
+    """A profile of the bundle, and the versions of the program that it fits: it was tested on `verified`, and works
+    from `since` on."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -49,7 +48,7 @@ class HeldProfile(BaseModel):
 
 class Manifest(BaseModel):
     """The bundle's description of itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`:
-    the oldest version that it is for."""
+    the oldest version that can use the bundle."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -103,7 +102,7 @@ def _signed(archive: bytes) -> bytes:
 
 
 def _signature(text: str) -> bytes:
-    """Returns the signature's bytes; empty for a text in another spelling than ours."""
+    """Returns the signature's bytes; empty for a text in any other than the one spelling."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:

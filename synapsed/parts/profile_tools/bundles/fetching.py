@@ -1,4 +1,4 @@
-"""Gets a bundle from the place that the person names: a file, or one request to one URL. Blocks."""
+"""Gets a bundle from the place that the person names: reads a file, or makes one request to one URL. Blocks."""
 
 import ssl
 import time
@@ -48,7 +48,7 @@ def _read(file: Path) -> bytes:
 
 
 def _check(source: str) -> str:
-    """Returns the host. Raises InvalidRequest."""
+    """Returns the host of an allowed URL. Raises InvalidRequest."""
     try:
         url = urlsplit(source)
         host, _ = url.hostname, url.port

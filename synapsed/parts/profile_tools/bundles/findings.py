@@ -16,7 +16,7 @@ BACK = "synapsectl profiles update --rollback"
 
 
 def findings(config: Any, state: Path) -> Iterator[Finding]:
-    """Yields the findings; none if no bundle was ever taken."""
+    """Yields the findings; there is no finding if no bundle counts."""
     shelf = Shelf(state)
     counts = shelf.counts()
     if counts.current == SHIPPED:

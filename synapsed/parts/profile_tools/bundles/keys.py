@@ -16,7 +16,7 @@ FILE_MAX = 16_384
 
 
 def make_key(file: Path) -> str:
-    """Writes a new private key, over no file, and returns its public key. Raises ConfigError."""
+    """Writes a new private key to a new file, and returns its public key. Raises ConfigError."""
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     try:

@@ -1,4 +1,4 @@
-"""Makes a bundle of profiles' files and recordings. Blocks."""
+"""Makes a bundle of files of profiles, and of recordings. Blocks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def make(
     now: float,
 ) -> dict[str, Any]:
     """Writes the bundle `out`, if its profiles read their recordings as expected. `recordings` are folders called
-    PROFILE-VERSION, `expected` folders of these names with the expectations, if those are not beside the recordings.
+    PROFILE-VERSION; `expected` are folders of the same names with the expectations that are not beside the recordings.
     Raises SynapsedError."""
     private = read_key(key)
     if not files:
@@ -50,7 +50,7 @@ def make(
     manifest = Manifest(made=now, made_with=__version__, needs=needs or __version__, profiles=held)
     whole = seal(manifest, content, private)
     public = public_text(private)
-    opened = open_bundle(whole, [public])  # as whoever takes it will
+    opened = open_bundle(whole, [public])  # as its receiver will
     try:
         write_whole(out, whole, mode=0o644)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Has the daemon's own reader of profiles check those of a bundle, in a process of its own. Blocks."""
+"""Runs the daemon's own reader of profiles, in a process of its own, to check the profiles of a bundle. Blocks."""
 
 import json
 import shutil
@@ -31,7 +31,8 @@ def proved(files: Mapping[str, bytes], scratch: Path, *, since: str) -> dict[str
 
 
 def proved_at(place: Path, *, since: str, recorded: bool = True) -> dict[str, Any]:
-    """Returns its findings about a folder with profiles and recordings. Raises InvalidRequest."""
+    """Returns the findings of `synapsed profile prove` about a folder with profiles and recordings. Raises
+    InvalidRequest."""
     command = own_python.command("synapsed.cli", "profile", "prove", str(place), "--since", since)
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The public keys of the signers of bundles, as text. Pure; it is loaded with the configuration."""
+"""The public keys of the signers of bundles, as text. Pure. The configuration imports this module."""
 
 import base64
 import re
@@ -11,7 +11,7 @@ _NAME = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,62}[\x21-\x7e])?")
 
 
 class PublicKey(NamedTuple):
-    """A key in the form `ed25519:BASE64 NAME`; the name, for people, may be missing."""
+    """A public key in the form `ed25519:BASE64 NAME`; the name is for people, and may be missing."""
 
     text: str
     name: str

@@ -1,4 +1,5 @@
-"""The bundles that were taken, in the state directory: which one counts, and what was before it.
+"""Keeps the bundles that were taken, in the state directory, and which of them counts (is in use), and which counted
+before.
 
 ::
 
@@ -6,9 +7,9 @@
     state/profiles/counts.json                which bundle counts (`Counts`): the only file that is replaced
     state/profiles/bundles/DIGEST/…           one bundle: as it came (`bundle`), `about.json`, and its files
 
-A bundle is put there whole (a folder that is renamed once all is in it), and never changed. So whoever is killed, and
-when: `counts.json` names the old one or the new one. Two that change it at once do so one after the other, and each
-says which bundle it found. All of this blocks.
+A bundle is put there complete (a folder that is renamed once all is in it), and never changed. So after a kill at any
+time `counts.json` names the old bundle or the new one. Two processes that change it do so one after the other, and each
+states which bundle it found. All of this blocks.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ from synapsed.shared.files import write_whole
 
 FOLDER: Final = "profiles"
 SHIPPED: Final = ""
-"""In place of a digest: the profiles that came with synapsed."""
+"""Stands for a digest: the profiles that came with synapsed count."""
 KEPT: Final = 4
 """Number of bundles before the present one that are kept."""
 LOCK_S: Final = 5.0
@@ -38,8 +39,8 @@ COUNTS_MAX: Final = 1 << 20
 
 
 class Counts(BaseModel):
-    """The bundles that count: `current`, after those in `before`, the last one first. `unproved`: profiles that it
-    changes, and with which no agent has come up since."""
+    """The bundle that counts, `current`, and those that counted before, the last one first. `unproved`: profiles that
+    the bundle changes, and with which no agent has come up since."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -53,7 +54,7 @@ class Counts(BaseModel):
 
 
 class BundleAbout(BaseModel):
-    """The facts that are kept about a bundle besides its content. Times are seconds since 1970."""
+    """The facts that are saved about a bundle besides its content. Times are seconds since 1970."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -113,7 +114,7 @@ class Shelf:
             for name, file in files.items():
                 (fresh / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 write_whole(fresh / name, file, durable=not name.startswith("recordings/"))
-            with contextlib.suppress(OSError):  # another one has put the same there meanwhile
+            with contextlib.suppress(OSError):  # another process has put the same bundle there
                 fresh.replace(place)
         except OSError as error:
             raise StoreError(f"{place} cannot be written: {error.strerror}", file=str(place)) from error
@@ -122,8 +123,8 @@ class Shelf:
         return place
 
     def change(self, decide: Callable[[Counts], Counts | None]) -> Counts:
-        """Makes the result of `decide` durable, and returns it; None changes nothing. It may raise. Raises Busy,
-        StoreError."""
+        """Makes the result of `decide` durable, and returns it; None changes nothing. Raises Busy, StoreError, and what
+        `decide` raises."""
         with self._locked():
             old = self.counts()
             new = decide(old)
@@ -137,7 +138,7 @@ class Shelf:
             return new
 
     def remove(self, digest: str) -> None:
-        """Removes a bundle that is not kept."""
+        """Removes a bundle unless it counts, or counted before."""
         with self._locked():
             if digest not in self.counts().kept:
                 shutil.rmtree(self.place(digest), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The profiles of the bundle that counts, for the readers of profiles. Blocks; it never raises."""
+"""Returns the profiles of the bundle that counts to the readers of profiles. Blocks; never raises."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Shelf
 
 
 def stand_ins(state: Path) -> dict[str, tuple[Path, str]]:
-    """Returns the files in place of built-in profiles, each with the version of synapsed that the bundle was made
-    with."""
+    """Returns, by name, the files that replace built-in profiles, each with the version of synapsed that the bundle was
+    made with."""
     try:
         return _standing(Shelf(state))
     except (OSError, ValueError):  # a damaged shelf: the shipped profiles count

@@ -1,10 +1,10 @@
-"""The suspicion that a bundle of profiles keeps agents from coming up. Pure.
+"""Decides whether a bundle of profiles may keep agents from coming up. Pure.
 
 An agent whose profile the bundle has changed does not come up if its program ends before its screen is read, or no
 screen is read for UP_S.
 
-A profile with which one agent came up is proved; later events of its agents have other causes. Only a launch proves
-anything: a program that runs already was launched with the profile before.
+A profile with which one agent came up is proved; later faults of its agents have other causes. Only a launch can prove
+a profile: a program that runs already was launched with the profile before.
 """
 
 from dataclasses import dataclass, field
@@ -23,8 +23,7 @@ AT_REST: Final = frozenset({"stopping", "stopped", "parked", "removed"})
 
 @dataclass(slots=True)
 class Suspicion:
-    """The launches of agents of profiles with which no agent has come up. `launched`: the time of the launch, by the
-    agent's id."""
+    """Launches of agents whose profiles are not proved. `launched`: the time of the launch, by the agent's id."""
 
     unproved: frozenset[str] = frozenset()
     launched: dict[str, float] = field(default_factory=dict)
@@ -49,7 +48,7 @@ class Suspicion:
         return True
 
     def silent(self, agent: str, since: float) -> bool:
-        """Returns True if no screen was read of an agent since that launch; each launch is reported once."""
+        """Returns True if no screen of the agent was read since the launch at `since`; each launch is reported once."""
         return self.launched.get(agent) == since and self.launched.pop(agent, None) is not None
 
 

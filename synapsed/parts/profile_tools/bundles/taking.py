@@ -1,4 +1,4 @@
-"""Does the work of `synapsectl profiles update`: looks at a bundle, takes it, goes back to the one before. Blocks.
+"""Does the work of `synapsectl profiles update`: looks at a bundle, takes it, or goes back to the one before. Blocks.
 
 Taking has two steps, between which a person is asked: `look` returns the changes, and `take` makes exactly these, if
 the profiles that count are still those of the comparison.
@@ -20,7 +20,7 @@ from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, Shelf, a
 def look(
     source: str, shelf: Shelf, *, keys: Sequence[str], outgoing: OutgoingConfig, older: bool, now: float
 ) -> dict[str, Any]:
-    """Returns the changes that the bundle at `source` would make; it is kept, and does not count. Raises
+    """Returns the changes that the bundle at `source` would make; the bundle is saved, but does not count yet. Raises
     SynapsedError."""
     if not keys:
         raise Forbidden(NO_KEYS)  # before anything is fetched

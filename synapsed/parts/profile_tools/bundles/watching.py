@@ -1,6 +1,6 @@
-"""Tells a person that an agent does not come up with the bundle that counts: does the I/O around `suspicion`.
+"""Notifies a person if an agent does not come up with the bundle that counts: does the I/O around `suspicion`.
 
-It changes nothing of what counts, and restarts nothing: going back is for the person.
+It changes neither the bundle that counts nor any agent: only the person goes back.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from synapsed.store.follower import Changes, Follower
 NOT_UP = "BUNDLE_NOT_UP"
 """Code of the alert."""
 DOUBTS = 2
-"""So many launches of one profile have to fail."""
+"""Number of failed launches of one profile after which the person is notified."""
 
 
 class BundleWatch(Follower):
@@ -37,9 +37,9 @@ class BundleWatch(Follower):
         self._suspicion = suspicion.Suspicion()
         self._work = TaskSet()
         self._doubts: dict[str, int] = {}
-        """Launches that failed, by their profiles, of the bundle that counts."""
+        """Failed launches with the bundle that counts, by profile."""
         self._alerted = ""
-        """The alert that stands until a person makes other profiles count."""
+        """The alert that lasts until a person makes other profiles count."""
 
     async def look(self) -> None:
         """Reads which bundle counts."""
@@ -69,7 +69,7 @@ class BundleWatch(Follower):
             return None
         try:
             profile = self._kernel.control.directory.view(event.agent_id).type
-        except SynapsedError:  # it is there no more
+        except SynapsedError:  # the agent was removed
             self._suspicion.launched.pop(event.agent_id, None)
             return None
         now = self._kernel.clock.monotonic()

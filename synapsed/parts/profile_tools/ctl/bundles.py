@@ -20,14 +20,14 @@ from synapsectl.output import one_line
 from synapsectl.parsing import SubVerb
 
 TIMEOUT_S = 900.0
-"""Seconds for the process; fetching and reading all recordings have lower limits of their own."""
+"""Seconds for the process; fetching, and reading all recordings, have lower limits of their own."""
 BACK = "synapsectl profiles update --rollback"
 SHOWN = 12
-"""Letters of a digest that are shown."""
+"""Characters of a digest that are shown."""
 
 
 class CommandsRefused(CtlError):
-    """Error for a bundle that changes commands or keys without a person's consent."""
+    """Error for a bundle that changes what is run or typed, without a person's consent."""
 
     exit_code = REFUSED
     code = "NOT_CONFIRMED"
@@ -242,7 +242,7 @@ def _confirm(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContex
 
 
 def _reload(ctx: CommandContext) -> str:
-    """Has a running daemon read the profiles again; returns, in words, why it has not."""
+    """Makes a running daemon read the profiles again; returns, in words, why it has not, or an empty text."""
     try:
         ctx.client.post("/control/reload", {"dry_run": False}, timeout=SLOW_TIMEOUT)
     except NoDaemon:

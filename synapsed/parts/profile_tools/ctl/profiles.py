@@ -1,7 +1,7 @@
-"""`synapsectl profiles show|check|new|try`: profiles as they count, and the making of new ones.
+"""`synapsectl profiles show|check|new|try`: shows profiles as they count, and makes new ones.
 
-`show` and `check` need no daemon: they are the daemon program's own reading of the files. What makes, takes and gives
-back bundles of profiles is in `bundles`.
+`show` and `check` need no daemon: the daemon's program reads the files itself. The verbs for bundles of profiles are in
+`bundles`.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from synapsed.parts.profile_tools.ctl import bundles
 from synapsed.parts.profile_tools.ctl.trying import ANSWER_S, MESSAGE, show, try_profile
 
 MOVES_S = 1.0
-"""Within so many seconds what works moves something on its screen."""
+"""Seconds within which a working program moves something on its screen."""
 SIGNALED = 128
-"""Added to a signal's number."""
+"""Number that a shell adds to a signal's number."""
 
 
 def _configure_show(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def _read(what: str, args: argparse.Namespace, _: CommandContext) -> int:
 
 
 def _code(code: int) -> int:
-    """The exit code as a shell has it."""
+    """Returns the exit code as a shell has it."""
     return code if code >= 0 else SIGNALED - code
 
 
@@ -103,7 +103,7 @@ def _new(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _stands_still(before: list[str], after: list[str]) -> None:
-    """Raises UsageError where the screen moves."""
+    """Raises UsageError if the screen moves."""
     moved = [row for row, (old, new) in enumerate(zip(before, after, strict=False), 1) if old != new]
     if moved:
         raise UsageError(

@@ -1,5 +1,5 @@
-"""`synapsectl profiles try`: starts an agent of a profile, gives it one message, and watches it from the start to the
-end; reports differences from the profile."""
+"""`synapsectl profiles try`: starts an agent of a profile, gives it one message, watches it to the end, and reports
+differences from the profile."""
 
 import os
 import re
@@ -18,11 +18,12 @@ READY_S = 60.0
 ANSWER_S = 180.0
 LOOK_S = 0.2
 STILL_S = 2.0
-"""Seconds for which the screen is watched when the turn is said to be over: a working program still moves something."""
+"""Seconds for which the screen is watched after the reported end of the turn: a working program would still move
+something."""
 OFTEN = 3
-"""Looks in which a row must have been shown to be reported."""
+"""Least number of looks at a row before it is reported."""
 BOTTOM = 10
-"""Rows from the bottom in which signs of work stand."""
+"""Number of rows at the bottom that may have signs of work."""
 
 
 class _Trial:
@@ -34,9 +35,9 @@ class _Trial:
         self.told: list[str] = []
         self.asks: str | None = None
         self.busy: set[str] = set()
-        """Reasons why it was said to work."""
+        """Evidence with which the agent was reported as busy."""
         self.moved: dict[str, int] = {}
-        """Rows at the bottom while it worked, each with its number of looks."""
+        """Rows at the bottom while the agent worked, each with the number of looks that saw it."""
 
     def rows(self) -> list[str]:
         """Returns the last rows of its screen that have text."""
@@ -52,7 +53,7 @@ class _Trial:
         return seen
 
     def until(self, wanted: Callable[[], bool], within: float) -> bool:
-        """Returns True if `wanted` becomes true within so many seconds, and before it asks something."""
+        """Returns True if `wanted` becomes true within `within` seconds, and before the program asks something."""
         end = time.monotonic() + within
         while not wanted():
             if self.asks is not None or time.monotonic() > end:
@@ -103,7 +104,7 @@ class _Trial:
         return answer
 
     def _stands_still(self, message: str) -> None:
-        """Reports rows that still move when its turn is said to be over."""
+        """Reports rows that still move after the reported end of the turn."""
         last = self.rows()
         moving: set[str] = set()
         end = time.monotonic() + STILL_S

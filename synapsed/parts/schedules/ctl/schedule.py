@@ -49,8 +49,8 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
 
 
 def _at(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Returns the time that `words` begin with, and the message after it: a person may have left the quotes out, and a
-    part of the time is no message. The daemon decides if it is a time."""
+    """Returns the time that `words` begin with, and the message after it: a person may leave the quotes out, and then a
+    part of the time must not become the message. The daemon decides if it is a time."""
     if len(words) > _CRON_FIELDS and all(map(_CRON.fullmatch, words[:_CRON_FIELDS])):
         return " ".join(words[:_CRON_FIELDS]), list(words[_CRON_FIELDS:])
     if " " in words[0]:  # in quotes

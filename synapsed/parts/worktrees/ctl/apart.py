@@ -1,9 +1,10 @@
-"""A repository apart from its own configuration and hooks, so that nothing runs that an agent may have written there.
+"""Separates a repository from its own configuration and hooks, so that no command runs that an agent may have written
+there.
 
-git runs commands that its configuration names in many places (`RUNS`), and there will be more. So a command that looks
-at files or changes something gets a folder in place of the repository's common one (`GIT_COMMON_DIR`): links to all its
-files, but no hooks, and a configuration with only the settings that are known to be data (`DATA`). It is a copy:
-nothing can be written into it meanwhile. The person's own configuration is valid as ever.
+git runs commands that its configuration names in many places (`RUNS`), and future versions will have more. So a command
+that reads or changes files gets a folder in place of the repository's common one (`GIT_COMMON_DIR`): links to all its
+files, but no hooks, and a configuration with only the settings that are known to be data (`DATA`). That configuration
+is a copy: an agent cannot change it meanwhile. The person's own configuration stays valid.
 """
 
 import os
@@ -37,11 +38,11 @@ RUNS = re.compile(
     r"|extensions\.partialclone|include(if)?\..*path|tar\..*\.command|interactive\.difffilter|trailer\..*\.(command|cmd)",
     re.DOTALL,
 )
-"""Settings that make git run a command, read another file of settings, or fetch missing objects; for messages to
-people: a setting is not allowed just because it is missing here."""
+"""Settings that make git run a command, read another file of settings, or fetch missing objects;
+used in messages to people: a setting is not allowed merely because it is missing here."""
 
 MERGING = re.compile(r"filter\.|merge\.|core\.(hookspath|fsmonitor)$|hook\.|gpg\.|extensions\.partialclone$", re.DOTALL)
-"""Settings of `RUNS` that a merge can run; for a partial clone it fetches missing objects."""
+"""Settings of `RUNS` that a merge can run; in a partial clone, a merge fetches missing objects."""
 
 FILTERS = re.compile(r"filter\.", re.DOTALL)
 
@@ -51,7 +52,7 @@ MERGE_HOOKS = frozenset(
 )
 
 _OURS = frozenset({"config", "config.worktree", "hooks"})
-"""Entries of a common folder that are not linked to."""
+"""Entries of a common folder that get no link."""
 _THEIRS = frozenset({"system", "global", "command"})
 """Scopes of settings that are the person's."""
 
@@ -65,7 +66,7 @@ class Setting(NamedTuple):
 
     @property
     def of_the_repository(self) -> bool:
-        """True if it stands in a file that the repository has, or names: an agent may have written it."""
+        """True if it comes from a file that the repository has, or names: an agent may have written it."""
         return self.scope not in _THEIRS
 
     @property
@@ -84,14 +85,14 @@ def settings(told: bytes) -> list[Setting]:
 
 
 def commands(found: Iterable[Setting], wanted: re.Pattern[str] = RUNS) -> dict[str, str]:
-    """Returns the repository's own settings that make git run something, those of them that are `wanted`."""
+    """Returns the repository's own settings that make git run a command, if they are `wanted`."""
     own = ((each.key, each.value) for each in found if each.of_the_repository and each.value)
     return {key: value for key, value in own if RUNS.fullmatch(key) and wanted.match(key)}
 
 
 @contextmanager
 def apart(common: Path, found: Iterable[Setting]) -> Iterator[Path]:
-    """Yields a folder in place of `common`, for as long as one command takes."""
+    """Yields a folder that replaces `common` while one command runs."""
     with TemporaryDirectory(prefix="synapsectl-") as name:
         folder = Path(name)
         for entry in common.iterdir():

@@ -1,8 +1,8 @@
 """Worktrees: a folder and a branch of its own for an agent, beside the repository, so that several change it at once.
 
-`NAME` is the branch and the folder `<repository>.worktrees/NAME`. The commit that it began from stands in the
-repository's configuration, `branch.NAME.synapsed-base`, which git removes with the branch. This module does not need a
-daemon."""
+`NAME` is the branch and the folder `<repository>.worktrees/NAME`. The commit from which it began is in the repository's
+configuration, `branch.NAME.synapsed-base`, which git removes with the branch. This module needs no daemon.
+"""
 
 import os
 import re
@@ -24,8 +24,7 @@ from synapsed.parts.worktrees.ctl.unsaved import changed_copies, half_done, inne
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 INCLUDE = ".worktreeinclude"
-"""File of the repository that names the ignored files of which a worktree gets copies, in the patterns of
-.gitignore."""
+"""File of the repository that names, in the patterns of .gitignore, the ignored files that are copied to a worktree."""
 SETUP_KEY = "synapsed.setup"
 """Key of git's configuration: a shell's command line that prepares a new worktree."""
 
@@ -33,7 +32,7 @@ NO_COMMIT = "a repository of its own, without a commit"
 
 
 class WorkWouldBeLost(CtlError):
-    """The request would remove work that is nowhere else."""
+    """Error for a request that would remove the only copy of some work."""
 
     exit_code = REFUSED
     code = "WORK_WOULD_BE_LOST"
@@ -45,8 +44,8 @@ class SetupFailed(CtlError):
 
 
 class Worktree(NamedTuple):
-    """A worktree. `head` is the commit that is checked out, None before the first; `base` the one that it began from,
-    None if this tool has not made it; `target` the branch that was checked out then."""
+    """A worktree. `head` is the commit that is checked out, None before the first; `base` the commit from which it
+    began, None if this tool has not made the worktree; `target` the branch that was checked out at that time."""
 
     name: str
     path: Path
@@ -93,7 +92,7 @@ class Repository:
 
     def add(self, name: str, base: str | None) -> tuple[Worktree, int]:
         """Makes a worktree: its branch from `base`, else from the present checkout, with copies of the ignored files
-        that `.worktreeinclude` names; also returns their number. Raises UsageError, GitRefused, and then nothing is
+        that `.worktreeinclude` names; also returns their number. Raises UsageError, GitRefused; then no part of it is
         left."""
         check_name(name)
         start = self.commit(base)
@@ -121,9 +120,9 @@ class Repository:
     def _make(self, worktree: Worktree, unfinished: Unfinished, lock: int) -> int:
         start = str(worktree.base)
         common = Path(self.here.line("rev-parse", "--path-format=absolute", "--git-common-dir"))
-        (common / "worktrees").mkdir(exist_ok=True)  # else git would make the first one where it is apart
+        (common / "worktrees").mkdir(exist_ok=True)  # else git would make it in the temporary folder
         self.here.ask("worktree", "add", "--detach", "--", str(unfinished.tree), start, holding=lock)
-        link = unfinished.tree / ".git"  # it leads through the place that git was apart in
+        link = unfinished.tree / ".git"  # it names the temporary folder, which is gone
         link.write_text(f"gitdir: {common / 'worktrees' / Path(link.read_text().strip()).name}\n")
         copied = self._copy_included(unfinished.tree)
         unfinished.goes_with(start)
@@ -168,8 +167,8 @@ class Repository:
     def set_up(
         self, worktree: Worktree, command: str | None, environ: Mapping[str, str], allows: Callable[[str], bool]
     ) -> None:
-        """Runs the command that prepares it, once; its output goes to stderr. A command of the repository's own
-        configuration is run if it is allowed. Raises SetupFailed."""
+        """Runs the command that prepares the worktree, once; its output goes to stderr. A command in the repository's
+        own configuration runs only if `allows` returns True. Raises SetupFailed."""
         key = f"branch.{worktree.name}.synapsed-setup"
         if self._config(key) == "done":
             return
@@ -196,7 +195,7 @@ class Repository:
 
     def remove(self, worktree: Worktree, *, force: bool) -> str | None:
         """Removes the folder, and its branch; returns the last commit. Raises WorkWouldBeLost, GitRefused,
-        CannotBeDeleted: then nothing was deleted, or `clear_away` goes on with it."""
+        CannotBeDeleted: then nothing was deleted, or `clear_away` can complete the removal."""
         listed = self._listed()
         facts = next(each for each in listed if Path(each["worktree"]) == worktree.path)
         if "locked" in facts:
@@ -221,8 +220,8 @@ class Repository:
         return worktree.head
 
     def merge(self, worktree: Worktree, allows: Callable[[Sequence[str]], bool]) -> int:
-        """Merges its branch into the present checkout; returns git's exit code. If the repository has hooks, filters
-        and the like of its own, they run if they are allowed. Raises WorkWouldBeLost, and the errors of its steps."""
+        """Merges the worktree's branch into the present checkout; returns git's exit code. The repository's own hooks,
+        filters and the like run only if `allows` returns True. Raises WorkWouldBeLost, and the errors of its steps."""
         if self.here.folder == worktree.path:
             raise UsageError(f"this is the worktree {worktree.name} itself: merge it from the checkout that takes it")
         if worktree.path.is_dir():
@@ -232,7 +231,7 @@ class Repository:
                 f"{worktree.name} has no branch checked out: "
                 f"'git -C {shlex.quote(str(worktree.path))} switch -c BRANCH' gives its commits one"
             )
-        # A tag of the same name would be merged in its place.
+        # git would merge a tag of the same name instead.
         tagged = self.here.says("show-ref", "--verify", "--quiet", f"refs/tags/{worktree.branch}")
         branch = f"heads/{worktree.branch}" if tagged else worktree.branch
         runs = self.here.merge_runs()
@@ -278,7 +277,7 @@ class Repository:
         return self.main.says("show-ref", "--verify", "--quiet", f"refs/heads/{name}")
 
     def _listed(self) -> list[dict[str, str]]:
-        """Returns every worktree of the repository, this one and the first among them, as git lists them."""
+        """Returns every worktree of the repository, including this one and the first, as git lists them."""
         told = os.fsdecode(self.here.ask("worktree", "list", "--porcelain", "-z"))
         blocks = (block.split("\0") for block in told.split("\0\0"))
         found = [dict(line.partition(" ")[::2] for line in block if line) for block in blocks]
@@ -306,21 +305,21 @@ def ahead(git: Git, base: str) -> int:
 
 
 class ShownChanges(NamedTuple):
-    """`diff` is git's output; `unseen` has the reason for each path that cannot be shown."""
+    """The changes of a checkout. `diff` is git's output; `unseen` has the reason for each path that cannot be shown."""
 
     diff: bytes
     unseen: list[str]
 
 
 def changes(git: Git, base: str | None, *, stat_only: bool = False) -> ShownChanges:
-    """Returns the changes since `base`, else since the last commit: committed or not, with files that git does not know
+    """Returns the changes since `base`, else since the last commit: committed or not, and files that git does not know
     yet. The checkout's own index is not touched."""
     base = base or _last(git)
     options = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", *(["--stat"] if stat_only else [])]
-    options += ["--ignore-submodules=dirty", "--submodule=short"]  # to look into one, git runs what stands there
+    options += ["--ignore-submodules=dirty", "--submodule=short"]  # to look into a submodule, git runs its commands
     with tempfile.TemporaryDirectory(prefix="synapsectl-") as folder:
         copied = git.copy_index(Path(folder))
-        # Named one by one: of `:/` git would look into submodules too, by what stands there.
+        # Named one by one: with `:/` git would look into submodules too, and run their commands.
         if others := git.names("ls-files", "-z", "--others", "--exclude-standard"):
             listed = b"".join(b":(top,literal)" + os.fsencode(name) + b"\0" for name in others)
             from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
@@ -350,8 +349,8 @@ def _why_unread(path: Path) -> str | None:
 
 
 def base_of(git: Git, worktree: Worktree | None) -> str | None:
-    """Returns the commit where its changes begin: the common one with the branch that it came from, else its first
-    commit."""
+    """Returns the commit at which the worktree's changes begin: the last one in common with the branch that it came
+    from, else its base."""
     if worktree is None or worktree.base is None:
         return None
     for ref in (worktree.target, worktree.base):
@@ -377,7 +376,8 @@ def _included(git: Git) -> list[str]:
 
 
 def _copy(source: Path, target: Path, root: Path) -> bool:
-    """Returns True if it was copied. A tracked link among the folders on its way must not lead out of the worktree."""
+    """Copies a file; returns True if it was copied. It is not if a folder on the way is a link, which may lead out of
+    the worktree."""
     if os.path.lexists(target):
         return False
     for folder in reversed([each for each in target.parents if each.is_relative_to(root) and each != root]):

@@ -1,8 +1,9 @@
 """Runs the git program for this tool, without the effects of a shell's variables or a repository's hooks.
 
-An agent may write to the repository that it works in, so no command in it is run: a git command that looks at files or
-changes something is run apart from the repository's configuration and hooks (`apart`), nothing is fetched, and git is
-asked about no submodule, which has a configuration of its own."""
+An agent may write to the repository that it works in, so no command from there is run: a git command that reads or
+changes files runs apart from the repository's configuration and hooks (`apart`), nothing is fetched, and git does not
+look into submodules, which have configurations of their own.
+"""
 
 import os
 import re
@@ -16,7 +17,7 @@ from synapsectl.errors import REFUSED, CtlError
 from synapsed.parts.worktrees.ctl.apart import MERGE_HOOKS, MERGING, Setting, apart, commands, settings
 
 TIMEOUT_S = 120.0
-"""Seconds for a question, on a large repository behind a slow disk."""
+"""Seconds for one git command, on a large repository and a slow disk."""
 
 QUIET = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"),
@@ -32,18 +33,18 @@ APART = frozenset(
     | {"update-ref", "symbolic-ref"}
 )
 """Commands that read or write files of a checkout, or move a branch. The others only read git's own files; `config`
-writes one, and must find it."""
+writes one of these, and must find it."""
 
 
 class GitRefused(CtlError):
-    """git said no, in its own words."""
+    """Error for a refusal by git, with git's own words."""
 
     exit_code = REFUSED
     code = "GIT"
 
 
 class Git:
-    """git in `folder`."""
+    """Runs git in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +58,7 @@ class Git:
         holding: int | None = None,
     ) -> bytes:
         """Returns git's output; `index` is used in place of the folder's own. Exit codes up to `good` are no error.
-        git has the descriptor `holding` open, and then as much time as it takes. Raises GitRefused."""
+        With `holding`, git has that file descriptor open, and there is no time limit. Raises GitRefused."""
         environ = _environment() | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
         done = self._run(arguments, environ, stdin, holding)
         if not 0 <= done.returncode <= good:
@@ -69,7 +70,7 @@ class Git:
         return os.fsdecode(self.ask(*arguments)).rstrip("\n")
 
     def names(self, *arguments: str, stdin: bytes | None = None, index: Path | None = None, good: int = 0) -> list[str]:
-        """Returns paths, from a command that ends each with a NUL. Raises GitRefused."""
+        """Returns the paths in the output of a command that ends each with a NUL. Raises GitRefused."""
         told = self.ask(*arguments, stdin=stdin, index=index, good=good)
         return [os.fsdecode(one) for one in told.split(b"\0") if one]
 
@@ -78,22 +79,21 @@ class Git:
         index = Path(self.line("rev-parse", "--path-format=absolute", "--git-path", "index"))
         copied = folder / "index"
         if index.exists():
-            shutil.copy2(index, copied)  # by its time git knows which files may have changed in the same moment
+            shutil.copy2(index, copied)  # its time tells git which files may have changed at the same moment
         return copied
 
     def closed_folders(self) -> list[str]:
-        """Returns folders with files that git would not know, if it could look into them, with the reason why it
-        cannot."""
+        """Returns folders that git cannot read, each with the reason: they may have files that git does not know."""
         done = self._run(("ls-files", "--others", "--exclude-standard"), _environment(), None)
         found = (CLOSED.fullmatch(line) for line in done.stderr.decode("utf-8", "surrogateescape").splitlines())
         return [f"{each[1]} ({each[2]})" for each in found if each]
 
     def says(self, *arguments: str) -> bool:
-        """Returns True if it ends well."""
+        """Returns True if git ends with exit code 0."""
         return self._run(arguments, _environment(), None).returncode == 0
 
     def settings(self) -> list[Setting]:
-        """Returns all settings here, the person's and the repository's. Raises GitRefused."""
+        """Returns all settings that count in this folder, the person's and the repository's. Raises GitRefused."""
         return settings(self.ask("config", "--list", "--show-scope", "--includes", "-z"))
 
     def merge_runs(self) -> list[str]:
@@ -116,7 +116,8 @@ class Git:
             return subprocess.run(command, env=environ, stdout=2, check=False).returncode
 
     def _persons_hooks(self) -> str:
-        """Returns the folder of hooks that the person has for all repositories; a relative path means one in each."""
+        """Returns the person's folder of hooks for all repositories; a relative path would mean a folder of each
+        repository, and is not used."""
         found = [each.value or "" for each in self.settings() if each.key == HOOKS_PATH and each.of_all_repositories]
         return found[-1] if found and found[-1].startswith(("/", "~")) else os.devnull
 
@@ -143,8 +144,8 @@ class Git:
             raise GitRefused(f"git {arguments[0]} did not end within {TIMEOUT_S:g} s") from None
 
     def _apart(self, stack: ExitStack) -> dict[str, str]:
-        """Returns variables by which git is apart from the repository's configuration and hooks, until `stack` is
-        closed."""
+        """Returns environment variables that separate git from the repository's configuration and hooks, until `stack`
+        is closed."""
         own, common = self.names_of("--git-dir", "--git-common-dir")
         place = stack.enter_context(apart(Path(common), self.settings()))
         tree = self.line("rev-parse", "--is-inside-work-tree") == "true"
@@ -157,7 +158,7 @@ class Git:
 
 
 def _environment() -> dict[str, str]:
-    """Returns our environment without GIT_DIR and the like, which a hook or an alias leaves behind: they would mean
+    """Returns this process's environment without GIT_DIR and the like, which a hook or an alias sets: they would mean
     another repository."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     never = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "GIT_TERMINAL_PROMPT": "0"}

@@ -1,4 +1,4 @@
-"""Changes of a checkout, for a terminal, a pipe or a script."""
+"""Shows the changes of a checkout in a terminal, to a pipe or to a script."""
 
 from synapsectl.colours import BOLD, CYAN, GREEN, RED, painted
 from synapsectl.context import CommandContext
@@ -9,11 +9,11 @@ from synapsed.parts.worktrees.ctl.checkout import Worktree, base_of, changes
 from synapsed.parts.worktrees.ctl.git import Git
 
 STYLES = (("diff ", BOLD), ("index ", BOLD), ("--- ", BOLD), ("+++ ", BOLD), ("@@", CYAN), ("+", GREEN), ("-", RED))
-"""Beginning of a diff's line, and its colour: the first that fits."""
+"""Beginnings of a diff's lines, with their colours; the first that fits counts."""
 
 
 def show_changes(ctx: CommandContext, git: Git, worktree: Worktree | None, *, stat_only: bool, as_json: bool) -> int:
-    """Prints them; a pipe gets the bytes as they are, for `git apply`."""
+    """Prints the changes; a pipe gets the bytes as they are, for `git apply`."""
     base = base_of(git, worktree)
     changed, unseen = changes(git, base, stat_only=stat_only)
     if as_json:

@@ -19,8 +19,8 @@ MAY_RUN = (BadAnswer, MaybeAccepted, TimedOut)
 
 @contextmanager
 def worktree_for(args: argparse.Namespace, ctx: CommandContext, folder: str) -> Iterator[str]:
-    """Returns the same place as `folder` in the worktree, to start in. One that was made for an agent that is then not
-    started is removed again. Raises UsageError, GitRefused, CannotBeDeleted, SetupFailed."""
+    """Yields the folder in the worktree that matches `folder`, to start in. A worktree that was made for an agent which
+    then does not start is removed again. Raises UsageError, GitRefused, CannotBeDeleted, SetupFailed."""
     check_name(args.worktree)
     repository = Repository(Path(folder))
     repository.clear_away(args.worktree)

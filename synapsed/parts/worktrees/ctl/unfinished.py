@@ -1,9 +1,10 @@
 """Worktrees that are half made or half removed, kept out of their final place.
 
-One is made in a folder of its own, `<repository>.worktrees/.NAME/NAME`, and renamed once it is whole; one that is to be
-removed is renamed to there first. So the content of that folder after a failure or a signal is no work: the next `start
---worktree NAME` or `worktree remove NAME` removes it. `branch` beside it has the commit of the branch that goes with
-it."""
+A worktree is made in a folder of its own, `<repository>.worktrees/.NAME/NAME`, and renamed once it is complete; before
+a removal it is renamed to that folder. So the content of that folder after a failure or a signal is not an agent's
+work: the next `start --worktree NAME` or `worktree remove NAME` removes it. `branch` beside it has the commit of the
+branch that goes with it.
+"""
 
 import fcntl
 import os
@@ -24,7 +25,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 class CannotBeDeleted(CtlError):
-    """An entry of a worktree cannot be deleted."""
+    """Error for an entry of a worktree that cannot be deleted."""
 
     exit_code = REFUSED
     code = "CANNOT_BE_DELETED"
@@ -46,8 +47,8 @@ class Unfinished:
 
     @contextmanager
     def held(self) -> Iterator[int]:
-        """Holds the lock of the place, so that no other process makes or removes the worktree meanwhile, nor a git that
-        outlives its synapsectl, if it got the file descriptor. Raises GitRefused."""
+        """Holds the lock of the place, so that no other process makes or removes the worktree meanwhile. A git process
+        that got the file descriptor keeps the lock even after its synapsectl has ended. Raises GitRefused."""
         place = self.tree.parent
         fd = self._lock(place)
         try:
@@ -77,7 +78,8 @@ class Unfinished:
             raise GitRefused(f"{place} cannot be made: {error.strerror}") from None
 
     def goes_with(self, commit: str | None) -> None:
-        """Notes the branch of this name, at `commit`, which is removed with the worktree; None: no branch is."""
+        """Notes the branch of this name, at `commit`, which is removed with the worktree; None: no branch is
+        removed."""
         self._branch.write_text(commit or "")
 
     def publish(self) -> None:
@@ -96,7 +98,7 @@ class Unfinished:
 
     def clear(self) -> None:
         """Deletes the folder, git's record of it, and the branch that goes with it. Raises CannotBeDeleted, GitRefused;
-        a repeated call goes on with it."""
+        a repeated call continues."""
         self._register(self.tree)
         _delete(self.tree)
         for path in registered(self._main):
@@ -123,7 +125,7 @@ class Unfinished:
 
 
 def unfinished_in(folder: Path) -> list[str]:
-    """Returns the names of those that are half made or half removed."""
+    """Returns the names of worktrees that are half made or half removed."""
     if not folder.is_dir():
         return []
     return sorted(entry.name[1:] for entry in folder.iterdir() if entry.name[0] == "." and entry.is_dir())
@@ -150,7 +152,7 @@ def check_deletable(root: Path) -> None:
                     if each.lstat().st_uid != os.geteuid():
                         raise _resists(each)
     except FileNotFoundError:
-        return  # a program is at work in it
+        return  # a program changes files in it now
     except OSError as error:
         raise _resists(Path(error.filename)) from None
 
@@ -172,7 +174,7 @@ def _resists(path: Path) -> CannotBeDeleted:
 
 
 def _owns_all() -> bool:
-    """Returns True for root, unless a container has taken that from it."""
+    """Returns True for root, unless a container has removed that capability."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

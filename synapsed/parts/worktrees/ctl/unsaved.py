@@ -1,7 +1,8 @@
-"""Finds work that would be lost with a folder: uncommitted changes, and commits that nothing else has.
+"""Finds work that would be lost with a folder: uncommitted changes, and commits that are nowhere else.
 
 An agent may have written the repository's configuration and its index, so a file counts as changed even if these make
-git ignore it."""
+git ignore it.
+"""
 
 import filecmp
 import os
@@ -13,17 +14,17 @@ from synapsectl.output import named
 from synapsed.parts.worktrees.ctl.git import Git
 
 IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
-"""Files of git's that show an unfinished operation."""
+"""Files of git that show an unfinished operation."""
 STATUS = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty", "--untracked-files=normal")
 GITLINK = "160000"
 """Mode of a submodule in an index."""
 SHOWN = 3
-"""Names of files in a message."""
+"""Most names of files in a message."""
 
 
 def uncommitted(git: Git) -> list[str]:
-    """Returns paths with changes that are in no commit, files that git does not know and submodules with such among
-    them."""
+    """Returns paths with changes that are in no commit, including files that git does not know, and submodules with
+    such changes."""
     inside = ((name, Git(git.folder / name)) for name in submodules(git))
     changed = [name for name, inner in inside if os.path.lexists(inner.folder / ".git") and uncommitted(inner)]
     return list(dict.fromkeys([*_own_uncommitted(git), *changed]))
@@ -53,8 +54,8 @@ def submodules(git: Git) -> list[str]:
 
 
 def inner_work(git: Git) -> str | None:
-    """Returns the reason why a repository inside of this checkout, a submodule or an ignored one, has work that is
-    nowhere else."""
+    """Returns the reason why a repository inside this checkout, a submodule or an ignored one, has work that is nowhere
+    else."""
     for name in [*submodules(git), *_ignored_repositories(git)]:
         inner = Git(git.folder / name)
         if not os.path.lexists(inner.folder / ".git"):
@@ -73,7 +74,8 @@ def inner_work(git: Git) -> str | None:
 
 
 def changed_copies(git: Git, names: Sequence[str], sources: Sequence[Path]) -> list[str]:
-    """Returns those of these ignored files that differ from all the folders that they may have been copied from."""
+    """Returns the ignored files among `names` that differ from their namesakes in all folders from which they may have
+    been copied."""
     return [name for name in names if not any(_same(git.folder / name, source / name) for source in sources)]
 
 

@@ -142,7 +142,7 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _agents_in(path: Path, ctx: CommandContext) -> list[dict[str, Any]]:
-    """Returns the agents in that folder, of the daemon that runs, if one does."""
+    """Returns the running daemon's agents in that folder; empty without a daemon."""
     try:
         agents = ctx.client.get("/agents")
     except NoDaemon:
