@@ -546,7 +546,9 @@ class FakeTerminals:
             "text": "the screen",
             "coloured": b"the \x1b[0;1mscreen\x1b[m\n",
             "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
-            "rows": Rows(self._fake.cols, len(self._fake.rows), "", "#ffffff", "#000000", (0, 10), tuple(self._fake.rows)),
+            "rows": Rows(
+                self._fake.cols, len(self._fake.rows), "", "#ffffff", "#000000", (0, 10), tuple(self._fake.rows)
+            ),
             "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
         }  # fmt: skip
         return shown[fmt]
