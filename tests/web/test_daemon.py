@@ -116,7 +116,7 @@ def size_of(daemon: Daemon, agent: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
 async def test_a_terminal_of_the_page_leaves_a_window_that_is_in_use(daemon: Daemon, browser: Browser, *, killed: bool):
-    daemon.start_agent(profile="generic", name="shell", args=["cat"])
+    daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
     token = next(daemon.home.rglob("token")).read_text().strip()
     url = f"http://127.0.0.1:{daemon.port}"
     headers = {"Authorization": f"Bearer {token}"}
