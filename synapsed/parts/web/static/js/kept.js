@@ -5,7 +5,7 @@ import { now, put } from "./store.js";
 
 const KEPT = `lists ${ROOT}`;
 const EVERY_MS = 30_000;
-/** An item that is longer is left out: half of a question is none. */
+/** An item that is longer is left out: nobody may answer a part of a question. */
 const ITEM_MAX = 20_000;
 const ITEMS_MAX = 50;
 const AGENTS_MAX = 300;
