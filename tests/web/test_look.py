@@ -109,6 +109,7 @@ async def test_agents_of_one_project_stand_together(devices: Devices, worker: Wo
 async def test_a_folder_is_shown_by_its_end(devices: Devices, worker: Worker):
     worker.control.add("long", "claude", 8130, cwd="/srv/" + "customers-" * 12 + "/of-a-long-name-that-ends-in-END")
     page = await devices.open()
+    await expect(page.locator(".agents .name")).to_have_count(3)
     cut = await page.evaluate(
         """() => {
           const all = [...document.querySelectorAll(".agents .where")];

@@ -181,7 +181,7 @@ export class LiveScreen {
 
 const SIZES = [6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18];
 /** Where nobody has chosen a size, all columns are shown that can be read. */
-const LEAST = 7;
+const LEAST = 6;
 const MOST = 15;
 
 /** The largest size in which so many columns have room in the box. @param {HTMLElement} box @param {number} cols */
