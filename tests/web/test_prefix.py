@@ -194,8 +194,13 @@ async def test_the_page_works_under_a_path(browser: Browser, proxy: tuple[Proxy,
     await expect(page.locator(".r")).to_have_text(["the screen"])
     await page.locator("#terminal").click()
     await expect(page.locator(".xterm-rows")).to_contain_text("screen")
-    worker_of = "navigator.serviceWorker.ready.then((one) => [one.scope, one.active.scriptURL])"
-    scope, script = await page.evaluate(worker_of)
+    kept = await page.wait_for_function(  # `ready` is of the address at which the page was opened, without its slash
+        """async () => {
+          const one = await navigator.serviceWorker.getRegistration(location.href);
+          return one?.active && [one.scope, one.active.scriptURL];
+        }"""
+    )
+    scope, script = await kept.json_value()
     assert (scope, script) == (f"{url}{UNDER}/", f"{url}{UNDER}/web/sw.js")
     manifest: Any = await page.evaluate(
         """async () => {
