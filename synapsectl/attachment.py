@@ -266,10 +266,10 @@ class AttachedTerminal:
         self._lost += lost
         self._typed.clear()
         self._way.command(leased.again(gone=True))
-        self._display.say(f"{lost} bytes that you typed are not known to have got there: the line was dead")
+        self._display.say(f"{lost} bytes that you typed may not have arrived: the line was dead")
 
     def _told_lost(self) -> str:
-        return f", {self._lost} bytes that you typed are not known to have got there" if self._lost else ""
+        return f", {self._lost} bytes that you typed may not have arrived" if self._lost else ""
 
     def _hear_last(self) -> None:
         """Waits a short time for the news that the last keys have arrived."""

@@ -380,7 +380,7 @@ def document_of(reply: HttpReply) -> Any:
     """Returns the answer's JSON. Raises ApiError for an error document, BadAnswer for anything else."""
     try:
         document = json.loads(reply.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadAnswer(f"the daemon answered HTTP {reply.status} without JSON") from None
     if reply.status < 400:
         return document

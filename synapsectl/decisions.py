@@ -118,7 +118,7 @@ def check_reads(client: Client, agent: dict[str, Any]) -> None:
     profiles = {one["name"]: one for one in client.get("/control/profiles")}
     if not profiles.get(agent["type"], {}).get("model"):
         raise NoReason(
-            f"{agent['name']} reads commands, and a reason would be one: nothing was answered; "
+            f"{agent['name']} would run the reason as a command: nothing was answered; "
             "leave --because out, or say it with 'synapsectl input'"
         )
 

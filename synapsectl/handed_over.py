@@ -21,6 +21,8 @@ BYTES_MAX: Final = 256 * 1024 * 1024
 """Largest size in bytes of all saved files of one task."""
 NAME_MAX: Final = 150
 """Most bytes of a name."""
+END_MAX: Final = 16
+"""Most characters behind the last dot of a name that are kept when it is shortened."""
 TRIES: Final = 10_000
 _UNSAFE: Final = re.compile(r"[^\w.,+=@ ()\[\]-]")
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
@@ -149,8 +151,10 @@ def safe(name: str) -> str:
     if len(kept) <= NAME_MAX:
         return clean
     base, dot, end = clean.rpartition(".")
-    end = end if dot and len(end) <= 16 else ""
-    return base.encode()[: NAME_MAX - len(end.encode()) - 1].decode("utf-8", "ignore") + (f".{end}" if end else "")
+    if not dot or len(end) > END_MAX:
+        base, dot, end = clean, "", ""
+    room = NAME_MAX - len((dot + end).encode())
+    return base.encode()[:room].decode("utf-8", "ignore").rstrip(". ") + dot + end
 
 
 def sized(size: int) -> str:

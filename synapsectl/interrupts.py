@@ -1,12 +1,48 @@
 """Stops the work of an agent, whoever has sent it."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, REFUSED
+from synapsectl.errors import DONE, REFUSED, ApiError
 
 
 def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
     """Interrupts the turn that runs at `agent`, if one does; returns the exit code. Raises ApiError."""
+    done, code = _interrupted(ctx, agent)
+    if as_json:
+        ctx.out.document({"agent": agent, "interrupted": done})
+    elif done:
+        ctx.out.line(f"{agent} interrupted")
+    return code
+
+
+def interrupt_all(ctx: CommandContext, agents: Sequence[str], *, as_json: bool) -> int:
+    """Does the same for each of the agents, with one document for several: of these one that cannot be interrupted does
+    not keep the others from it. Returns the exit code. Raises ApiError for a single one."""
+    if len(agents) == 1:
+        return interrupt(ctx, agents[0], as_json=as_json)
+    code, results = DONE, list[dict[str, Any]]()
+    for agent in agents:
+        try:
+            done, told = _interrupted(ctx, agent)
+        except ApiError as error:
+            ctx.out.note(f"{agent}: {error}")
+            results.append({"agent": agent} | error.document())
+            code = code or error.exit_code
+            continue
+        results.append({"agent": agent, "interrupted": done})
+        code = code or told
+        if done and not as_json:
+            ctx.out.line(f"{agent} interrupted")
+    if as_json:
+        ctx.out.document({"agents": results})
+    return code
+
+
+def _interrupted(ctx: CommandContext, agent: str) -> tuple[bool, int]:
+    """Interrupts the agent; returns True if it had a turn, and the exit code."""
     done = bool(ctx.client.post(agent_path(agent, "interrupt", control=True))["interrupted"])
     code = DONE
     if not done:
@@ -16,11 +52,7 @@ def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
             ctx.out.note(f"{agent} did not confirm the interrupt and is still busy ({after['evidence']})")
         else:
             ctx.out.note(f"{agent}: there was nothing to interrupt")
-    if as_json:
-        ctx.out.document({"agent": agent, "interrupted": done})
-    elif done:
-        ctx.out.line(f"{agent} interrupted")
-    return code
+    return done, code
 
 
 def stop_background(ctx: CommandContext, agent: str, *, as_json: bool) -> int:

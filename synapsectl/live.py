@@ -6,7 +6,7 @@ A thread of its own reads them, so that the display stays quick: keys work while
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from synapsectl.client import Client
 from synapsectl.errors import CtlError
@@ -30,8 +30,9 @@ class LiveView(NamedTuple):
 
 
 class Live:
-    """Reads data with `look`; `events` are types of events after which to read again (all but pieces of text if it is
-    empty), each of which goes to `on_event`. `changed` is called, in the thread, whenever `seen` has changed."""
+    """A context manager: inside it reads data with `look`. `events` are types of events after which to read again (all
+    but pieces of text if it is empty), each of which goes to `on_event`. `changed` is called, in the thread, whenever
+    `seen` has changed."""
 
     def __init__(
         self,
@@ -52,6 +53,13 @@ class Live:
         self._stale = False
         """True if an event came since the last read."""
         self.seen = LiveView()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Starts the thread, which ends with the process, or after `stop`."""

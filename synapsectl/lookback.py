@@ -11,9 +11,10 @@ from synapsectl.output import clip, display_width
 
 _TOKEN = re.compile(r"\x1b\[[\d;:]*m|[^\x1b]")
 _SGR = re.compile(r"\x1b\[[\d;:]*m")
+_PIECE = re.compile(r"\x1b\[[\d;:]*m|[^\x1b]+")
 _KEY = re.compile(
-    rb"\x1b\[<(?P<button>\d+);\d+;\d+[Mm]|\x1b\[(?P<csi>[\d;]*[A-Z~])|\x1bO(?P<ss3>[A-Z])|\x1b\[[\d;:?<=>]*[ -/]*[@-~]"
-    rb"|(?P<plain>[\x00-\x1a\x1c-\x7f]|[\xc2-\xf4][\x80-\xbf]*|\x1b)"
+    rb"\x1b\[<(?P<button>\d{1,9});\d+;\d+[Mm]|\x1b\[(?P<csi>[\d;]*[A-Z~])|\x1bO(?P<ss3>[A-Z])"
+    rb"|\x1b\[[\d;:?<=>]*[ -/]*[@-~]|(?P<plain>[\x00-\x1a\x1c-\x7f]|[\xc2-\xf4][\x80-\xbf]*|\x1b)"
 )
 _NAMED = {
     b"A": "up",
@@ -210,7 +211,11 @@ class Lookback:
 
     def _mark(self, row: str) -> str:
         """Returns `row` with the pattern in reverse where it stands in the same case and without colours in between."""
-        return row.replace(self._pattern, f"\x1b[7m{self._pattern}\x1b[27m") if self._pattern else row
+        if self._pattern not in row or not self._pattern:
+            return row
+        marked = f"\x1b[7m{self._pattern}\x1b[27m"
+        pieces = _PIECE.findall(row)
+        return "".join(piece if piece[0] == "\x1b" else piece.replace(self._pattern, marked) for piece in pieces)
 
     def _status(self) -> str:
         if self._typing is not None:

@@ -248,10 +248,10 @@ class VerbParser(argparse.ArgumentParser):
         if near:
             told += f"; did you mean {' or '.join(near)}?"
         elif option.startswith("-") and self.verb.takes_rest:
-            told += f"\nwhat is not for {PROGRAM} stands behind --: {self.prog} … -- {told}"
+            told += f"\nwhat is not for {PROGRAM} comes after --: {self.prog} … -- {told}"
         elif self.verb.takes_rest and "--name" in self._option_string_actions:
             told += f"\na name of its own is given with --name: {self.prog} … --name {option}"
-            told += f"\nwhat is for the program stands behind --: {self.prog} … -- {' '.join(unknown)}"
+            told += f"\nwhat is for the program comes after --: {self.prog} … -- {' '.join(unknown)}"
         self.error(f"unrecognized arguments: {told}")
 
 

@@ -22,6 +22,8 @@ _GAP = "\x0e"
 """Stands for skipped blank cells, until the text before them is known."""
 _GAPS = re.compile(rf"(?<=[^\s{_GAP}]){_GAP}")
 _MAX_GAP = 200
+_DIGITS = 6
+"""Digits of a number that count: terminals have fewer columns than that."""
 
 
 class PlainText:
@@ -58,7 +60,7 @@ class PlainText:
             self._row, self._column = "", 0
             return "\n"
         if final == "C":
-            return " " * min(int(params) if params.isdecimal() else 1, _MAX_GAP)
+            return " " * min(_number(params), _MAX_GAP)
         if final == _TO_COLUMN:
             return self._moved(self._row, params)
         if final in _TO_PLACE:
@@ -69,7 +71,7 @@ class PlainText:
     def _moved(self, row: str, column: str) -> str:
         """Returns a gap for a movement to the right in the same row; else a line break, since the next text is
         elsewhere."""
-        before, self._column = self._column, int(column) if column.isdecimal() else 1
+        before, self._column = self._column, _number(column)
         same, self._row = row == self._row, row
         return _GAP if same and self._column > max(before, 1) else "\n"
 
@@ -81,6 +83,11 @@ class PlainText:
                 kept.append(stripped)
                 self._last = stripped
         return kept
+
+
+def _number(params: str) -> int:
+    """Returns the number of a sequence, of which a program may have written any number of digits; 1 without one."""
+    return int(params.lstrip("0")[:_DIGITS] or 0) if params.isdecimal() else 1
 
 
 def _taken_back(text: str) -> str:

@@ -27,7 +27,8 @@ def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
 def asks_at(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:
     """Finds the daemon as `elsewhere` does, for an answer to a question. If the host is not one that ssh reaches (a
     host of a fleet), or the part that reaches hosts is missing, the question is answered here if the agent asks it in a
-    task that was sent from this host."""
+    task that was sent from this host. A host that ssh reaches and that is away is NOT_READY: an agent with that name in
+    a task here may be on another machine."""
     try:
         return elsewhere(ctx, address)
     except (ApiError, NotInstalled) as error:

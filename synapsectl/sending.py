@@ -51,6 +51,15 @@ class Sent(NamedTuple):
     awaited: dict[str, Any]
 
 
+def check(client: Client, agent: str) -> None:
+    """Raises ApiError for a wrong address; an agent elsewhere has an alias, and no status."""
+    try:
+        client.get(agent_path(agent, "status"), {"detail": 1})
+    except ApiError as error:
+        if "alias" not in error.details:
+            raise
+
+
 def ask(
     client: Client,
     agent: str,
@@ -128,21 +137,13 @@ class Sending:
         self._client = ctx.client
         self._out = ctx.out
 
-    def _check(self, agent: str) -> None:
-        """Raises ApiError for a wrong address; an agent elsewhere has an alias, and no status."""
-        try:
-            self._client.get(agent_path(agent, "status"), {"detail": 1})
-        except ApiError as error:
-            if "alias" not in error.details:
-                raise
-
     def run(self, agents: list[str], body: dict[str, Any], *, named: bool) -> int:
         """Sends to all. `named`: a person named the agents, so that a wrong address stops all before anything is
         sent."""
         alone = len(agents) == 1
         if named and not alone:
             for agent in agents:
-                self._check(agent)
+                check(self._client, agent)
         code, results, sent = DONE, [], []
         for agent in agents:
             try:

@@ -13,7 +13,7 @@ import re
 from synapsectl.output import clip, display_width
 
 _SEQUENCE = re.compile(
-    rb"\x1b(?:\[(?:(?P<region>[\d;]*)r|(?P<erase>[\d;]*)J|(?P<row>\d{1,9})(?P<column>;\d*)?(?P<to>[Hfd])"
+    rb"\x1b(?:\[(?:(?P<region>[\d;]*)r|(?P<erase>[\d;]*)J|(?P<row>\d+)(?P<column>;[\d;]*)?(?P<to>[Hfd])"
     rb"|\?(?P<modes>[\d;]+)(?P<set>[hl])|(?P<soft>!p)|(?P<put>[su]))"
     rb"|\](?P<title>[02];[^\x07\x1b]*)(?:\x07|\x1b\\)"
     rb"|(?P<other>[c78]|\#8))"
@@ -27,6 +27,13 @@ _FORMS = frozenset({b"1005", b"1006", b"1015", b"1016"})
 WHEEL_ON, WHEEL_OFF = b"\x1b[?1000;1006h", b"\x1b[?1000;1006l"
 _CUT = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 """Beginning of a character in UTF-8 whose rest has not come."""
+_DIGITS = 6
+"""Digits of a number that count: more rows than they can tell no terminal has."""
+
+
+def _numbers(parameters: bytes) -> list[int]:
+    """Returns the numbers of a sequence, of which there may be any number, of any length; a missing one is 0."""
+    return [int(one.lstrip(b"0")[:_DIGITS] or 0) for one in parameters.split(b";")]
 
 
 class StatusRow:
@@ -159,13 +166,13 @@ class StatusRow:
         if match["region"] is not None:
             return self._bounded(match["region"], last)
         if match["to"] is not None:
-            if int(match["row"]) <= last:
+            if _numbers(match["row"])[0] <= last:
                 return whole
             return b"\x1b[%d%b%b" % (last, match["column"] or b"", match["to"])
         if match["modes"] is not None:
             return whole + self._switched(match["modes"].split(b";"), on=match["set"] == b"h")
         if match["erase"] is not None:
-            if match["erase"] in (b"", b"0", b"2"):
+            if _numbers(match["erase"])[0] in (0, 2):
                 self._stale = True
             return whole + self._if_stale()
         if match["put"] is not None or match["other"] in (b"7", b"8"):
@@ -174,9 +181,10 @@ class StatusRow:
         return whole + self._reset(match, last) + self._if_stale()
 
     def _bounded(self, region: bytes, last: int) -> bytes:
-        top, _, bottom = region.partition(b";")
-        end = int(bottom or 0)
-        rows = int(top or 1) or 1, end if 0 < end < last else last
+        top, end, *others = [*_numbers(region.removesuffix(b";")), 0]
+        if len(others) > 1:
+            return b""  # some terminals take the first two numbers: the daemon's screen takes none
+        rows = top or 1, end if 0 < end < last else last
         if rows[0] < rows[1]:  # else the terminal ignores it
             self._scrolls = rows
         return b"\x1b[%d;%dr" % rows

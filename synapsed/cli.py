@@ -59,7 +59,8 @@ def command_line(asked: str | None = None, *, parts: bool = True) -> argparse.Ar
     run.add_argument(
         "--late-port",
         action="store_true",
-        help="come up without the main port where it is taken, and take it once it is free (a service always does)",
+        help="start without the main port if another program has it, and take it once it is free"
+        " (a service always does)",
     )
     run.add_argument(
         "--service",

@@ -1,7 +1,6 @@
 """Checks the daemon itself and its files: sockets, permissions, disk, keepers, the registry; and its automatic
 functions: schedules, rules, webhooks and sinks."""
 
-import json
 import os
 import shutil
 import socket
@@ -23,6 +22,7 @@ from synapsectl.spawn import holds_lock, is_elsewhere
 from synapsed import __version__
 from synapsed.process.file_owners import told_foreign
 from synapsed.process.installed import GONE, NEWER, commit, with_commit
+from synapsed.shared.outside_json import NotJson, read_object
 
 _STATUS = {"ok": OK, "idle": NOTE, "wrong": WRONG}
 _TABLES = {"webhook": "[webhooks]", "sink": "[notify.sinks]"}
@@ -44,7 +44,7 @@ def look_inside(ctx: CommandContext) -> Iterator[Finding]:
     except NoDaemon as error:
         yield _no_daemon(ctx, error)
     except CtlError as error:
-        yield Finding("daemon", WRONG, f"it answers, but not what was asked: {error}", "synapsectl shutdown")
+        yield Finding("daemon", WRONG, f"it answers, but the answer is no status: {error}", "synapsectl shutdown")
     else:
         yield _daemon(status, len(agents or ()))
         yield from _files(status)
@@ -345,7 +345,6 @@ def _listens(path: Path) -> bool:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return read_object(path.read_bytes())
+    except (OSError, NotJson):
         return {}
-    return data if isinstance(data, dict) else {}

@@ -153,7 +153,7 @@ def attach(
 def _tell_lost(ctx: CommandContext, lost: int, name: str) -> None:
     """Reports keys that were typed over a dead line and are lost."""
     if lost:
-        ctx.out.remark(f"[{lost} bytes that you typed are not known to have got to {name}, and do not any more]")
+        ctx.out.remark(f"[{lost} bytes that you typed may not have reached {name}, and are not sent again]")
 
 
 def _last_words(ctx: CommandContext, agent: str) -> None:

@@ -13,7 +13,7 @@ class Decide(NamedTuple):
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("targets", nargs="*", metavar="TASK|AGENT", help="who asks")
-        parser.add_argument("--all", action="store_true", help="everyone who asks something that this answers")
+        parser.add_argument("--all", action="store_true", help="all questions that can be answered yes or no")
         if not self.accept:
             parser.add_argument("--because", metavar="TEXT", help="why not: the agent's next message")
         parser.add_argument(

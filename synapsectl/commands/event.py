@@ -1,13 +1,13 @@
 """`synapsectl event`: an agent reports about itself, or a person about an agent, and the report becomes an event."""
 
 import argparse
-import json
 import sys
 from typing import Any
 
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsed.shared.outside_json import NotJson, read_json
 
 EXAMPLES = (
     ("synapsectl event deployed 'version 3 is out'", "in an agent's shell: what it did"),
@@ -41,6 +41,6 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _data(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return read_json(text)
+    except NotJson as error:
         raise UsageError(f"the data is no JSON ({error})") from error

@@ -50,9 +50,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _path(args: argparse.Namespace) -> str:
     if args.host and not args.fleet:
-        raise UsageError("--host is one of the fleet's: with --fleet")
+        raise UsageError("--host needs --fleet")
     if args.fleet and (args.agent or args.agents or args.tasks):
-        raise UsageError("--fleet has --host and --types alone")
+        raise UsageError("--fleet goes only with --host and --types")
     if args.after is not None and not args.fleet and not _is_number(args.after):
         raise UsageError(f"--after: the id of an event is a number, not {args.after!r}")
     if args.fleet:

@@ -15,6 +15,7 @@ EXAMPLES = (
 )
 
 TAKES_REST = True
+NO_ANSWER = "there is no answer: synapsectl input TASK|AGENT TEXT"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,15 +48,19 @@ def _read(target: WhoAsks) -> str:
     """Returns a line from the terminal, hidden for a password, or all of stdin."""
     if not sys.stdin.isatty():
         if not (text := sys.stdin.read()):
-            raise UsageError("there is no answer: synapsectl input TASK|AGENT TEXT")
+            raise UsageError(NO_ANSWER)
         return text.removesuffix("\n")
     if target.prompt and target.prompt["type"] == "password":
         from getpass import getpass
 
-        return getpass(f"{target.name}: ")
+        try:
+            return getpass(f"{target.name}: ")
+        except EOFError:
+            sys.stderr.write("\n")
+            raise UsageError(NO_ANSWER) from None
     sys.stderr.write(f"{target.name}: ")
     sys.stderr.flush()
     line = typed_line()
     if not line:
-        raise UsageError("there is no answer: synapsectl input TASK|AGENT TEXT")
+        raise UsageError(NO_ANSWER)
     return line.removesuffix("\n")

@@ -78,7 +78,7 @@ def _show(ctx: CommandContext, changed: list[WantedFile], gone: list[WantedFile]
         for line in file.diff(removed=True):
             ctx.out.line(line)
     if not changed and not gone:
-        ctx.out.note("every file is as it is to be")
+        ctx.out.note("all files are up to date")
 
 
 def _remarks(ctx: CommandContext, settings: ServiceSettings) -> None:

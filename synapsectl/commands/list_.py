@@ -148,9 +148,8 @@ def _watch(ctx: CommandContext) -> int:
 
     reader = KeyReader()
     try:
-        with FullScreen(sys.stdout.fileno(), encoding=sys.stdout.encoding) as screen:
-            live = Live(ctx.client, lambda: _told(ctx), changed=screen.wake)
-            live.start()
+        screen = FullScreen(sys.stdout.fileno(), encoding=sys.stdout.encoding)
+        with screen, Live(ctx.client, lambda: _told(ctx), changed=screen.wake) as live:
             while screen.ended is None:
                 columns, rows = screen.size()
                 screen.draw(_watched(live.seen, ctx, columns, rows))

@@ -131,6 +131,8 @@ def _follow(args: argparse.Namespace, ctx: CommandContext, plain: PlainText, off
             continue
         told = False
         if ended:
+            if not args.raw:
+                _show(args, ctx, plain.flush())
             return DONE
         if start > offset:
             ctx.out.note(f"{start - offset} bytes of output are not kept any more")

@@ -11,10 +11,10 @@ from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.handed_over import prepare
-from synapsectl.interrupts import interrupt
+from synapsectl.interrupts import interrupt_all
 from synapsectl.messages import build_parts, divided, give, read_text
 from synapsectl.parsing import seconds
-from synapsectl.sending import Sending, Wanted
+from synapsectl.sending import Sending, Wanted, check
 from synapsectl.signals import typed_line
 from synapsectl.teams import ANYWHERE, with_members
 
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         body["message"]["parts"] += [give(ctx.client, path) for path in divided(args.file)[1]]
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
-        return max(interrupt(ctx, agent, as_json=args.json) for agent in agents)
+        return _interrupt(args, ctx, agents, named=addresses is not None)
     sending = Sending(wanted, ctx)
     _check_count(args, ctx, agents)
     if args.fleet:
@@ -127,12 +127,33 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         return sending.run(agents, body, named=addresses is not None)
     except ApiError as error:
         # Nothing was sent yet: a single address was refused, and several are checked before anything is sent.
-        if addresses is None or error.code != NoAgents.code or (members := with_members(ctx, agents)) == agents:
+        if addresses is None or (members := _members(ctx, agents, error)) is None:
             raise
     _check_count(args, ctx, members)
     if any(name.startswith(ANYWHERE) for name in agents):
         _together(body, members)
     return sending.run(members, body, named=True)
+
+
+def _members(ctx: CommandContext, agents: list[str], error: ApiError) -> list[str] | None:
+    """Returns the addresses with the members of their teams; None if `error` has another reason than a team's name."""
+    members = with_members(ctx, agents) if error.code == NoAgents.code else agents
+    if not members:
+        raise NoAgents("no other agent is in it: see 'synapsectl list'")
+    return members if members != agents else None
+
+
+def _interrupt(args: argparse.Namespace, ctx: CommandContext, agents: list[str], *, named: bool) -> int:
+    """Interrupts the agents, and the members of teams; a wrong address stops all before any is interrupted."""
+    try:
+        for agent in agents if named and len(agents) > 1 else ():
+            check(ctx.client, agent)
+        return interrupt_all(ctx, agents, as_json=args.json)
+    except ApiError as error:
+        # Nothing was interrupted yet, as in `run`.
+        if not named or (members := _members(ctx, agents, error)) is None:
+            raise
+    return interrupt_all(ctx, members, as_json=args.json)
 
 
 def _note_command(args: argparse.Namespace, ctx: CommandContext, text: str) -> None:

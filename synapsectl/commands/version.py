@@ -47,11 +47,13 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _daemon(ctx: CommandContext) -> tuple[str | None, str]:
-    """Returns version and commit of the running daemon; only a person gets the commit."""
+    """Returns version and commit of the running daemon; only a person gets the commit. Raises ApiError if the
+    version is refused."""
     try:
         version = ctx.client.get("/healthz")["version"]
-        return version, str(ctx.client.get("/control/status").get("commit", ""))
     except NoDaemon:
         return None, ""
-    except ApiError:
+    try:
+        return version, str(ctx.client.get("/control/status").get("commit", ""))
+    except (ApiError, NoDaemon):
         return version, ""

@@ -86,8 +86,9 @@ class KeyReader:
         self._pasted += text
         at = self._pasted.find(_PASTE_END)
         if at < 0:
-            # The end may come in pieces.
-            self._pasted = self._pasted[: PASTE_MAX + len(_PASTE_END)]
+            if len(self._pasted) > PASTE_MAX + len(_PASTE_END):
+                # The end may come in pieces, so the last characters are kept; NUL: they are no end with those before.
+                self._pasted = f"{self._pasted[:PASTE_MAX]}\0{self._pasted[1 - len(_PASTE_END) :]}"
             return ""
         pasted, rest = self._pasted[:at], self._pasted[at + len(_PASTE_END) :]
         self._pasted = None

@@ -304,7 +304,7 @@ class InboxModel:
         self._say("", now)
         # The next row that waits for an answer is chosen; if there is no other, this one stays chosen.
         rows = sorted(self.items, key=order)
-        at = rows.index(item)
+        at = [one["id"] for one in rows].index(item["id"])
         waiting = [one for one in rows[at + 1 :] + rows[:at] if self._waits(one)]
         waiting.sort(key=lambda one: order(one)[0])
         self._at = waiting[0]["id"] if waiting else item["id"]
@@ -363,12 +363,13 @@ class InboxModel:
         self.typing = typing._replace(text=whole[:WORDS_MAX])
 
     def _entered(self, typing: Typing, now: float) -> None:
+        """Holds the words as an answer. The item may have changed meanwhile, but not its question (`_changed`)."""
+        item = next((one for one in self.items if one["id"] == typing.item["id"]), None)
         if typing.refusal is not None and not typing.text.strip():
             self._say("there is no reason in it: n says no without one", now)
-        elif any(one["id"] == typing.item["id"] for one in self.items):
+        elif item is not None:
             refusal = typing.refusal
-            said = with_reason(refusal, typing.text) if refusal else in_words(typing.item, typing.text)
-            self._keep(typing.item, said, now)
+            self._keep(item, with_reason(refusal, typing.text) if refusal else in_words(item, typing.text), now)
 
     def _attach(self, now: float) -> list[Command]:
         """Attaches, to answer by hand: a held answer of this row is dropped, the others are given."""

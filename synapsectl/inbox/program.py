@@ -79,9 +79,7 @@ class InboxProgram:
 
     def run(self) -> int | None:
         """Runs; returns the signal that ended it, None if the person left. Raises TerminalGone."""
-        with self._screen as screen:
-            self._here.start()
-            self._there.start()
+        with self._screen as screen, self._here, self._there:
             while not self._over():
                 self._take_news()
                 now = time.monotonic()

@@ -9,7 +9,8 @@ from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPa
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The present state of a task elsewhere. `own` is the additional data of another synapsed (`metadata.synapsed`).
-    `artifacts` is None if only the task's state was reported."""
+    `artifacts` is None if only the task's state was reported. `mark` tells the same words, said twice, apart; empty if
+    nothing does."""
 
     id: str
     context_id: str
@@ -17,6 +18,7 @@ class Snapshot:
     artifacts: list[Artifact] | None
     said: str
     own: dict[str, Any]
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

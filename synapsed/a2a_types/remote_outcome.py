@@ -1,11 +1,17 @@
-"""Decides the change of a task of this host from its state on another host. Pure."""
+"""Decides the change of a task of this host from its state on another host. Pure.
+
+A question that an agent asks again in the same words is another one once the first was answered: it has another mark
+(the id of its message, the time of its status). An agent may go on saying that it waits until it has taken up the
+answer: for a while the same question is taken for answered. `metadata.external.asked` keeps what that rests on.
+"""
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 from synapsed.a2a_types.partial_answer import Snapshot, answer_of
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
+from synapsed.model.external import KEY
 from synapsed.model.task import INTERRUPTED_STATES, Prompt, PromptOption, Task, TaskState
 from synapsed.tasks import transitions
 
@@ -15,6 +21,10 @@ OPTIONS_MAX: Final = 50
 LABEL_MAX: Final = 200
 ID_MAX: Final = 256
 """Characters of a prompt's id, of an option's key and of the default."""
+TAKEN_UP_S: Final = 60.0
+"""Seconds in which an agent takes up an answer: until then it may still tell the question that was answered."""
+UNMARKED_S: Final = 5.0
+"""The same for agents whose questions have no mark."""
 _TO_BE_ALLOWED: Final = frozenset({"permission", "confirmation", "trust", "selection"})
 """Types of prompts that a person can answer with one press."""
 
@@ -24,6 +34,8 @@ def outcome(
 ) -> transitions.Commit | None:
     """Returns the change of `task`, which is open; None if there is no change. `by` is the remote agent; `answered`:
     its question has just been answered; `told` is the part of the answer that this host's clients have already."""
+    if answered:
+        task = _keeping(task, {**_kept(task), "answered": now})
     match there.state:
         case TaskState.COMPLETED:
             answer, blocks = answer_of(there)
@@ -39,13 +51,37 @@ def outcome(
         case TaskState.CANCELED:
             return transitions.canceled(task, reason=f"canceled by {by}", now=now)
         case TaskState.INPUT_REQUIRED | TaskState.AUTH_REQUIRED:
-            prompt = _prompt(there)
-            return transitions.waiting(task, prompt=prompt, now=now) if prompt != task.prompt else None
+            return _asked(task, there, now)
         case TaskState.WORKING if task.status is TaskState.SUBMITTED:
             return transitions.working_again(task, now=now)
     if task.status in INTERRUPTED_STATES and (answered or there.state is TaskState.WORKING):
         return transitions.working_again(task, now=now)
     return None
+
+
+def _asked(task: Task, there: Snapshot, now: float) -> transitions.Commit | None:
+    """Returns the change where the agent waits: for the answer to a question, or still with the one answered."""
+    own, words = _own_prompt(there), (there.said or "The agent waits for input.")[:TEXT_MAX]
+    mark = _digest(own.prompt_id if own is not None else there.mark or words)
+    asked = _kept(task)
+    patience = TAKEN_UP_S if own is not None or there.mark else UNMARKED_S
+    if asked.get("mark") == mark and 0 <= now - asked.get("answered", now + 1) < patience:
+        return None if task.status is TaskState.WORKING else transitions.working_again(task, now=now)
+    new = "answered" in asked or ("given" in asked and asked.get("mark") != mark)
+    prompt = own or _in_words(task, there, words, new=new, now=now)
+    if prompt == task.prompt:
+        return None
+    return transitions.waiting(_keeping(task, {"mark": mark}), prompt=prompt, now=now)
+
+
+def _kept(task: Task) -> dict[str, Any]:
+    kept: dict[str, Any] = task.metadata.get(KEY, {}).get("asked", {})
+    return kept
+
+
+def _keeping(task: Task, asked: dict[str, Any]) -> Task:
+    external = {**task.metadata.get(KEY, {}), "asked": asked}
+    return task.model_copy(update={"metadata": {**task.metadata, KEY: external}})
 
 
 def _refusal(task: Task, there: Snapshot, by: str, now: float) -> transitions.Commit:
@@ -64,22 +100,29 @@ def _refusal(task: Task, there: Snapshot, by: str, now: float) -> transitions.Co
     return transitions.Commit(task=task, events=(event,), turn_ended=task.id)
 
 
-def _prompt(there: Snapshot) -> Prompt:
-    """Returns the question of another synapsed, else the agent's words as a question of its own."""
-    told = there.own.get("prompt")
-    if isinstance(told, dict):
-        try:
-            prompt = Prompt.model_validate(told)
-        except ValueError:
-            pass  # a prompt of another version: the words are enough
-        else:
-            if len(prompt.prompt_id) <= ID_MAX:
-                return bounded(prompt)
+def _own_prompt(there: Snapshot) -> Prompt | None:
+    """Returns the question of another synapsed; None if it tells none, or one of another version."""
+    try:
+        prompt = Prompt.model_validate(there.own.get("prompt"))
+    except ValueError:
+        return None
+    return bounded(prompt) if len(prompt.prompt_id) <= ID_MAX else None
+
+
+def _in_words(task: Task, there: Snapshot, words: str, *, new: bool, now: float) -> Prompt:
+    """Returns the agent's words as a question of its own: the one that stands, unless it is `new` or has other
+    words."""
     kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
-    text = (there.said or "The agent waits for input.")[:TEXT_MAX]
-    mark = hashlib.sha256(text.encode()).hexdigest()[:16]
-    told = {"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text, "own_words": True}
-    return Prompt.model_validate(told)
+    prompt_id = f"{there.id}:{_digest(f'{words}{now}')}"
+    told = {"prompt_id": prompt_id, "type": kind, "prompt": words, "own_words": True}
+    prompt, stands = Prompt.model_validate(told), task.prompt
+    if stands is None or new or stands.model_copy(update={"prompt_id": prompt_id}) != prompt:
+        return prompt
+    return stands
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def bounded(prompt: Prompt) -> Prompt:

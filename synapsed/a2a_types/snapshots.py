@@ -45,7 +45,13 @@ def _at(task_id: str, told: pb.Task | pb.TaskStatusUpdateEvent, *, artifacts: li
         artifacts=artifacts,
         said=spoken(parts_from(told.status.message.parts), data="prompt" not in own),
         own=own,
+        mark=_mark(told.status),
     )
+
+
+def _mark(status: pb.TaskStatus) -> str:
+    at = status.timestamp.ToNanoseconds() if status.HasField("timestamp") else ""
+    return f"{status.message.message_id}/{at}".strip("/")
 
 
 def update_of(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:

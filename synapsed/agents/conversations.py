@@ -44,7 +44,7 @@ def obstacle(record: AgentRecord, profile: Profile) -> str | None:
         return None
     if not profile.resumes:
         return "its profile knows no way to resume one"
-    return "the program never told its id" if record.conversation is None else None
+    return "the program never reported the id of its conversation" if record.conversation is None else None
 
 
 def taken(records: Iterable[AgentRecord]) -> dict[tuple[str, str], str]:

@@ -76,7 +76,8 @@ def occupied(now: Situation) -> str | None:
     if seen.activity is not Activity.READY:
         return f"it is {seen.activity.value}"
     if seen.background:
-        return f"{len(seen.background)} in its background would end with it"
+        count = len(seen.background)
+        return f"{count} background {'task' if count == 1 else 'tasks'} would end with it"
     if seen.held is not None:
         return f"it is held ({seen.held})"
     return None

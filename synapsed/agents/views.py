@@ -58,7 +58,9 @@ def activity_of(agent: Agent) -> tuple[Activity, str]:
 
 def taken_up(stray: AgentRecord) -> NewEvent:
     """Returns the event about an agent whose program lives, but which was not in the database."""
-    message = "the database did not know it: what it is comes from its own files, and its earlier tasks are missing"
+    message = (
+        "it runs but was not in the database: its settings were read from its own files, its earlier tasks are missing"
+    )
     return NewEvent(stray.id, AgentAlert(code="TAKEN_UP", message=message))
 
 

@@ -94,7 +94,7 @@ def _invalid(message: str) -> web.Response:
 
 
 def _other_version(version: str) -> web.Response:
-    return plain_problem(505, "INVALID_REQUEST", f"{version} is not spoken here: use HTTP/1.1")
+    return plain_problem(505, "INVALID_REQUEST", f"{version} is not supported: use HTTP/1.1")
 
 
 def _alone_if_chunked(make: Callable[..., web.BaseRequest]) -> Any:

@@ -25,7 +25,7 @@ REMEMBERED: Final = 1000
 class _Under[T]:
     """`body`: a digest of the request. `task` ends with the outcome."""
 
-    body: bytes
+    body: str
     task: asyncio.Task[T]
 
 
@@ -38,27 +38,32 @@ class Acts:
         self, name: str, body: BaseModel, act: Callable[[], Coroutine[Any, Any, T]], kind: type[T]
     ) -> T:
         """Returns the answer of `act`, which is completed even if its caller leaves. `name` has the caller, the key,
-        the action and its subject. Raises InvalidRequest for a key that has come to this daemon with another body,
+        the action and its subject. Raises InvalidRequest for a key that has come with another body before,
         OutcomeUnknown, StoreError if nothing can be recorded, and the errors of `act`."""
+        digest = _digest(name, body)
         name = hashlib.sha256(name.encode()).hexdigest()
-        digest = hashlib.sha256(body.model_dump_json().encode()).digest()
         known = self._under.get(name)
         if known is None:
-            known = _Under(digest, asyncio.ensure_future(self._do(name, act, kind)))
+            known = _Under(digest, asyncio.ensure_future(self._do(name, digest, act, kind)))
             known.task.add_done_callback(_seen)
             self._remember(name, known)
         elif known.body != digest:
-            raise InvalidRequest("Idempotency-Key: it came with another body before: take another one")
+            raise _other_body()
         outcome: T = await asyncio.shield(known.task)
         return outcome
 
-    async def _do[T: BaseModel](self, name: str, act: Callable[[], Coroutine[Any, Any, T]], kind: type[T]) -> T:
+    async def _do[T: BaseModel](
+        self, name: str, body: str, act: Callable[[], Coroutine[Any, Any, T]], kind: type[T]
+    ) -> T:
         try:
             if (before := await self._kept.get(name)) is None:
-                await self._kept.begin(name)
+                await self._kept.begin(name, body)
         except BaseException:
             self._under.pop(name, None)
             raise
+        if before is not None and before.body not in (None, body):
+            self._under.pop(name, None)  # the key stays that of the first body
+            raise _other_body()
         if before is not None and before.answer is not None:
             return kind.model_validate(before.answer)
         if before is not None:
@@ -92,6 +97,16 @@ class Acts:
             over = next((key for key, one in self._under.items() if one.task.done()), None)
             if over is not None:
                 del self._under[over]
+
+
+def _digest(name: str, body: BaseModel) -> str:
+    """Returns a digest that tells bodies under one name apart. What is typed may be a short secret, and the digest
+    stands in a file: so it contains the name, with its key, which that file does not have."""
+    return hashlib.sha256(f"{name}\0{body.model_dump_json(exclude_defaults=True)}".encode()).hexdigest()
+
+
+def _other_body() -> InvalidRequest:
+    return InvalidRequest("Idempotency-Key: it came with another body before: take another one")
 
 
 def _seen(task: asyncio.Task[Any]) -> None:

@@ -27,7 +27,7 @@ _HTTP_CODES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("TOO_LARGE", "the body is larger than this server takes"),
     HTTPStatus.REQUEST_TIMEOUT: ("TIMEOUT", "the body did not come in time: send it whole, and again"),
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: ("UNSUPPORTED_MEDIA", "this media type is not taken here"),
-    HTTPStatus.EXPECTATION_FAILED: ("INVALID_REQUEST", "of what a request may expect, only 100-continue is known"),
+    HTTPStatus.EXPECTATION_FAILED: ("INVALID_REQUEST", "the only supported value of Expect is 100-continue"),
 }
 
 log = structlog.get_logger("synapsed.api")

@@ -10,9 +10,10 @@ from enum import StrEnum
 from typing import Literal
 
 from synapsed.errors import Forbidden, Unauthorized
+from synapsed.model.agent import AgentDetail, AgentView
 from synapsed.model.grants import SENDS, Grant, Right, Token, TokenKind
 from synapsed.model.sender import sender_id_of
-from synapsed.model.task import Task
+from synapsed.model.task import Prompt, Task
 
 
 class Standing(StrEnum):
@@ -66,14 +67,16 @@ class Rights:
     def require_right(self, right: Right, act: str) -> None:
         """Raises Forbidden if a grant does not allow it; `act` completes "may not …"."""
         if self.grant is not None and right not in self.grant.rights:
-            raise Forbidden(f"this {self.grant.kind} has not the right {right!r}: it may not {act}", needs=[right])
+            raise Forbidden(
+                f"this {self.grant.kind} does not have the right {right!r}: it may not {act}", needs=[right]
+            )
 
     def require_send(self) -> None:
         """Raises Forbidden if the caller has a grant that allows no sending; for routes where the body names the
         receiver."""
         if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
-                f"this {self.grant.kind} has not the right 'answer' or 'send': it may not send messages",
+                f"this {self.grant.kind} does not have the right 'answer' or 'send': it may not send messages",
                 needs=["answer", "send"],
             )
 
@@ -129,6 +132,21 @@ class Rights:
         own = self.agent_id is not None and self.agent_id == agent_id
         return self.person or own or (self.agent_id is not None and "read_screens" in self.granted)
 
+    def may_see_prompt(self, agent_id: str, prompt: Prompt) -> bool:
+        """Returns True if this caller may read the agent's question: whoever may see its screen, or may answer it. A
+        question that is the screen itself is for the former alone."""
+        return self.may_see_agent(agent_id) or (prompt.type != "screen" and self.may_answer(agent_id))
+
+    def seen[View: AgentView](self, agent: View) -> View:
+        """Returns the agent as this caller may see it."""
+        if self.may_see_agent(agent.id):
+            return agent
+        hidden = agent.unseen()
+        prompt = agent.prompt if isinstance(agent, AgentDetail) else None
+        if prompt is None or not self.may_see_prompt(agent.id, prompt):
+            return hidden
+        return hidden.model_copy(update={"prompt": prompt})
+
     def require_sight_of(self, agent_id: str, what: str) -> None:
         if not self.may_see_agent(agent_id):
             raise Forbidden(f"an agent may not read {what}", agent=agent_id, rights=self.standing.value)
@@ -147,7 +165,7 @@ class Rights:
     def shown(self, task: Task) -> Task:
         """Returns the task without the question of another agent's program, unless this caller may see it."""
         behind = task.waits_behind
-        if behind is None or behind.prompt is None or self.may_see_agent(task.agent_id):
+        if behind is None or behind.prompt is None or self.may_see_prompt(task.agent_id, behind.prompt):
             return task
         return task.model_copy(update={"waits_behind": behind.model_copy(update={"prompt": None})})
 

@@ -106,7 +106,7 @@ def check_needs(request: web.Request, rights: Rights) -> None:
         raise Forbidden(f"this is closed to every {grant.kind}: use synapsectl", needs=[])
     if not needs & grant.rights:
         words = " or ".join(repr(right) for right in sorted(needs))
-        raise Forbidden(f"this {grant.kind} has not the right {words}", needs=sorted(needs))
+        raise Forbidden(f"this {grant.kind} does not have the right {words}", needs=sorted(needs))
     if grant.agents is None or path in _OF_THE_CALLER or getattr(request.match_info.handler, OF_CALLER, False):
         return
     if not (agent_port or AGENT in path):

@@ -190,7 +190,7 @@ class Security:
         name = _hostname(said := self.host(request))
         if not (self._is_ours(name) or self._is_of_part(request, name)):
             if name:
-                what = f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts"
+                what = f"{name[:100]!r} is not a name of this server: add it to allowed_hosts under [api]"
             else:
                 what = f"{said[:100]!r} is no host" if said else "the request names no host"
                 what += ": send 'Host: localhost:PORT'"

@@ -181,7 +181,7 @@ def key_of(request: web.Request) -> str | None:
 
 async def answered(request: web.Request, control: Control, act: Awaitable[Task]) -> TaskAnswer:
     """Returns the answer with the task that `act` makes, once there is room for it."""
-    return TaskAnswer.of(await with_room(request, control, act))
+    return TaskAnswer.of(rights_of(request).shown(await with_room(request, control, act)))
 
 
 async def expect_reply(

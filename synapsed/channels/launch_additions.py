@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -317,17 +318,25 @@ def _injected(
 
 def _beside(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:
     """Returns the companion's plan: options that the server takes, or that the program may not get, are no longer in
-    the program's command line."""
-    kept, taken = [], []
+    the program's command line. An option without its value stays, for the program to refuse."""
+    kept, taken = list[str](), list[str]()
     words = iter(argv)
     for word in words:
         if word in server.companion_takes:
-            taken += [word, next(words, "")]
+            value = [*islice(words, 1)]
+            (taken if value else kept).extend([word, *value])
+        elif any(_has_value(word, option) for option in server.companion_takes):
+            taken.append(word)
         elif word == "--":
             kept += [word, *words]
         elif word not in server.companion_drops:
             kept.append(word)
     return CompanionPlan((*(expand(word) for word in server.companion), *taken), tuple(kept))
+
+
+def _has_value(word: str, option: str) -> bool:
+    """Returns True if `word` is the option together with its value: `--config=VALUE`, `-cVALUE`."""
+    return word.startswith(f"{option}=" if option.startswith("--") else option) and word != option
 
 
 def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str) -> tuple[list[str], dict[Path, bytes]]:

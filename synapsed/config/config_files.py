@@ -6,17 +6,15 @@ key: no key is accepted without effect.
 """
 
 import difflib
-import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
 from synapsed.config.config import AgentConfig, Config, SectionFile, TeamConfig, agent_model
 from synapsed.config.paths import Paths
-from synapsed.config.toml_errors import describe_syntax, describe_validation, unreadable
+from synapsed.config.toml_errors import describe_validation, parse_toml, unreadable
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.model.agent import validate_name
 from synapsed.shared.files import write_private
@@ -70,10 +68,7 @@ def _read(path: Path) -> str | None:
 
 
 def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
-    try:
-        data: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
+    data = parse_toml(text, path)
     try:
         return model.model_validate(data)
     except ValidationError as error:

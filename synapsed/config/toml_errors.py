@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from synapsed.errors import ConfigError
 from synapsed.model.released_names import CONFIG_KEYS, installing
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """Returns the tables of the file at `path`, whose text is `text`. Raises ConfigError."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
+    except (ValueError, RecursionError):  # from Python itself, which names no place
+        raise ConfigError(f"{path}: has a number of too many digits, or too many brackets", file=str(path)) from None
 
 
 def describe_validation(

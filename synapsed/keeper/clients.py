@@ -50,21 +50,24 @@ class Listener:
         self._hold(-1)
 
     def _bind(self) -> socket.socket:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        umask = os.umask(0o177)
         try:
-            _unlink_stale(self._path)
-            listener.bind(self._path)
-            listener.listen(BACKLOG)
-            self._bound = _identity(self._path)
-            self._keep_folder()
+            return self._listen()
         except OSError as error:
-            listener.close()
             # The error for a path that is too long has no errno, hence no strerror.
             raise LaunchRefused(
                 "socket_failed", f"the socket {self._path} cannot be made: {error.strerror or error}"
             ) from None
-        except LaunchRefused:
+
+    def _listen(self) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        umask = os.umask(0o177)
+        try:
+            _unlink_stale(self._path)
+            self._keep_folder()
+            listener.bind(self._path)
+            listener.listen(BACKLOG)
+            self._bound = _identity(self._path)  # last: `renew` leaves a noted one alone
+        except (OSError, LaunchRefused):
             listener.close()
             raise
         finally:
@@ -109,7 +112,7 @@ def _unlink_stale(path: str) -> None:
         except OSError:
             os.unlink(path)
             return
-    raise LaunchRefused("socket_in_use", f"somebody listens on {path} already")
+    raise LaunchRefused("socket_in_use", f"another process already listens on {path}")
 
 
 MAX_CLIENTS = 16

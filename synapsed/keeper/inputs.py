@@ -252,22 +252,24 @@ class InputQueue:
 class LineCheck:
     """Watches for lines that a terminal in canonical mode would cut, over several inputs."""
 
-    __slots__ = ("_fd", "_open", "hides")
+    __slots__ = ("_ends", "_fd", "_open", "hides")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._ends: set[bytes] = set()  # what ends a line besides NL; empty while the terminal takes no lines
         self._open = 0  # bytes of the line that earlier inputs began and did not end
         self.hides = False
         """True if the terminal was in canonical mode without echo at the last look: the typed text is meant to be
         secret."""
 
     def refuses(self, data: bytes) -> int | None:
-        """Returns the length of the longest line if the terminal would cut it; else None, and `data` counts as written.
+        """Returns the length of the longest line if the terminal would cut it, else None.
 
         A line ends with NL, CR, or the terminal's own end-of-line and end-of-file characters.
         """
         import termios
 
+        self._ends = set()
         try:
             attributes = termios.tcgetattr(self._fd)
         except termios.error:
@@ -277,11 +279,18 @@ class LineCheck:
             self._open = 0
             return None
         ends = {attributes[6][index] for index in (termios.VEOL, termios.VEOL2, termios.VEOF)} | {b"\r"}
-        for end in ends - {b"\0", b"\n"}:
+        self._ends = ends - {b"\0", b"\n"}
+        longest = max(self._lengths(data))
+        return longest if longest > MAX_LINE else None
+
+    def wrote(self, data: bytes) -> None:
+        """Notes that so much was written of the input that was asked about last."""
+        if self._ends:
+            self._open = self._lengths(data)[-1]
+
+    def _lengths(self, data: bytes) -> list[int]:
+        """Returns the lengths of the open line and of those that follow; the last stays open."""
+        for end in self._ends:
             data = data.replace(end, b"\n")
         first, *others = data.split(b"\n")
-        longest = max(self._open + len(first), *(len(line) for line in others), 0)
-        if longest > MAX_LINE:
-            return longest
-        self._open = len(others[-1]) if others else self._open + len(first)
-        return None
+        return [self._open + len(first), *map(len, others)]

@@ -132,12 +132,19 @@ class InputWriter:
 
     def _finish(self) -> None:
         # Without `_catch_up`: the program's response to this input must not be below the offset.
-        pending = self.queue.take(self._spool.end)
+        pending = self._take()
         entry = pending.entry or Entry(len(pending.data), pending.at, pending.done, self._spool.end)
         for client, request in pending.waiters:
             client.send(frames.REPLY, {"req": request, **outcome("written", entry), "hidden": pending.hidden})
 
     def _refuse(self, code: str, message: str) -> None:
-        pending = self.queue.take(self._spool.end)
+        pending = self._take()
         for client, request in pending.waiters:
             refuse(client, request, code, message, written=pending.done)
+
+    def _take(self) -> Pending:
+        """Removes the head, and counts the part of it that was written."""
+        pending = self.queue.take(self._spool.end)
+        if self._lines is not None:
+            self._lines.wrote(pending.data[: pending.done])
+        return pending

@@ -153,7 +153,7 @@ class KeptProgram:
             async with asyncio.timeout(GIVEN_UP_S if self.given_up.is_set() else None) as self._limit:
                 yield
         except TimeoutError:
-            raise KeeperLost(f"{SILENT}, and whoever waited for it has given up") from None
+            raise KeeperLost(f"{SILENT}, and the request was given up") from None
         finally:
             self._limit = None
 
@@ -240,12 +240,14 @@ class KeptProgram:
         self.emit(event)
 
     async def stop(self, grace: float, *, leave: Callable[[], Any]) -> LinkExited:
-        """Ends the program: awaits `leave`, then requests a stop, which kills after `grace` seconds. Returns the end. A
-        keeper that does not answer would never report the end: it is killed together with its program."""
+        """Ends the program: awaits `leave`, then requests a stop, which kills after `grace` seconds. Returns the end.
+        `leave` may fail: the program may end at the first key, and its end be reported later. A keeper that does not
+        answer would never report the end: it is killed together with its program."""
         if not self.exited.done() and not await self._pulse.answers():
             self._lose(SILENT)
         elif not self.exited.done():
-            await leave()
+            with contextlib.suppress(KeeperRefused, KeeperLost):
+                await leave()
             try:
                 await self.keeper().stop(grace)
             except KeeperRefused:

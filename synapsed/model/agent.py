@@ -312,6 +312,10 @@ class AgentDetail(AgentView):
     gone: list[str] = []
     """Names of variables of its next program that lead to files which do not exist any more."""
 
+    def unseen(self) -> Self:
+        prompt = None if self.prompt is None else self.prompt.unseen()
+        return super().unseen().model_copy(update={"prompt": prompt, "screen": "", "gone": []})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryEntry:

@@ -191,6 +191,10 @@ class Prompt(_Model):
         """Returns True if both ask the same question about the same subject, as far as that is known."""
         return (self.prompt_id, self.command, self.diff) == (other.prompt_id, other.command, other.diff)
 
+    def unseen(self) -> "Prompt":
+        """Returns a copy for callers that may not see the question: only that there is one, and of which kind."""
+        return Prompt(prompt_id=self.prompt_id, type=self.type, prompt="", own_words=self.own_words)
+
 
 class WaitsBehind(_Model):
     """Reason why a task in a mailbox waits: the `task` that its agent works on (None: a person's own turn, or none),

@@ -409,7 +409,8 @@ class AcpLink(ProgramLink):
         if not ends and not self._program.finishing:
             log.warning("its turn does not end: the program is ended", agent_id=self._agent_id)
             self._gives_up = True
-            await self._program.signal(signal.SIGKILL)
+            with contextlib.suppress(KeeperRefused):  # it ended in this moment
+                await self._program.signal(signal.SIGKILL)
             await asyncio.shield(self._program.exited)
         return True
 
@@ -433,8 +434,7 @@ class AcpLink(ProgramLink):
         return await self._program.stop(grace, leave=self._leave)
 
     async def _leave(self) -> None:
-        with contextlib.suppress(KeeperRefused):
-            await self._program.keeper().close_input()
+        await self._program.keeper().close_input()
 
     async def poke(self) -> None:
         """Does nothing: the program's pipes report everything."""
@@ -499,7 +499,7 @@ class AcpLink(ProgramLink):
                     self._tell_to_stop()
                 continue
             if self._session.waiting is None and self._is_prepared:
-                self._perform([ShowLine("a message is about to be given to it: send yours when it is done")])
+                self._perform([ShowLine("another message comes first: send yours when its turn is over")])
                 continue
             self._persons += 1
             try:

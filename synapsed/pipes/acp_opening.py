@@ -151,7 +151,7 @@ class AcpOpening:
             self._request(OPEN, "session/new", self._given())
             return
         if id_ == OPEN and "error" in message and self._added:
-            self._out.append(ShowLine(f"it does not take what synapsed adds to a session: {words_of(message)}"))
+            self._out.append(ShowLine(f"the program refused synapsed's additions to the session: {words_of(message)}"))
             self._request(PLAIN, "session/new", {"mcpServers": [], "cwd": self._cwd})
             return
         if loaded:

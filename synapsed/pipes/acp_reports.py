@@ -1,12 +1,12 @@
 """Turns a program's reports other than text (its tool calls, its plan, its tokens) into facts. For programs on pipes.
 Pure."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from synapsed.model.facts import ChannelFact, PlanTold, ToolBegan, ToolOver, TurnUsed
 from synapsed.pipes.rpc import count, objects, size_of
+from synapsed.shared.outside_json import NotJson, read_object
 
 CHANNEL: Final = "acp"
 
@@ -91,10 +91,9 @@ def _input_as_text(update: dict[str, Any]) -> dict[str, Any] | None:
     permission request may have only the beginning of the input."""
     texts = _output({"content": update.get("content")})
     try:
-        given = json.loads(texts["text"]) if texts is not None else None
-    except (ValueError, RecursionError):
+        return read_object(texts["text"]) if texts is not None else None
+    except NotJson:
         return None
-    return given if isinstance(given, dict) else None
 
 
 def plan(update: dict[str, Any], now_ns: int) -> PlanTold:

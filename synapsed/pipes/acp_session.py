@@ -411,7 +411,8 @@ class AcpSession:
         if (request := self.waiting) is not None:
             return self.answer(text, request.prompt.prompt_id)
         if self.turn is not None or self.stage is not AcpStage.READY:
-            self._out.append(ShowLine("it works: Ctrl-C stops it" if self.turn else "it is not ready yet"))
+            works = "the program is working: Ctrl-C stops it"
+            self._out.append(ShowLine(works if self.turn else "it is not ready yet"))
             return self._drain()
         turn = PromptedTurn(prompt_id, text, speech=TurnSpeech(ids=self._ids))
         self._begin(turn)
@@ -445,7 +446,7 @@ class AcpSession:
             if prompt_id in self._stopped:
                 self._stopped.discard(prompt_id)
                 self._out += [] if self._stopped else [NotRefused()]
-            self._out += [ShowLine("[not written: it asks still]"), ShowLine(_shown(request))]
+            self._out += [ShowLine("[not written: the question is still open]"), ShowLine(_shown(request))]
         return self._drain()
 
     def given(self, prompt_id: str, now_ns: int, *, at: int | None, whole: bool = False) -> list[PipesCommand]:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synapsed.errors import LaunchError
@@ -10,7 +10,7 @@ from synapsed.errors import LaunchError
 INVITED = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
 """Variables of programs by which a person becomes root, and which may keep the person's other variables."""
 NAMED_MAX = 5
-"""Files of other users that are named."""
+"""Files of other users that are named one by one."""
 
 
 def user_name(uid: int) -> str:
@@ -59,24 +59,28 @@ def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
 def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
     """Returns the names of other users' files below `folders`, and the command that gives them back; None if there are
     no such files."""
+    folders = list(folders)
     found = list(foreign_files(folders))
     if not found:
         return None
     named = ", ".join(f"{path} ({user_name(owner)}'s)" for path, owner in found[:NAMED_MAX])
     more = f", and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else ""
-    return f"not yours: {named}{more}", mend(path for path, _ in found)
+    return f"not yours: {named}{more}", mend((path for path, _ in found), folders)
 
 
-def mend(paths: Iterable[Path]) -> str:
-    """Returns the command that makes this user the owner of `paths`: of the first NAMED_MAX, if there are more."""
+def mend(paths: Iterable[Path], folders: Sequence[Path] = ()) -> str:
+    """Returns the command that makes this user the owner of `paths`. A folder stands for what is below it; if there are
+    many paths, that of `folders` in which each is."""
     import shlex
 
     tops: list[Path] = []
     for path in sorted(set(paths)):
         if not any(path.is_relative_to(top) for top in tops):
             tops.append(path)
+    if len(tops) > NAMED_MAX:
+        tops = sorted({next(filter(path.is_relative_to, folders), path) for path in tops})
     owner = f"{os.geteuid()}:{os.getegid()}"
-    return shlex.join(["sudo", "chown", "-R", owner, *(str(top) for top in tops[:NAMED_MAX])])
+    return shlex.join(["sudo", "chown", "-R", owner, *map(str, tops)])
 
 
 def private_directory(path: Path) -> Path:

@@ -7,7 +7,6 @@ Parts use the names listed here.
 """
 
 import difflib
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from synapsed import __version__
-from synapsed.config.toml_errors import describe_syntax, describe_validation, line_of, unreadable
+from synapsed.config.toml_errors import describe_validation, line_of, parse_toml, unreadable
 from synapsed.errors import ConfigError, UnknownProfile
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.releases import key as order_of
@@ -331,10 +330,7 @@ def _read(path: Path) -> str:
 
 
 def _parse_toml(path: Path, text: str) -> dict[str, Any]:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
+    data = parse_toml(text, path)
     for key in {"name", "source"} & data.keys():  # ours
         where = f"{path}:{line_of(text, (key,))}"
         raise ConfigError(f"{where}: unknown key {key!r}: a profile is named by its file", file=str(path))

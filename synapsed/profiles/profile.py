@@ -114,6 +114,8 @@ class Resume(_Section):
             if is_value:
                 continue
             name, with_value, _ = arg.partition("=")
+            if name not in takes_value and not arg.startswith("--") and takes_value.get(arg[:2]):
+                name, with_value = arg[:2], arg[2:]  # as in -rID
             if name in takes_value and (name.startswith("-") or number == 0):
                 value_follows = takes_value[name] and not with_value
             else:

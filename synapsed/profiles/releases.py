@@ -47,7 +47,7 @@ def drift(version: str | None, *, verified: str | None, since: str | None) -> st
     None if there is nothing to say. `since`: the oldest version that the profile is known to work with. An empty
     `version`: the program was asked for it, and did not print it."""
     if version == "" and verified is not None:
-        return f"profile verified on {verified}, and its version is not known: it did not tell it"
+        return f"profile verified on {verified}, and its version is not known: the program did not print it"
     if version is None or verified is None or version == verified:
         return None
     told = f"profile verified on {verified}, this is {version}"

@@ -67,7 +67,9 @@ class Answering:
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")
         if not (yield from wait_for(lambda _: not self._session.hands_on(self._session.now), HANDS_S)):
-            raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
+            raise PromptChanged(
+                "a person is typing at the terminal: answer there, or try again when they have finished"
+            )
         # If a question was published but is not on the screen now, it may be about to be drawn again.
         if self._observations.last is not None and self._observations.last.prompt is not None:
             yield from wait_for(lambda look: look.verdict.asked is not None, GONE_S)

@@ -139,7 +139,7 @@ class StructuredLink(PtyLink):
         self._turns.changed()
         if (why := self._channel.gone) is not None and not self._exited:
             self._exited = True
-            self._alert(f"{why}: its program is ended, as it can do nothing without it", "happened")
+            self._alert(f"{why}: the program is ended, because it cannot work without its server", "happened")
             self._tasks.spawn(self.signal(signal.SIGKILL))  # so it counts as failed, and the restart policy applies
         if self._typed_instead and self._channel.reach() != "away":
             self._typed_instead = False

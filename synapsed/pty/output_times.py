@@ -41,8 +41,8 @@ class OutputTimes:
         try:
             if self._count >= MARKS_MAX:
                 self._count = self._drop_older()
-            self._append(_MARK.pack(offset, at))
-            self._count += 1
+            if self._append(_MARK.pack(offset, at)):
+                self._count += 1
         except OSError:
             return
 
@@ -52,8 +52,7 @@ class OutputTimes:
             raw = self._path.read_bytes()
         except OSError:
             return []
-        whole = len(raw) - len(raw) % _MARK.size
-        return list(_MARK.iter_unpack(raw[:whole]))
+        return list(_MARK.iter_unpack(_whole(raw)))
 
     def _known(self) -> tuple[int, int, float]:
         """Returns the number of marks, and the last mark. It does not read the whole file, because output waits."""
@@ -66,14 +65,24 @@ class OutputTimes:
             return 0, -1, float("-inf")
         return (count, *_MARK.unpack(last)) if count else (0, -1, float("-inf"))
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, mark: bytes) -> bool:
+        """Returns True if the whole mark is stored. A part, of which a full disk takes no more, is cut off by the next
+        one: all later marks would be read across their bounds."""
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, data)
+            size = os.fstat(fd).st_size
+            if torn := size % _MARK.size:
+                os.ftruncate(fd, size - torn)
+            return os.write(fd, mark) == _MARK.size
         finally:
             os.close(fd)
 
     def _drop_older(self) -> int:
-        kept = self._path.read_bytes()[-MARKS_MAX // 2 * _MARK.size :]
+        kept = _whole(self._path.read_bytes())[-MARKS_MAX // 2 * _MARK.size :]
         write_whole(self._path, kept, durable=False)
         return len(kept) // _MARK.size
+
+
+def _whole(raw: bytes) -> bytes:
+    """Returns the marks without a torn one at their end."""
+    return raw[: len(raw) - len(raw) % _MARK.size]

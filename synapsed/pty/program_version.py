@@ -93,7 +93,7 @@ class VersionReader:
     ) -> str | None:
         printed = await _printed(argv, env, cwd)
         if printed is None:
-            log.info("version not told in time", program=identity.path)
+            log.info("version not told", program=identity.path)
             return None
         found = check.find(printed)
         version = found[:VERSION_MAX] if found else None
@@ -116,8 +116,8 @@ def _load(file: Path) -> dict[_Identity, str | None]:
 
 
 async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str | None:
-    """Returns the program's output, of both streams; empty if it cannot be started, None if it takes longer than
-    `ANSWER_S`. Finally kills the program and the processes of its group."""
+    """Returns the program's output, of both streams; None if it cannot be started, or takes longer than `ANSWER_S`.
+    Finally kills the program and the processes of its group."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -129,8 +129,8 @@ async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str | N
             start_new_session=True,
             limit=PRINTED_MAX,
         )
-    except OSError:
-        return ""
+    except OSError:  # for the lack of a descriptor, perhaps: the next start asks again
+        return None
     assert process.stdout is not None
     printed = b""
     try:

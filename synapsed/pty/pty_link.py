@@ -206,7 +206,7 @@ class PtyLink(ProgramLink):
             async with asyncio.timeout(FIRST_LOOK_S if self._program.given_up.is_set() else None) as self._first_look:
                 await self._driver.looks.begin()
         except TimeoutError:
-            raise KeeperLost("its screen is not drawn, and whoever waited for it has given up") from None
+            raise KeeperLost("its screen is not drawn, and the request was given up") from None
         finally:
             self._first_look = None
 
@@ -412,7 +412,7 @@ class PtyLink(ProgramLink):
                 async with asyncio.timeout(INTERRUPT_LOOK_S):
                     await self._driver.looks.look()
             except TimeoutError:
-                raise KeeperLost("its screen is not drawn: nothing could tell whether it stops") from None
+                raise KeeperLost("its screen is not drawn, so a stop could not be confirmed") from None
             return await self._driver.perform(self._stopping.stop())
 
     async def stop_background(self) -> bool:

@@ -69,8 +69,8 @@ BY_LINK = Obstacle("its link says so")
 """`obstacle` gives these two the word of the hold, or of the link's observation."""
 
 SILENT_KEEPER = Obstacle("the process that holds its terminal does not answer", "keeper")
-UNKNOWN_SCREEN = Obstacle("its screen is not understood, which a person was told", "unknown screen")
-MISREAD_COMPOSER = Obstacle("what was pasted stands elsewhere than in its input line", "unknown screen")
+UNKNOWN_SCREEN = Obstacle("its screen is not understood; an alert was sent", "unknown screen")
+MISREAD_COMPOSER = Obstacle("the pasted text is on the screen, but not in the input line", "unknown screen")
 
 type _Applies = Callable[[Moment], bool]
 
@@ -98,9 +98,9 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("it is to be restarted", "restart"), lambda now: now.restarting),
     (BY_LINK, lambda now: now.link is not None and not now.link.can_receive),
     (Obstacle("no program runs"), lambda now: not now.runs),
-    (Obstacle("what ran is being stopped"), lambda now: now.interrupting),
+    (Obstacle("its work is being stopped"), lambda now: now.interrupting),
     (SILENT_KEEPER, lambda now: now.silent),
-    (Obstacle("it rests, and has unread keys", "unread"), _sees(_is_ready, unless=lambda now: not now.unread)),
+    (Obstacle("it is ready, but has not read all keys", "unread"), _sees(_is_ready, unless=lambda now: not now.unread)),
     (UNKNOWN_SCREEN, _sees(_not_understood)),
     (MISREAD_COMPOSER, lambda now: now.misread),
     (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),

@@ -156,7 +156,7 @@ class ScreenPool:
             if shown is not None:
                 return shown
             tries += not request.ended_from_outside
-        raise SynapsedError("the screen that was kept cannot be drawn: the emulator does not come through it")
+        raise SynapsedError("the saved screen cannot be drawn: the terminal emulator fails on it")
 
     async def close(self) -> None:
         """Ends all processes."""

@@ -543,7 +543,7 @@ class RemoteStage:
 
 
 def _gone() -> KeeperLost:
-    return KeeperLost("the screen is not drawn any more: the program has ended, or the daemon lets go of it")
+    return KeeperLost("the screen is not drawn any more: the program has ended, or its link is closed")
 
 
 def _read(reader: SpoolReader, offset: int, limit: int) -> tuple[int, bytes]:

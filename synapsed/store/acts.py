@@ -37,16 +37,21 @@ class _Line(BaseModel):
     key: str
     state: Literal["begun", "done", "not"]
     at: float
+    body: str | None = None
     answer: dict[str, Any] | None = None
+
+    def written(self) -> bytes:
+        return self.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """`at`: seconds since the epoch; `began`: the same by the boot clock. `answer` None: it was begun, and its result
-    is unknown."""
+    """`at`: seconds since the epoch; `began`: the same by the boot clock. `body`: a digest of the request, None if an
+    older program wrote none. `answer` None: it was begun, and its result is unknown."""
 
     at: float
     began: float
+    body: str | None
     answer: dict[str, Any] | None
 
 
@@ -67,16 +72,17 @@ class ActLog:
         act = acts.get(key)
         return act if act is not None and self._clock.boot() - act.began < KEPT_S else None
 
-    async def begin(self, key: str) -> None:
-        """Records the beginning of an action. Raises StoreError; then the action must not be done."""
+    async def begin(self, key: str, body: str | None = None) -> None:
+        """Records the beginning of an action, with a digest of its request. Raises StoreError; then the action must not
+        be done."""
         acts = await self._known()
         async with self._writing:
             acts.pop(key, None)
-            acts[key] = Act(self._clock.wall(), self._clock.boot(), None)
+            acts[key] = Act(self._clock.wall(), self._clock.boot(), body, None)
             while len(acts) > KEPT:
                 del acts[next(iter(acts))]
             try:
-                await self._append(_Line(key=key, state="begun", at=acts[key].at))
+                await self._append(_Line(key=key, state="begun", at=acts[key].at, body=body))
             except BaseException:
                 del acts[key]
                 raise
@@ -93,9 +99,10 @@ class ActLog:
     async def _ended(self, key: str, line: _Line) -> None:
         acts = await self._known()
         async with self._writing:
-            acts.pop(key, None)
+            begun = acts.pop(key, None)
             if line.answer is not None:
-                acts[key] = Act(line.at, self._clock.boot(), line.answer)
+                line = line.model_copy(update={"body": begun.body if begun is not None else None})
+                acts[key] = Act(line.at, self._clock.boot(), line.body, line.answer)
             try:
                 await self._append(line)
             except StoreError as error:
@@ -103,7 +110,7 @@ class ActLog:
 
     async def _append(self, line: _Line) -> None:
         """Appends the line. Call it with the lock held."""
-        raw = line.model_dump_json(exclude_none=True).encode() + b"\n"
+        raw = line.written()
         if len(raw) > LINE_MAX:
             return
         if self._lines >= LINES_MAX:
@@ -113,12 +120,8 @@ class ActLog:
 
     async def _write_anew(self) -> None:
         acts = self._acts or {}
-        lines = [
-            _Line(key=key, state="begun" if act.answer is None else "done", at=act.at, answer=act.answer)
-            for key, act in acts.items()
-        ]
-        content = b"".join(line.model_dump_json(exclude_none=True).encode() + b"\n" for line in lines)
-        await asyncio.to_thread(write_private, self._path, content)
+        lines = [_line(key, act) for key, act in acts.items()]
+        await asyncio.to_thread(write_private, self._path, b"".join(lines))
         self._lines = len(lines)
 
     async def _known(self) -> dict[str, Act]:
@@ -127,6 +130,16 @@ class ActLog:
                 lines = await asyncio.to_thread(_read, self._path)
                 self._acts, self._lines = _folded(lines, self._clock), len(lines)
             return self._acts
+
+
+def _line(key: str, act: Act) -> bytes:
+    """Returns the line of an action in the file that is rewritten. An answer that is kept in memory only is left out,
+    as it was before: of such an action the file has the beginning."""
+    begun = _Line(key=key, state="begun", at=act.at, body=act.body)
+    if act.answer is None:
+        return begun.written()
+    raw = begun.model_copy(update={"state": "done", "answer": act.answer}).written()
+    return raw if len(raw) <= LINE_MAX else begun.written()
 
 
 def _append(path: Path, raw: bytes) -> None:
@@ -171,7 +184,7 @@ def _folded(lines: list[_Line], clock: Clock) -> dict[str, Act]:
         acts.pop(line.key, None)
         if line.state != "not":
             answer = line.answer if line.state == "done" else None
-            acts[line.key] = Act(line.at, began(clock, line.at), answer)
+            acts[line.key] = Act(line.at, began(clock, line.at), line.body, answer)
     for key in list(acts)[:-KEPT]:
         del acts[key]
     return acts

@@ -1,14 +1,18 @@
 """Saves the readable rows of a damaged database. Blocks, and must be alone: no daemon may run.
 
 A new database is made beside the damaged one, which is kept. It gets the rows of `TABLES` that can still be read, and
-the missing ones of `FROM_COPIES` from the daily copies, newest first; other tables stay empty. Nothing is taken from
-the copies that could be typed again: a task that was open in a copy counts as failed, and no turn is taken.
+the missing ones of `FROM_COPIES` from the daily copies, newest first.
+
+Nothing is taken from a copy that could be done a second time by it: a task that was open in a copy counts as failed, a
+schedule begins at the repair, and rows that say what is still to do are not taken. A row that the person has removed
+since the copy must not act again: `ACTING`.
 """
 
+import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,18 +25,61 @@ from synapsed.model.task import TaskError, TaskState
 from synapsed.store.schema import FIND_OPEN, migrate
 from synapsed.store.task_rows import parse_task
 
-TABLES = ("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints")
+TABLES = (
+    *("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints"),
+    *("schedules", "occurrences", "followers"),
+    *("fleet_out", "fleet_in", "fleet_work", "fleet_pub", "fleet_peer", "fleet_quarantine"),
+)
 """Tables that are saved; those that others refer to come first."""
-FROM_COPIES = ("agents", "tasks", "events", "removed")
-KEYS = {"agents": "seq", "tasks": "seq", "events": "id", "pushes": "seq"}
+LEFT: Mapping[str, str] = {"open_attention": "it is made of the events again"}
+"""Tables of which nothing is saved, and the reason."""
+NOT_FROM_COPIES: Mapping[str, str] = {
+    "turns": "its message would be typed again",
+    "replies": "it would be sent again",
+    "pushes": "clients would be told again",
+    "checkpoints": "the screen has changed since",
+    "followers": "rules and webhooks would handle all events since the copy again; without a row they begin at the end",
+    "fleet_out": "it would be sent again",
+    "fleet_work": "the work may have been taken since",
+    "fleet_pub": "the events since the copy would be published again",
+    "fleet_quarantine": "it is there for people to look at, and may be incomplete",
+}
+"""Tables of which nothing is taken from copies, and the reason."""
+ACTING = ("agents", "schedules")
+"""Tables whose rows make something happen: a copy is asked for them only if no newer source could be read whole, since
+what is missing there was removed."""
+KEYS = {
+    "agents": "seq",
+    "tasks": "seq",
+    "events": "id",
+    "pushes": "seq",
+    "occurrences": "seq",
+    "fleet_out": "seq_no",
+    "fleet_in": "seq_no",
+    "fleet_quarantine": "seq_no",
+}
 """Tables whose rows have numbers that only grow, and the column of the number."""
+NEWEST = """
+SELECT coalesce(max(n), 0) FROM (
+  SELECT max(id) AS n FROM events
+  UNION ALL SELECT CAST(upto AS INTEGER) FROM removed
+  UNION ALL SELECT CAST(data ->> '$.cursor' AS INTEGER) FROM followers WHERE json_valid(data)
+  UNION ALL SELECT CAST(cursor AS INTEGER) FROM fleet_pub
+) WHERE n < 1 << 53 -- a greater one was damaged
+"""
+"""Finds the greatest id of an event that is known, also of one that was lost."""
 UNKNOWN_END = 1 << 22
 """Number up to which rows are searched if the greatest number of a table cannot be read."""
 CHUNK = 1 << 10
 """Numbers of rows that are read at once; after a failure, half as many."""
 AFTER_LOSS = 100_000
-"""Distance of the next event's number from the greatest one that was read, if the number given last cannot be read: no
-number may be given twice."""
+"""Distance of the next number from the greatest one that was read, if the number given last is not known: no number may
+be given twice."""
+
+
+type Row = dict[str, object]
+type Change = Callable[[Row], tuple[object, ...] | None]
+"""A function that returns a row as it is taken from a copy; None if it is not taken."""
 
 
 @dataclass(slots=True)
@@ -87,22 +134,30 @@ def salvage(path: Path, copies: Sequence[Path]) -> Salvaged:
 
 def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved: Salvaged) -> None:
     known_end = 0
+    whole: set[str] = set()
     with suppress(sqlite3.DatabaseError), closing(_open(path)) as damaged:
         for table in TABLES:
             saved.rows[table], lost = _take(target, damaged, table)
-            saved.lost += lost
+            saved.lost += lost or 0
+            whole |= {table} if lost == 0 else set()
         known_end = _sequence(damaged, "events")
     for copy in copies:
         with suppress(sqlite3.DatabaseError), closing(_open(copy)) as source:
-            for table in FROM_COPIES:
-                filled, _ = _take(target, source, table, closed=True)
+            for table, change in FROM_COPIES.items():
+                if table in ACTING and table in whole:
+                    continue
+                filled, lost = _take(target, source, table, change)
                 saved.filled[table] = saved.filled.get(table, 0) + filled
+                whole |= {table} if lost == 0 else set()
     for table, of in (("turns", "tasks"), ("replies", "tasks"), ("pushes", "tasks"), ("checkpoints", "agents")):
         column = "agent_id" if of == "agents" else "task_id"
         target.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM {of})")  # noqa: S608 - constants
+    target.execute(  # a message is its task; a command to a host has a body of its own
+        "DELETE FROM fleet_out WHERE kind IN ('msg', 'work') AND task_id NOT IN (SELECT id FROM tasks)"
+    )
     target.execute("DELETE FROM open_attention")  # events of copies were inserted after newer ones
     target.execute(FIND_OPEN)
-    (newest,) = target.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+    (newest,) = target.execute(NEWEST).fetchone()
     target.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     end = max(known_end, newest) if known_end else newest + AFTER_LOSS
     target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)", (end,))
@@ -121,28 +176,30 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _take(
-    target: sqlite3.Connection, source: sqlite3.Connection, table: str, *, closed: bool = False
-) -> tuple[int, int]:
-    """Copies the rows of `table` that `target` does not have. Returns their number, and the number of places that could
-    not be read. `closed`: a task that is open in `source` is taken as failed."""
+    target: sqlite3.Connection, source: sqlite3.Connection, table: str, change: Change | None = None
+) -> tuple[int, int | None]:
+    """Copies the rows of `table` that `target` does not have, as `change` makes them. Returns their number, and the
+    number of places that could not be read; None for a source without that table."""
     names = [row[1] for row in target.execute(f"PRAGMA table_info({table})")]
     try:
         known = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
     except sqlite3.DatabaseError:
         return 0, 1
     if not known:
-        return 0, 0  # a version without this table
-    columns = ", ".join(name for name in names if name in known)
-    statement = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({', '.join('?' * len(columns.split(', ')))})"  # noqa: S608
+        return 0, None  # a version without this table
+    columns = [name for name in names if name in known]
+    listed = ", ".join(columns)
+    statement = f"INSERT OR IGNORE INTO {table} ({listed}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
     taken = lost = 0
-    for row in _rows(source, table, columns):
+    for row in _rows(source, table, listed):
         if row is None:
             lost += 1
             continue
-        if closed and table == "tasks" and (row := _ended(dict(zip(columns.split(", "), row, strict=True)))) is None:
+        made = row if change is None else change(dict(zip(columns, row, strict=True)))
+        if made is None:
             continue
         try:
-            taken += target.execute(statement, row).rowcount
+            taken += target.execute(statement, made).rowcount
         except sqlite3.IntegrityError:
             lost += 1
     return taken, lost
@@ -157,6 +214,11 @@ def _rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tupl
             yield None
         return
     key = KEYS[table]
+    try:
+        source.execute(f"SELECT 1 FROM {table} NOT INDEXED WHERE {key} = 0").fetchall()  # noqa: S608 - constants
+    except sqlite3.DatabaseError:  # the first page, through which each row is found
+        yield None
+        return
     end = _end(source, table, key)
     ranges = [(low, min(low + CHUNK - 1, end)) for low in range(1, end + 1, CHUNK)][::-1]
     while ranges:
@@ -194,7 +256,11 @@ def _sequence(source: sqlite3.Connection, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _ended(row: dict[str, object]) -> tuple[object, ...] | None:
+def _unchanged(row: Row) -> tuple[object, ...]:
+    return tuple(row.values())
+
+
+def _ended(row: Row) -> tuple[object, ...] | None:
     """Returns a task's row as it is taken from a copy; None if it cannot be read as a task."""
     if not row["open"]:
         return tuple(row.values())
@@ -213,3 +279,35 @@ def _ended(row: dict[str, object]) -> tuple[object, ...] | None:
         "data": failed.model_dump_json(),
     }
     return tuple({**row, **changed}.values())
+
+
+def _from_now(row: Row) -> tuple[object, ...] | None:
+    """Returns a schedule without its times until now: what was sent for them is not known. One of the configuration
+    needs no row for that."""
+    try:
+        state = json.loads(str(row["state"]))
+        state["cursor"] = time.time()
+    except (ValueError, TypeError):
+        return None
+    return None if row["data"] is None else tuple({**row, "state": json.dumps(state)}.values())
+
+
+def _ahead(row: Row) -> tuple[object, ...] | None:
+    """Returns the row of a message from another host with a number of updates that was not sent to it yet: that host
+    passes over lower ones."""
+    if not isinstance(row["n"], int):
+        return None
+    return tuple({**row, "n": row["n"] + (AFTER_LOSS if row["kind"] == "msg" else 0)}.values())
+
+
+FROM_COPIES: Mapping[str, Change] = {
+    "agents": _unchanged,
+    "tasks": _ended,
+    "events": _unchanged,
+    "removed": _unchanged,
+    "schedules": _from_now,
+    "occurrences": _unchanged,
+    "fleet_in": _ahead,
+    "fleet_peer": _unchanged,
+}
+"""Tables whose missing rows are taken from copies, with what makes a row of a copy harmless."""

@@ -16,7 +16,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -70,9 +70,10 @@ class Premises:
                     lost[name] = place
         return lost
 
-    def made_again(self) -> None:
-        """Notes that the present files are the daemon's own."""
-        self._known = {name: _identity(place) for name, place in self._places.items()}
+    def made_again(self, names: Collection[str]) -> dict[str, Path]:
+        """Notes that the present files of these names are the daemon's own. Returns those that are missing."""
+        self._known |= {name: _identity(self._places[name]) for name in names}
+        return {name: self._places[name] for name in names if self._known[name] is None}
 
 
 def _identity(place: Path) -> tuple[int, int] | None:
@@ -160,8 +161,8 @@ class Upkeep:
                 self._settle("files", files)
                 lost |= found
                 if lost:
-                    await self._make_again(lost)
-                    await asyncio.to_thread(premises.made_again)
+                    made = await self._make_again(lost)
+                    lost |= await asyncio.to_thread(premises.made_again, made)
                 await asyncio.sleep(LOOK_EVERY_S)
         finally:
             self._folders.close()
@@ -183,9 +184,10 @@ class Upkeep:
             else:
                 self._servers.alert(f"{place} ({name}) was removed while the daemon ran, and is made again")
 
-    async def _make_again(self, lost: dict[str, Path]) -> None:
+    async def _make_again(self, lost: dict[str, Path]) -> set[str]:
         """Makes the files of `lost` again, and takes the restored ones out of it. One that cannot be made yet (a
-        runtime directory that comes with the next login) is tried at every check."""
+        runtime directory that comes with the next login) is tried at every check. Returns the names of those that may
+        be other files now."""
         makers: list[tuple[set[str], Callable[[], Awaitable[None]]]] = [
             (set(), self._make_directories),
             ({STATE, DATABASE}, self._store_again),
@@ -194,9 +196,11 @@ class Upkeep:
             *(({name}, hook.make) for name, hook in self._hooks.items()),
         ]
         trouble = ""
+        made: set[str] = set()
         for names, make in makers:
             if names and not names & lost.keys():
                 continue
+            made |= names
             try:
                 await make()
             except (SynapsedError, OSError) as error:
@@ -205,6 +209,7 @@ class Upkeep:
                 for name in names:
                     lost.pop(name, None)
         self._settle("premises", trouble)
+        return made
 
     async def _make_directories(self) -> None:
         await asyncio.to_thread(prepare_directories, self._paths)

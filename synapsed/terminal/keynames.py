@@ -45,7 +45,8 @@ _ALIASES: Final = {
     "Del": "Delete",
 }
 _MODIFIED: Final = re.compile(r"(?P<modifiers>(?:[CM]-){1,2})(?P<key>.+)", re.DOTALL)
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_UNTYPED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that no text may have: those of control, and halves of a pair, which no encoding has."""
 
 
 _EXTENDED: Final = re.compile(
@@ -85,14 +86,14 @@ def _encode(key: str, application_cursor: bool) -> str:
         return ("\x1bO" if application_cursor else "\x1b[") + _CURSOR[name]
     if (named := _NAMED.get(name)) is not None:
         return named
-    if (found := _MODIFIED.fullmatch(key)) is not None:
-        return _modified(key, found["modifiers"], found["key"], application_cursor)
     if not key or len(key) > KEY_MAX:
         raise InvalidRequest(f"keys: a text must have 1 to {KEY_MAX} characters", field="keys")
-    if _CONTROL.search(key) or (not key.isprintable() and any("\ud800" <= c <= "\udfff" for c in key)):
+    if _UNTYPED.search(key):
         raise InvalidRequest(
             f"keys: {key[:40]!r} has control characters in it: name the key, like Enter, Tab or C-x", field="keys"
         )
+    if (found := _MODIFIED.fullmatch(key)) is not None:
+        return _modified(key, found["modifiers"], found["key"], application_cursor)
     return key
 
 

@@ -29,7 +29,7 @@ async def test_one_of_the_verified_version_is_nothing_to_tell(world: World) -> N
 
 async def test_one_that_does_not_tell_is_started_as_the_verified_one_and_said_not_to_be_known(world: World) -> None:
     view = await world.start("drifter")
-    unknown = "profile verified on 2.0, and its version is not known: it did not tell it"
+    unknown = "profile verified on 2.0, and its version is not known: the program did not print it"
     assert (view.version, view.drift) == (None, unknown)
     assert world.factory.profiles[-1].args == ["--new"]
 

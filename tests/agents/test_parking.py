@@ -50,7 +50,7 @@ def test_an_agent_at_rest_is_idle() -> None:
         ({"seen": replace(READY, activity=Activity.STARTING)}, "starting"),
         ({"seen": replace(READY, activity=Activity.UNKNOWN)}, "unknown"),
         ({"seen": replace(READY, can_receive=False, held="typing")}, "typing"),
-        ({"seen": replace(READY, background=("Serve", "Look"))}, "2 in its background would end with it"),
+        ({"seen": replace(READY, background=("Serve", "Look"))}, "2 background tasks would end with it"),
     ],
 )
 def test_not_idle(changes: dict[str, object], why: str) -> None:

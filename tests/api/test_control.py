@@ -10,7 +10,7 @@ import pytest
 
 from synapsed.errors import ConfigError
 from synapsed.interfaces import SendRequest
-from synapsed.model.task import Message, Prompt
+from synapsed.model.task import Message, Prompt, PromptOption
 from tests.api.serving import TOKEN, Api, serving, sse_events
 from tests.fakes.control import FakeControl, hold
 
@@ -279,6 +279,19 @@ async def test_what_an_agent_may(control: FakeControl, tmp_path):
         for path in ("/agents/codex/status?detail=1", "/agents/codex/status"):
             _, seen = await api.json(api.http, "GET", path)
             assert (seen["prompt"]["type"], seen["prompt"]["prompt"]) == ("screen", "")
+        asked = Prompt(
+            prompt_id="q",
+            type="permission",
+            prompt="a secret question",
+            options=[PromptOption(key="1", label="a secret option")],
+            default="1",
+            command="a secret command",
+            diff="a secret edit",
+        )
+        api.control.prompts["synapse-codex-8120"] = asked
+        for path in ("/agents/codex/status?detail=1", "/agents/codex/status"):
+            _, seen = await api.json(api.http, "GET", path)
+            assert (seen["prompt"]["type"], "secret" in json.dumps(seen)) == ("permission", False), path
         assert (await api.json(api.http, "GET", "/agents/claude/screen?format=json"))[0] == 200
         await control.ask(task["id"], PROMPT)
         path = f"/agents/codex/tasks/{task['id']}"

@@ -174,6 +174,25 @@ async def test_over_a_restart(control: FakeControl, tmp_path: Path) -> None:
     assert "Enter" not in path.read_text(), "what was typed is not written down"
 
 
+async def test_another_body_after_a_restart(control: FakeControl, tmp_path: Path) -> None:
+    """It is refused as before it, and the key stays the first one's."""
+    presses = Presses(control)
+    async with serving(control, tmp_path) as api:
+        await press(api, "a")
+    async with serving(control, tmp_path) as api:
+        for _ in range(2):
+            status, told = await press(api, "a", "Esc")
+            assert (status, told["error"]["code"]) == (400, "INVALID_REQUEST")
+        assert await press(api, "a") == (200, {"status": "pressed"})
+    assert len(presses.typed) == 1
+    path = tmp_path / "state" / "acts.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({k: v for k, v in line.items() if k != "body"}) + "\n" for line in lines))
+    async with serving(control, tmp_path) as api:
+        assert await press(api, "a") == (200, {"status": "pressed"}), "an older version wrote no body"
+    assert len(presses.typed) == 1
+
+
 async def test_killed_in_the_middle(control: FakeControl, tmp_path: Path) -> None:
     presses = Presses(control)
     presses.gate.clear()
@@ -229,6 +248,30 @@ async def test_it_is_bounded_and_forgets(tmp_path: Path) -> None:
     assert found.answer == {"n": KEPT + 9}
     clock.advance(KEPT_S + 1)
     assert await again.get(f"k{KEPT + 9}") is None
+
+
+async def test_long_answers_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the file is rewritten: it would be longer than what is read of it."""
+    monkeypatch.setattr(acts, "LINES_MAX", 50)
+    clock = FakeClock()
+    kept = ActLog(tmp_path / "acts", clock)
+    for number in range(20):
+        await kept.begin(f"long{number}", "body")
+        await kept.done(f"long{number}", {"text": "x" * acts.LINE_MAX})
+    for _ in range(20):
+        await kept.begin("again")
+        await kept.undone("again")
+    await kept.begin("last", "body")
+    assert (tmp_path / "acts").read_text().count("again") < 40, "it was rewritten"
+    assert all(len(line) < acts.LINE_MAX for line in (tmp_path / "acts").read_bytes().splitlines())
+    again = ActLog(tmp_path / "acts", clock)
+    for number in range(20):
+        here, there = await kept.get(f"long{number}"), await again.get(f"long{number}")
+        assert here is not None
+        assert here.answer is not None
+        assert there is not None
+        assert (there.answer, there.body) == (None, "body"), "it is known that it was begun"
+    assert await again.get("last") is not None
 
 
 @pytest.mark.parametrize("torn", [b'{"key": "b", "sta', b"\x00\xff\n[]\nnull\n{}\n", b'{"key": 1}\n'])

@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
 from synapsed.errors import Forbidden, Unauthorized
-from synapsed.model.task import Message, Task
+from synapsed.model.task import Message, Prompt, Task, WaitsBehind
 
 ME, OTHER = 1000, 1001
 PERSON, NOBODY = Rights(Standing.PERSON), Rights(Standing.NONE)
@@ -154,3 +154,20 @@ def test_who_cannot_be_told_is_told_so() -> None:
         SOME_AGENT.require_person("stop agents")
     with pytest.raises(Forbidden, match=r"^an agent may not stop agents: ask a person$"):
         CLAUDE.require_person("stop agents")
+
+
+def test_who_sees_a_question():
+    """Whoever may answer it needs it; a question that is the screen itself is for those who may see the screen."""
+    asked = Prompt(prompt_id="p", type="permission", prompt="May it?", command="rm x", diff="-x")
+    screen = Prompt(prompt_id="p", type="screen", prompt="rows")
+    answers = replace(CLAUDE, granted=frozenset({"answer_prompts"}))
+    reads = replace(CLAUDE, granted=frozenset({"read_screens"}))
+    for rights, sees in ((PERSON, (True, True)), (CLAUDE, (False, False)), (reads, (True, True))):
+        assert tuple(rights.may_see_prompt("codex", prompt) for prompt in (asked, screen)) == sees
+    assert tuple(answers.may_see_prompt("codex", prompt) for prompt in (asked, screen)) == (True, False)
+    assert answers.may_see_prompt("claude", asked), "its own"
+
+    waiting = a_task("codex", "claude").model_copy(update={"waits_behind": WaitsBehind(prompt=asked)})
+    assert CLAUDE.shown(waiting).waits_behind == WaitsBehind()
+    assert answers.shown(waiting) == waiting
+    assert asked.unseen() == Prompt(prompt_id="p", type="permission", prompt="")

@@ -128,6 +128,32 @@ def test_codex_beside_its_server_has_no_hooks_and_alone_has_them(launch: Launch)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("launch", ["codex"], indirect=True)
+@pytest.mark.parametrize(
+    ("args", "to_server", "kept"),
+    [
+        (["-c", "model=x"], ["-c", "model=x"], []),
+        (["-cmodel=x", "--search"], ["-cmodel=x"], ["--search"]),
+        (["-c=model=x"], ["-c=model=x"], []),
+        (["--config=model=x"], ["--config=model=x"], []),
+        (["--search", "-c"], [], ["--search", "-c"]),
+        (["--config-file", "x"], [], ["--config-file", "x"]),
+        (["-C", "/tmp"], [], ["-C", "/tmp"]),
+        (["--", "-cmodel=x"], [], ["--", "-cmodel=x"]),
+    ],
+)
+def test_a_setting_goes_to_the_server_in_each_form(
+    launch: Launch, args: list[str], to_server: list[str], kept: list[str]
+) -> None:
+    context = replace(launch.context, companion=True)
+    plain = plan(launch.profile, context, resume=False).companion
+    made = plan(launch.profile, context, resume=False, args=args).companion
+    assert plain is not None
+    assert made is not None
+    assert made.server == (*plain.server, *to_server)
+    assert made.attached == (*plain.attached, *kept)
+
+
 @pytest.mark.parametrize("launch", ["codex", "opencode"], indirect=True)
 def test_a_launch_without_one_is_the_program_alone(launch: Launch) -> None:
     made = plan(launch.profile, replace(launch.context, port=4000), resume=False)

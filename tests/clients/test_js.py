@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from synapsed.model.task import Prompt
+from synapsed.parts.elsewhere.signatures import keys_of, signed
 from tests.api.serving import Api, serving
 from tests.clients.programs import CACHE
 from tests.fakes.control import FakeControl, echo
+from tests.parts.elsewhere.elsewhere import card_10
 
 PATIENCE_S = 90.0
 SCRIPTS = Path(__file__).with_name("js")
@@ -68,6 +70,7 @@ async def test_0_3(api: Api):
     assert told["canceled"]["status"]["state"] == "canceled"
     last = told["followed"][-1]
     assert (told["followed"][0]["kind"], last["kind"], last["final"]) == ("task", "status-update", True)
+    assert [(one["kind"], one["status"]["state"]) for one in told["late"]] == [("task", "canceled")]
     assert told["asked"]["status"]["state"] == "input-required"
     assert told["asked"]["status"]["message"]["parts"][0]["text"] == "Shall I?"
     assert (told["answered"]["id"], told["answered"]["status"]["state"]) == (told["asked"]["id"], "completed")
@@ -91,3 +94,11 @@ async def test_1_3(api: Api, binding):
     assert told["listed"] == 4
     assert "TaskNotFound" in told["unknown"]
     assert "TaskNotCancelable" in told["over"]
+
+
+async def test_a_card_that_it_signs():
+    schemes = {"b": {"httpAuthSecurityScheme": {"scheme": "bearer"}}}
+    for more in ({}, {"securitySchemes": schemes}):
+        told = await run("sign.cjs", json.dumps(card_10("http://127.0.0.1:1/", name="看て", **more)))
+        card, kid = signed(told["card"], keys_of(json.dumps(told["key"])))
+        assert (card["name"], kid) == ("看て", "js")

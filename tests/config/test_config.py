@@ -80,6 +80,8 @@ def test_everything(paths: Paths) -> None:
         ('[agents."a b"]\n', r"cannot name an agent"),
         ("[agents.a]\nport = 9\n[agents.b]\nport = 9\n", r"both want port 9"),
         ("[api\n", r"config.toml:1: "),
+        ("[api]\nlisten = " + "1" * 5000 + "\n", r"config.toml: .*too many digits"),
+        ("[api]\nlisten = " + "[" * 5000 + "\n", r"config.toml: .*too many brackets"),
     ],
 )
 def test_what_is_wrong_is_named(paths: Paths, text: str, message: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.config.sockets import NoHome, control_socket, lock_file, runtime_directory, settle_home
-from synapsed.process.file_owners import mend, told_foreign, user_name, why_not_as_root
+from synapsed.process.file_owners import NAMED_MAX, mend, told_foreign, user_name, why_not_as_root
 
 STRANGER = 54_321
 
@@ -58,6 +58,16 @@ def test_what_is_anothers_is_named_with_what_gives_it_back(tmp_path: Path, monke
 def test_one_command_mends_all_that_is_below_a_folder() -> None:
     paths = [Path("/a/b"), Path("/a/b/c"), Path("/a/bc"), Path("/d")]
     assert mend(paths).split()[4:] == ["/a/b", "/a/bc", "/d"]
+
+
+def test_the_command_gives_back_all_of_many(tmp_path: Path) -> None:
+    """By the daemon's folders, and never by one above them."""
+    folders = [tmp_path / "state", tmp_path / "run"]
+    many = [tmp_path / "state" / f"log{n}" for n in range(2 * NAMED_MAX)]
+    elsewhere = tmp_path / "elsewhere"
+    told = mend([*many, folders[1] / "s", elsewhere], folders)
+    assert told.split()[4:] == [str(path) for path in (elsewhere, folders[1], folders[0])]
+    assert mend(many).split()[4:] == sorted(map(str, many)), "without folders it names each"
 
 
 def test_who_has_no_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.supervisor.upkeep import TOUCH_EVERY_S, KeptFolders
+from synapsed.config.paths import Paths
+from synapsed.supervisor.upkeep import HOOKS_SOCKET, LOCK, RUN_LOCK, TOUCH_EVERY_S, KeptFolders, Premises
 
 
 def is_shared(folder: Path) -> bool:
@@ -58,3 +59,20 @@ def test_a_folder_that_was_made_again_is_locked_again(folder: Path) -> None:
     kept.keep(2.0)
     assert is_shared(folder)
     kept.close()
+
+
+def test_a_file_that_is_removed_while_others_are_made_again(tmp_path: Path) -> None:
+    """Only what was made is taken for the daemon's own, and only if it is there."""
+    paths = Paths.from_environ({"SYNAPSED_HOME": str(tmp_path)})
+    for place in (paths.lock, paths.run_lock, paths.hooks_socket):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    premises = Premises(paths)
+    paths.lock.unlink()
+    assert set(premises.find_deleted()) == {LOCK}
+    paths.lock.touch()  # the daemon makes it again; meanwhile somebody removes others
+    paths.run_lock.unlink()
+    paths.hooks_socket.unlink()
+    assert set(premises.made_again({LOCK, RUN_LOCK})) == {RUN_LOCK}, "it was made, and is gone again"
+    assert set(premises.find_deleted()) == {HOOKS_SOCKET}
+    assert premises.find_deleted() == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.keepers.keeper_messages import Alert
+from synapsed.keepers.keeper_messages import Alert, KeeperRefused
 from synapsed.keepers.launchers import LaunchedKeeper
 from tests.keeper.conftest import Lab, Watcher, until_file
 
@@ -121,3 +121,15 @@ async def test_an_input_that_cannot_be_recorded_is_not_written(lab: Lab) -> None
     result = await watcher.client.write(b"<two>", "t.1")
     assert result.status == "written"
     assert b"<one>" not in await watcher.until_output(b"<two>")
+
+
+async def test_an_input_that_cannot_be_recorded_is_no_part_of_a_line(lab: Lab) -> None:
+    keeper = await lab.shell("echo ready; exec cat")
+    watcher = await lab.watch(keeper)
+    await watcher.until_output(b"ready")
+    limit_files(keeper, (lab.root / "state" / "journal").stat().st_size)
+    with pytest.raises(KeeperRefused) as caught:
+        await watcher.client.write(b"x" * 4000, "t.1")
+    assert caught.value.reason == "journal_failed"
+    lift_limit(keeper)
+    assert (await watcher.client.write(b"y" * 200 + b"\n", "t.2")).status == "written"

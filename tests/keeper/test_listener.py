@@ -1,5 +1,6 @@
 """The keeper's socket is removed by somebody: it is asked by a signal to bind it again."""
 
+import errno
 import os
 import shutil
 import signal
@@ -47,11 +48,34 @@ def test_another_ones_socket_stays(listener: Listener, tmp_path: Path) -> None:
     place = tmp_path / "run" / "k.sock"
     place.unlink()
     other = Listener(os.path.relpath(place))
-    with pytest.raises(LaunchRefused, match="somebody listens"):
+    with pytest.raises(LaunchRefused, match="another process already listens"):
         listener.renew()
     listener.close()
     assert place.exists(), "it removes its own only"
     other.close()
+
+
+@pytest.mark.parametrize("failing", ["socket.socket", "os.open", "os.lstat"])
+def test_one_that_could_not_be_bound_again_is_bound_the_next_time(
+    failing: str, listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper may have no descriptor left, and lives on; the folder may be swept in this very moment."""
+    place = tmp_path / "run" / "k.sock"
+    place.unlink()
+    before = listener.sock
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as failed:
+        failed.setattr(failing, fails)
+        with pytest.raises(LaunchRefused, match="cannot be made: Too many open files"):
+            listener.renew()
+    assert listener.sock is before
+    assert listener.renew()
+    before.close()
+    assert listens(Path(os.path.relpath(place)))
+    assert not listener.renew()
 
 
 def listens(path: Path) -> bool:

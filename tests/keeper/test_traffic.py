@@ -286,6 +286,24 @@ async def test_a_line_that_the_terminal_would_cut_is_refused(lab: Lab) -> None:
     assert got == b"y" * 3000 + b"\n" + b"short\n" * 2000 + b"fine\n"
 
 
+async def test_a_discarded_line_is_counted_as_far_as_it_was_written(lab: Lab) -> None:
+    keeper = await lab.shell("echo ready; until test -e go; do sleep 0.05; done; exec cat >got")
+    watcher = await lab.watch(keeper)
+    await watcher.until_output(b"ready")
+    client = watcher.client
+    waiting = asyncio.create_task(client.write(b"short\n" * 20_000 + b"x" * 4000, "lines"))
+    await watcher.until_output(b"short")
+    assert await client.discard_input() > 4000
+    with pytest.raises(KeeperRefused) as caught:
+        await waiting
+    late = asyncio.create_task(client.write(b"y" * 200 + b"\n\x04", "line"))
+    (lab.root / "go").touch()
+    assert (await late).status == "written"
+    await watcher.until_exit()
+    written = (b"short\n" * 20_000)[: caught.value.details["written"]]
+    assert (lab.root / "got").read_bytes() == written + b"y" * 200 + b"\n"
+
+
 async def test_what_a_terminal_hides_is_told(lab: Lab) -> None:
     keeper = await lab.shell("echo open; read a; stty -echo; echo shut; read b; stty raw; echo raw; exec cat")
     watcher = await lab.watch(keeper)

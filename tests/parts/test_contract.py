@@ -88,7 +88,14 @@ WORD_LINES = {
     # Codes by which the tool knows its exit code; what is typed before a message; names of secrets.
     "elsewhere": {"errors.py": 6, "model/masking.py": 4, "tasks/prompt_text.py": 1},
     # A code by which the tool knows its exit code; where files stand that messages name; the API's words; migrations.
-    "fleet": {"api/routes/agents.py": 1, "config/paths.py": 1, "errors.py": 4, "store/schema.py": 12},
+    "fleet": {
+        "api/routes/agents.py": 1,
+        "config/paths.py": 1,
+        "errors.py": 4,
+        # Its tables, and what a repair takes of them.
+        "store/salvage.py": 12,
+        "store/schema.py": 12,
+    },
     "answer_blocks": {},
     "work_events": {},
     "approvals": {},
@@ -124,6 +131,7 @@ WORD_LINES = {
         "errors.py": 2,
         "model/events/__init__.py": 2,
         "model/events/kinds.py": 6,
+        "store/salvage.py": 5,
         "store/schema.py": 4,
     },
     "web": {

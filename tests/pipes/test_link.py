@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.errors import KeeperLost, NotTaken
 from synapsed.interfaces import Delivery
-from synapsed.keepers.keeper_messages import KeeperBusy, Output, WriteResult
+from synapsed.keepers.keeper_messages import Exited, ExitRecord, KeeperBusy, KeeperRefused, Output, WriteResult
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkTold, LinkTurnRecord
 from synapsed.model.records import TurnRecord
@@ -181,6 +181,41 @@ async def test_a_persons_turn_is_stopped_as_a_tasks_is(linked: Linked, monkeypat
     await until(lambda: told() == 2)
     linked.said({"id": persons, "result": {"stopReason": "cancelled"}})
     assert await stop is True
+
+
+async def test_one_that_ends_before_it_is_killed_for_its_turn_is_stopped(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper refuses the signal, and reports the end a moment later."""
+    monkeypatch.setattr("synapsed.pipes.acp_link.CONFIRM_S", 0.01)
+    program: Any = linked.link._program
+    record = ExitRecord(
+        launch_id=LAUNCH.launch_id,
+        pid=2,
+        code=1,
+        signal=None,
+        stopped=False,
+        leftover=0,
+        output_lost=0,
+        final_offset=0,
+        started_at=0.0,
+        exited_at=0.0,
+    )
+
+    async def alive(*, timeout: float | None) -> None:
+        """Answers a sign of life."""
+
+    async def refuse(_signum: int) -> None:
+        asyncio.get_running_loop().call_soon(program.told, Exited(record))
+        raise KeeperRefused("the program has ended", reason="exited")
+
+    program.client.ping_briefly, program.client.signal, program.client.lost = alive, refuse, None
+    await linked.link.type(b"mine\r")
+    await linked.prompts(1)
+    update = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "mine"}}
+    linked.said({"method": "session/update", "params": {"update": update}})
+    assert await linked.link.interrupt() is True
+    assert program.exited.result().exit_code == 1
 
 
 async def test_a_program_that_has_not_begun_with_a_turn_is_waited_for_when_that_is_stopped(linked: Linked) -> None:

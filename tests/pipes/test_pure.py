@@ -314,6 +314,14 @@ def test_a_command_that_is_told_as_text_and_cut_in_the_request_is_known_whole() 
     assert (prompt.prompt, prompt.command) == ("Bash\ntouch made.txt\nRunning: touch m…", "touch made.txt")
 
 
+def test_an_input_that_is_told_as_text_can_be_passed_on() -> None:
+    """It is JSON within JSON, so its halves of characters are not those of the line."""
+    for text, known in (('{"command": "\\ud83d"}', {"command": "\ufffd"}), ('{"command":' * 16_000, None)):
+        calls = ProgramCalls()
+        list(calls.told({"toolCallId": "c", "status": "pending", "content": [shown(text)]}, 0))
+        assert calls.whole({"toolCallId": "c"}).get("rawInput") == known
+
+
 def test_what_a_call_printed_is_no_input_of_it() -> None:
     calls = ProgramCalls()
     list(calls.told({"toolCallId": "c", "status": "in_progress", "content": [shown('{"command": "x"}')]}, 0))

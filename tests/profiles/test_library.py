@@ -79,6 +79,8 @@ def test_profile_of_ones_own(tmp_path: Path) -> None:
         ("[channels.h]\nadapter = 'hooks'\nevents = { Stop = 'over' }\n", r"x\.toml:3: channels\.h\.events\.Stop"),
         ("[channels.h]\nadapter = 'hooks'\n[channels.h.transcript]\nlines = []\n", r"x\.toml:4: unknown key"),
         ("command = \n", r"x\.toml:1: Invalid value"),
+        ("command = " + "[" * 5000 + "\n", r"x\.toml: .*too many brackets"),
+        ("command = " + "1" * 5000 + "\n", r"x\.toml: .*too many digits"),
         ("[tools]\nstart = ['^a']\n", r"x\.toml:2: unknown key 'tools\.start'; did you mean 'started'\?"),
         ("[tools]\nstarted = ['^(?P<tool>a)']\n", r"x\.toml:1: tools: .*must be seen to end: 'completed'"),
         ("[tools]\ncompleted = ['(']\n", r"x\.toml:2: tools\.completed.*not a regular expression"),

@@ -72,6 +72,18 @@ async def test_a_time_out_is_no_answer(tmp_path: Path, monkeypatch: pytest.Monke
     assert await read(reader, file, V="1.2.3") == "1.2.3"
 
 
+async def test_one_that_could_not_be_started_is_asked_again(tmp_path: Path) -> None:
+    """The daemon may have had no descriptor left, and the file may have been without its permission."""
+    file = program(tmp_path, "echo 1.2.3")
+    was = file.stat()
+    reader = VersionReader(tmp_path / "versions.json")
+    file.chmod(0o600)
+    assert await read(reader, file) is None
+    file.chmod(0o755)
+    assert file.stat().st_mtime_ns == was.st_mtime_ns
+    assert await read(reader, file) == "1.2.3"
+
+
 def npm(folder: Path, version: str, *, binary: object) -> Path:
     package = folder / "lib" / "node_modules" / "@maker" / "tool"
     (package / "dist").mkdir(parents=True, exist_ok=True)
@@ -125,7 +137,7 @@ def test_what_pip_installed(tmp_path: Path) -> None:
 def test_a_version_that_was_not_told_is_not_the_same() -> None:
     assert (
         drift("", verified="1.2.3", since=None)
-        == "profile verified on 1.2.3, and its version is not known: it did not tell it"
+        == "profile verified on 1.2.3, and its version is not known: the program did not print it"
     )
     assert drift(None, verified="1.2.3", since=None) is None, "it was not asked yet"
 

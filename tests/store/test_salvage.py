@@ -1,18 +1,22 @@
 """Damaged databases: what is saved of them and of the daily copies, and what is never taken from a copy."""
 
+import json
 import random
 import sqlite3
 import stat
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from synapsed.errors import StoreError
 from synapsed.interfaces import TaskFilter
-from synapsed.model.records import TurnRecord
+from synapsed.model.records import FollowerState, TurnRecord
 from synapsed.model.task import Task, TaskState
 from synapsed.store.backups import Backups, newest_first
-from synapsed.store.salvage import is_sound, salvage
+from synapsed.store.salvage import AFTER_LOSS, FROM_COPIES, LEFT, NOT_FROM_COPIES, TABLES, is_sound, salvage
+from synapsed.store.schema import migrate
 from synapsed.store.store import SqliteStore
 from tests.store.samples import Hands, a_task, an_agent, news
 
@@ -186,3 +190,131 @@ async def test_a_repair_that_fails_changes_nothing(path: Path, monkeypatch: pyte
         salvage(path, [])
     assert [found.name for found in path.parent.iterdir()] == [path.name]
     assert path.read_bytes() == before
+
+
+# --- tables of parts -------------------------------------------------------------------------------------------------
+
+STATE = '{"cursor": 5.0, "times": "daily", "last_task": "t1"}'
+ROWS = {
+    "schedules": [("added", '{"name": "added"}', STATE), ("configured", None, STATE)],
+    "occurrences": [(1, "added", "2026-01-01T00:00:00Z", "t1", 1)],
+    "followers": [("rule x", FollowerState(cursor=7).model_dump_json())],
+    "fleet_out": [
+        (1, "m1", "box", "msg", "TASK", 0, None, "piped", "s", 3, 1, 5.0),
+        (2, "c1", "box", "ctl", "gone", 0, "{}", "new", None, None, 0, 5.0),
+    ],
+    "fleet_in": [(1, "box", "i1", "msg", 4, "t9", None, 1), (2, "box", "upd i2", "upd", 6, None, None, 0)],
+    "fleet_work": [("box", "w1", "build", 1, "{}")],
+    "fleet_pub": [("kept", 7)],
+    "fleet_peer": [("box", "jwt")],
+    "fleet_quarantine": [(1, 5.0, "syn.x", "unsigned", "{}", 3)],
+}
+"""Rows of the tables that parts write, with one task of their own."""
+
+
+async def with_rows_of_parts(path: Path) -> Task:
+    (task,) = await filled(path, 1)
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        for table, rows in ROWS.items():
+            for row in rows:
+                values = [task.id if value == "TASK" else value for value in row]
+                connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", values)
+    return task
+
+
+def rows_of(path: Path, table: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        return connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
+
+
+def wreck(path: Path, *tables: str) -> None:
+    """Overwrite the first page of each table."""
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        pages = [
+            connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()[0]
+            for table in tables
+        ]
+    with path.open("r+b") as file:
+        for page in pages:
+            file.seek((page - 1) * PAGE)
+            file.write(b"\xee" * PAGE)
+
+
+def test_each_table_is_saved_or_left_with_a_reason(path: Path) -> None:
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        migrate(connection)
+        found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        names = [name for (name,) in found]
+    assert sorted(names) == sorted([*TABLES, *LEFT]), "say what a repair does with a new table"
+    assert sorted(TABLES) == sorted([*FROM_COPIES, *NOT_FROM_COPIES]), "say what it takes of it from copies"
+
+
+async def test_rows_of_parts_are_saved(path: Path) -> None:
+    task = await with_rows_of_parts(path)
+    wreck(path, "checkpoints")
+    assert not is_sound(path)
+    salvage(path, [])
+    for table, rows in ROWS.items():
+        wanted = [tuple(task.id if value == "TASK" else value for value in row) for row in rows]
+        assert rows_of(path, table) == wanted, table
+
+
+async def test_nothing_of_parts_is_done_twice_by_a_copy(path: Path) -> None:
+    await with_rows_of_parts(path)
+    copy = await backups(path, Hands()).look()
+    assert copy is not None
+    wreck(path, *ROWS)
+    before = time.time()
+    salvage(path, [copy])
+    for table in ("followers", "fleet_out", "fleet_work", "fleet_pub", "fleet_quarantine"):
+        assert rows_of(path, table) == [], table
+    for table in ("occurrences", "fleet_peer"):
+        assert rows_of(path, table) == ROWS[table]
+    assert [row[4] for row in rows_of(path, "fleet_in")] == [4 + AFTER_LOSS, 6], "numbers of updates that were not sent"
+    ((name, _, state),) = rows_of(path, "schedules")
+    assert name == "added"
+    assert json.loads(str(state))["cursor"] >= before, "its times since the copy may have been sent"
+
+
+@pytest.mark.parametrize("table", ["schedules", "agents"])
+async def test_a_row_that_was_removed_does_not_come_back_and_act(path: Path, table: str) -> None:
+    await with_rows_of_parts(path)
+    clock = Hands()
+    keeper = backups(path, clock)
+    first = await keeper.look()
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        connection.execute(f"DELETE FROM {table}")
+    clock.now += DAY
+    second = await keeper.look()
+    assert first is not None
+    assert second is not None
+    broken = path.with_name("broken.db")
+    broken.write_bytes(path.read_bytes())
+    wreck(path, "checkpoints")
+    salvage(path, [first])
+    assert rows_of(path, table) == [], "the damaged file says that there is none"
+    wreck(broken, table, "checkpoints")
+    salvage(broken, [second, first])
+    assert rows_of(broken, table) == [], "the newer copy says so"
+
+
+async def test_a_message_to_a_host_goes_with_its_task(path: Path) -> None:
+    await with_rows_of_parts(path)
+    wreck(path, "tasks")
+    salvage(path, [])
+    assert [row[1] for row in rows_of(path, "fleet_out")] == ["c1"], "a command has a body of its own"
+
+
+async def test_no_event_gets_a_number_that_a_follower_has_passed(path: Path) -> None:
+    await filled(path, 1)
+    far = 10 * AFTER_LOSS
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        connection.execute("INSERT INTO followers VALUES ('rules', ?)", (FollowerState(cursor=far).model_dump_json(),))
+        connection.execute("DELETE FROM sqlite_sequence")
+    wreck(path, "checkpoints")
+    salvage(path, [])
+    store = await SqliteStore.open(path, clock=Hands())
+    (event,) = await store.commit(events=[news()])
+    await store.close()
+    assert event.id > far

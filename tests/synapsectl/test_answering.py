@@ -17,10 +17,11 @@ from synapsectl.inbox.items import Chosen
 from synapsectl.inbox.program import give
 from synapsectl.output import CommandOutput
 from synapsectl.prompts import NoSuchChoice, choose
-from synapsed.errors import NotTaken, NotWaiting, PromptChanged, QueueFull
+from synapsed.errors import Forbidden, NotTaken, NotWaiting, PromptChanged, QueueFull
 from synapsed.model.task import Prompt, TaskState
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent, answers, ends, permission
+from tests.synapsectl.pty_tool import PtyTool
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_why_not_from_the_inbox_is_for_that_very_prompt(daemon: FakeDaemon, aski
     with pytest.raises(CtlError, match="something else"):
         give(ctx, asked_in_inbox(asking), NO_BECAUSE)
     daemon.agents["codex"] = agent("codex", prompt=permission(), activity="waiting")
-    with pytest.raises(CtlError, match="reads commands"):
+    with pytest.raises(CtlError, match="as a command"):
         give(ctx, asked_in_inbox(None, "codex"), NO_BECAUSE)
     assert [path for path, _ in posted(daemon)] == [f"/control/tasks/{asking}/input"]
 
@@ -131,7 +132,7 @@ def test_a_refusal_whose_reason_does_not_arrive_says_so(daemon: FakeDaemon, aski
 def test_a_program_that_reads_commands_is_told_no_reason(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.agents["codex"] = agent("codex", prompt=permission(), activity="waiting")
     refused = ctl("deny", "codex", "--because", "rm -rf /")
-    assert (refused.code, "reads commands" in refused.err) == (6, True), refused
+    assert (refused.code, "as a command" in refused.err) == (6, True), refused
     assert posted(daemon) == []
 
 
@@ -270,6 +271,23 @@ def test_screen_as_a_picture_in_a_file(daemon: FakeDaemon, ctl: Ctl, tmp_path: P
     assert ctl("screen", "claude", f"--{form}", str(tmp_path / "no" / "folder")).code == 2
 
 
+@pytest.mark.parametrize(("typed", "code"), [(b"\x04", 2), (b"secret\r", 0)])
+def test_ctrl_d_at_the_question_for_a_password_answers_nothing(daemon: FakeDaemon, typed: bytes, code: int) -> None:
+    prompt = Prompt(prompt_id="p1", type="password", prompt="Password:", options=[])
+    daemon.agents["claude"] = agent("claude", port=8100, activity="waiting", prompt=prompt)
+    tool = PtyTool("input", "claude")
+    try:
+        tool.until(b"claude: ")
+        tool.type(typed)
+        assert tool.end() == code
+        assert (b"there is no answer" in tool.shown) == (code == 2)
+        assert b"Traceback" not in tool.shown
+        assert b"secret" not in tool.shown
+    finally:
+        tool.close()
+    assert [body for _, body in posted(daemon)] == ([] if code else [{"input": "secret"}])
+
+
 def test_logs(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("logs", "claude").out == "one\ntwo\nthree\n"
     assert ctl("logs", "claude", "-n", "1").out == "three\n"
@@ -288,6 +306,15 @@ def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.die()
     assert ctl("version").code == 0
     assert ctl("--version").out.endswith("synapsed does not run\n")
+
+
+def test_the_version_where_the_daemon_refuses(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.refuse("GET", "/control/status", Forbidden("a person's"))
+    assert json.loads(ctl("version", "--json").out)["synapsed"] == "9.9"
+    daemon.refuse("GET", "/healthz", QueueFull("there are too many requests"))
+    refused = ctl("version")
+    assert "too many requests" in refused.err
+    assert refused.code != 0
 
 
 def test_logs_as_a_recording(ctl: Ctl, daemon: FakeDaemon, tmp_path: Path) -> None:
@@ -367,7 +394,8 @@ def test_a_followed_log_ends_with_its_program(daemon: FakeDaemon, ctl: Ctl) -> N
     thread.start()
     result = ctl("logs", "-f", "claude", "-n", "2")
     thread.join()
-    assert (result.code, result.out) == (0, "two\nthree\nfour\n")
+    assert (result.code, result.out) == (0, "two\nthree\nfour\nfi\n"), "a last line without an end is shown as well"
+    assert ctl("logs", "-f", "claude", "--raw", "-n", "1").out == "fi"
 
 
 def test_shutdown_is_over_when_it_says_so(daemon: FakeDaemon, ctl: Ctl) -> None:

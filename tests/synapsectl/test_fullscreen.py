@@ -92,6 +92,34 @@ def test_list_watch_gives_the_terminal_back_when_it_is_told_to_end(watching: Pty
     assert b"\x1b[?1049l" in watching.shown
 
 
+WATCHED = """
+import os, sys, threading
+from synapsectl.__main__ import main
+from synapsectl.live import Live
+
+started, stopped = [], []
+start, stop = Live.start, Live.stop
+Live.start = lambda live: (started.append(live), start(live))[1]
+Live.stop = lambda live: (stopped.append(live), stop(live))[1]
+main(sys.argv[1:])
+print("left" if started and stopped == started[::-1] else f"{started} {stopped}")
+raise SystemExit
+"""
+
+
+@pytest.mark.parametrize("verb", [["list", "--watch"], ["inbox"]])
+def test_nothing_reads_on_when_it_is_left(daemon: FakeDaemon, verb: list[str]) -> None:
+    """An attach goes on after them in the same process."""
+    tool = PtyTool(*verb, before=WATCHED, env={**os.environ, "TERM": "xterm"})
+    try:
+        tool.until(b"nobody needs you" if verb == ["inbox"] else b"codex")
+        tool.type(b"q")
+        assert tool.end() == 0
+        assert b"left" in tool.shown
+    finally:
+        tool.close()
+
+
 def test_list_watch_ends_with_its_window(daemon: FakeDaemon) -> None:
     tool = PtyTool("list", "--watch", env={**os.environ, "TERM": "xterm"}, read=False)
     try:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from synapsectl import handed_over
 from synapsectl.errors import UsageError
@@ -101,6 +103,41 @@ def test_a_name_is_no_path(name: str, is_now: str) -> None:
 def test_a_long_name_keeps_its_end() -> None:
     assert len(safe("ä" * 400 + ".pdf").encode()) <= handed_over.NAME_MAX
     assert safe("ä" * 400 + ".pdf").endswith(".pdf")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_now"),
+    [
+        ("x" * 200, "x" * 150),
+        ("x" * 149 + "é", "x" * 149),
+        ("a." + "x" * 200, "a." + "x" * 148),
+        ("報" * 100, "報" * 50),
+        ("a" + "." * 300 + "txt", "a.txt"),
+        ("x" * 145 + " " * 50 + ".txt", "x" * 145 + ".txt"),
+        ("." * 300, "file"),
+        ("\0" * 300, "_" * 150),
+    ],
+)
+def test_a_long_name_is_cut(name: str, is_now: str) -> None:
+    assert safe(name) == is_now
+
+
+@given(st.text(st.sampled_from("./\\-~ \0\n\x1b\u202e\u200b\ud800aé報💥:"), max_size=400) | st.text(max_size=400))
+def test_any_name_becomes_a_file_in_the_folder(name: str) -> None:
+    now = safe(name)
+    assert 0 < len(now.encode()) <= handed_over.NAME_MAX
+    assert not set(now) & set("/\\\0~:")
+    assert now[0] not in ".- "
+    assert now[-1] not in ". "
+    assert now.isprintable()
+
+
+def test_files_with_hostile_names_are_saved(tmp_path: Path) -> None:
+    names = ["x" * 200, "x" * 200, "報" * 100, "\0", "..", "/", "a" * 300 + "." + "b" * 300, "\ud800.txt"]
+    (tmp_path / "_").mkdir()
+    paths = save(out(), task_with(*(file(name, name.encode("utf-8", "replace")) for name in names)), str(tmp_path))
+    assert {Path(path).parent for path in paths} == {tmp_path}
+    assert [Path(path).read_bytes() for path in paths] == [name.encode("utf-8", "replace") for name in names]
 
 
 def test_there_are_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsectl import output
-from synapsectl.inbox.answer_keys import KeyPress, KeyReader
+from synapsectl.inbox.answer_keys import PASTE_MAX, KeyPress, KeyReader
 from synapsectl.inbox.items import Chosen, NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.model import (
     NOTICED_S,
@@ -539,6 +539,19 @@ def test_laying_out_looks_at_each_character_a_few_times(monkeypatch: pytest.Monk
     assert looked < 6 * len(long)
 
 
+@pytest.mark.parametrize(("key", "answer"), [("a", "use it"), ("b", "not now")])
+def test_an_item_may_change_while_words_are_typed(key: str, answer: str) -> None:
+    asks = ASKS_WORDS | {"since": A["since"]} if key == "a" else A
+    desk = Desk(asks, B)
+    desk.press(key)
+    desk.tell(asks | {"looked_at": True, "since": "2026-01-02T11:30:00.000Z"}, B)
+    desk.press(*answer, "enter")
+    assert [one["id"] for one, _ in desk.model.held] == [asks["id"]]
+    assert desk.chosen == "b", "the next one that waits"
+    (given,) = desk.wait(HOLD_S)
+    assert given.item["looked_at"], "the item as it is now"
+
+
 # --- keys ---
 
 STREAM = b"y\x1b[A\x1bOB\x1b[200~two\rlines y\x1b[201~\xc3\xa9\x1b[5~\r\x7f"
@@ -564,6 +577,24 @@ def test_esc_is_a_key_once_nothing_follows() -> None:
     assert reader.flush() == [KeyPress("esc")]
     assert reader.feed(b"\x1b[1;5A") == [KeyPress("up")]
     assert reader.feed(b"\x1b[?1;2c\x1b[I") == [], "answers of the terminal are no keys"
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_long_paste_ends_wherever_its_end_is_cut(cut: int) -> None:
+    reader, end = KeyReader(), b"\x1b[201~"
+    assert reader.feed(b"\x1b[200~" + b"x" * (PASTE_MAX + 100) + end[:cut]) == []
+    assert reader.pasting
+    assert reader.feed(end[cut:] + b"y") == [KeyPress("paste", "x" * PASTE_MAX), KeyPress("y")]
+
+
+def test_what_is_dropped_of_a_long_paste_makes_no_end() -> None:
+    reader = KeyReader()
+    reader.feed(b"\x1b[200~" + b"x" * (PASTE_MAX - 3) + b"\x1b[2" + b"x" * 100 + b"01~yy")
+    for _ in range(40):
+        reader.feed(b"y" * 5000)
+    assert reader.pasting
+    (paste,) = reader.feed(b"\x1b[201~")
+    assert len(paste.text) == PASTE_MAX
 
 
 @given(st.binary(max_size=200))

@@ -76,6 +76,26 @@ def test_search() -> None:
     assert not view.over
 
 
+@pytest.mark.parametrize("pattern", ["m", "3", "[", "1m", "31", "h"])
+def test_a_pattern_is_marked_in_the_text_alone(pattern: str) -> None:
+    view = Lookback(["\x1b[31mhammer 31 [x]\x1b[1;33m m\x1b[mm"], SIZE)
+    view.feed(b"/" + pattern.encode() + b"\r")
+    screen = Screen(*SIZE)
+    screen.feed(view.draw())
+    text = "hammer 31 [x] mm"
+    assert screen.snapshot().lines[0] == text
+    reverse = {at + offset for at in range(len(text)) if text.startswith(pattern, at) for offset in range(len(pattern))}
+    cells = screen.row_cells(0)
+    assert {at for at, cell in enumerate(cells[: len(text)]) if cell.inverse} == reverse
+    assert cells[0].fg == 1, "the colour is the line's own"
+
+
+def test_a_mouse_report_of_any_length_is_taken() -> None:
+    view = Lookback(LINES, SIZE)
+    assert view.feed(b"\x1b[<" + b"9" * 5000 + b";1;1Mg") == b""
+    assert seen(view)[0] == "line 0"
+
+
 def test_long_lines_are_cut_into_rows_with_their_colours() -> None:
     line = "\x1b[31m" + "漢" * 25 + "\x1b[mé" + "x" * 3
     rows = rows_of(line, 7)

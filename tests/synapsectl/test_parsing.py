@@ -74,7 +74,7 @@ def test_the_overview_has_every_verb(ctl: Ctl) -> None:
         ("host add --sokcet=/x a b", "did you mean --socket?"),
         ("start dummy --model x", "synapsectl start … -- --model x"),
         ("start claude api", "a name of its own is given with --name: synapsectl start … --name api"),
-        ("run claude fix it", "what is for the program stands behind --: synapsectl run … -- fix it"),
+        ("run claude fix it", "what is for the program comes after --: synapsectl run … -- fix it"),
         ("stop a -- b", "stop takes nothing after --"),
         ("external list -- b", "external list takes nothing after --"),
         ("profiles --version", "unrecognized arguments: --version"),

@@ -55,6 +55,14 @@ LINES = [
 ]
 
 
+@pytest.mark.parametrize("digits", ["9" * 4301, "0" * 5000 + "7"])
+@pytest.mark.parametrize("sequence", ["\x1b[{}C", "\x1b[{}G", "\x1b[1;{}H", "\x1b[{};{}H"])
+def test_plain_text_with_numbers_of_any_length(sequence: str, digits: str) -> None:
+    (text,) = PlainText().feed(f"\x1b[Hone{sequence.replace('{}', digits)}two\n".encode())[-1:]
+    assert text.endswith("two")
+    assert len(text) < 1000
+
+
 @given(st.lists(st.integers(0, len(RAW.encode())), max_size=12))
 def test_plain_text_in_any_chunking(cuts: list[int]) -> None:
     plain, raw = PlainText(), RAW.encode()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from synapsed.errors import QueueFull
 from synapsed.model.task import Artifact, Task, TaskState, TextPart
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, Script, agent, answers, ends, fails, permission
@@ -309,6 +310,47 @@ def test_priority_5_without_a_message_only_interrupts(daemon: FakeDaemon, ctl: C
     assert "nothing to interrupt" in result.err
     daemon.agents["claude"] = agent("claude", activity="busy")
     assert ctl("send", "claude", "--priority", "5").code == 6
+
+
+def test_priority_5_without_a_message_interrupts_the_members_of_a_team(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.teams = [{"name": "both", "members": ["claude", "codex"]}]
+    assert ctl("send", "both", "--priority", "5") == (0, "claude interrupted\ncodex interrupted\n", "")
+    daemon.teams.append({"name": "one", "members": ["codex"]})
+    assert json.loads(ctl("send", "one", "--priority", "5", "--json").out) == {"agent": "codex", "interrupted": True}
+    assert ctl("send", "codex,@both", "--priority", "5").out == "codex interrupted\nclaude interrupted\n"
+    daemon.requests.clear()
+    assert ctl("send", "claude,nobody", "--priority", "5").code == 4
+    assert ctl("send", "nobody", "--priority", "5").code == 4
+    assert [path for path, _ in sent(daemon) if "claude" in path] == [], "an unknown name stops the whole"
+
+
+def test_priority_5_for_several_is_one_document(daemon: FakeDaemon, ctl: Ctl) -> None:
+    told = json.loads(ctl("send", "claude", "--priority", "5", "--json").out)
+    assert told == {"agent": "claude", "interrupted": True}
+    every = [{"agent": "claude", "interrupted": True}, {"agent": "codex", "interrupted": True}]
+    for address in ("claude,codex", "--all"):
+        assert json.loads(ctl("send", address, "--priority", "5", "--json").out) == {"agents": every}
+    daemon.refuse("POST", "/control/agents/claude/interrupt", QueueFull("not now"))
+    told = ctl("send", "--all", "--priority", "5", "--json")
+    refused, other = json.loads(told.out)["agents"]
+    assert (refused["agent"], refused["error"]["message"], other) == ("claude", "not now", every[1])
+    assert (told.code, told.err) == (6, "synapsectl: claude: not now\n")
+
+
+def test_a_team_of_the_agent_itself_alone_is_nobody(
+    daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.teams = [{"name": "own", "members": ["claude"]}]
+    monkeypatch.delenv("SYNAPSED_HOME")
+    shell = {
+        "SYNAPSE_CONTROL_SOCKET": str(daemon.socket),
+        "SYNAPSE_AGENT_ID": "synapse-claude-8100",
+        "SYNAPSE_AGENT_NAME": "claude",
+        "SYNAPSE_AGENT_TOKEN": "secret",
+    }
+    for words in (["hi"], ["--priority", "5"]):
+        told = ctl("send", "own", *words, **shell)
+        assert (told.code, "no other agent is in it" in told.err) == (4, True)
 
 
 def test_an_agents_shell_says_who_it_is(daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:

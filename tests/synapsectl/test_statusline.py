@@ -55,6 +55,11 @@ SCRIPTS = [
     b"\x1b[?69h\x1b[3;5s\x1b[2J\x1b[?69l",
     b"\x1b[5;2r\x1b[?1049h\x1b[?1049l",
     b"\x1b[?1048h\x1b[3;3H\x1b[J\x1b[?1048lon",
+    b"\x1b[2;5;3r\x1b[5;1Hin\r\nthe region\r\n\x1b[;;r\x1b[7;1Hfree\r\nx",
+    b"\x1b[;" + b"9" * 5000 + b"r\x1b[7;1Hx\r\ny",
+    b"\x1b[" + b"9" * 5000 + b"r\x1b[0002;000000000005r\x1b[5;1Hx\r\ny\x1b[r",
+    b"\x1b[99;2;3Hthree\x1b[000000000099;2Hzeros\x1b[" + b"9" * 5000 + b"Hmany",
+    b"text\x1b[00Jand\x1b[;Jon",
 ]
 
 

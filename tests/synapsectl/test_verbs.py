@@ -170,7 +170,7 @@ def test_restart_and_kill(daemon: FakeDaemon, ctl: Ctl) -> None:
 
 
 def test_a_restart_says_that_the_conversation_was_lost(daemon: FakeDaemon, ctl: Ctl) -> None:
-    note = "new: the program never told its id"
+    note = "new: the program never reported the id of its conversation"
     daemon.agents["claude"].conversation = Conversation(context_id="c", id=None, said=False, resumed=False, note=note)
     result = ctl("restart", "claude")
     assert (result.code, result.out) == (0, "claude restarted\n")

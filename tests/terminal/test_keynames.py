@@ -41,6 +41,13 @@ def test_a_program_may_want_the_keys_of_the_cursor_in_another_form() -> None:
         ["C-é"],
         ["C-C-c"],
         ["M-foo"],
+        ["M-\x03"],
+        ["M-\x1b"],
+        ["M-\x9b"],
+        ["M-\ud800"],
+        ["\ud800"],
+        ["C-\x03"],
+        ["C-M-\n"],
     ],
 )
 def test_what_is_no_key(keys: list[str]) -> None:

@@ -12,6 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from synapsed.errors import RemoteRefused, Unreachable
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet.dial import connect, explained, options
 from synapsed_fleet.keyring import Keyring
 from synapsed_fleet.stream_snapshots import copy_in, copy_out
@@ -235,16 +236,13 @@ class Admin:
     async def _ask(self, subject: str, payload: bytes) -> dict[str, Any]:
         try:
             answer = await self._client.request(subject, payload, timeout=REQUEST_S)
-            told = json.loads(answer.data)
+            return read_object(answer.data)
         except (nats.errors.TimeoutError, nats.errors.NoRespondersError):
             raise Unreachable(f"the broker does not answer {subject}: its JetStream is not ready", sent=True) from None
         except nats.errors.Error as error:
             raise Unreachable(f"the broker was lost while it was asked {subject}: {error}", sent=True) from None
-        except ValueError:
-            raise RemoteRefused(f"the broker's answer to {subject} is no JSON") from None
-        if not isinstance(told, dict):
-            raise RemoteRefused(f"the broker's answer to {subject} is no JSON object")
-        return told
+        except NotJson as error:
+            raise RemoteRefused(f"the broker's answer to {subject} cannot be read: {error}") from None
 
 
 async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
@@ -255,8 +253,8 @@ async def revoke(keyring: Keyring, urls: Sequence[str], token: str) -> None:
     async with connected(keyring, urls, system=True) as client:
         try:
             answer = await client.request("$SYS.REQ.CLAIMS.UPDATE", token.encode("ascii"), timeout=REQUEST_S)
-            told = json.loads(answer.data)
-        except (nats.errors.Error, ValueError) as error:
+            told = read_object(answer.data)
+        except (nats.errors.Error, NotJson) as error:
             raise Unreachable(f"the broker does not take the fleet's new token: {error}", sent=True) from None
     if told.get("error"):
         raise RemoteRefused(f"the broker refuses the fleet's new token: {told['error'].get('description')}")
@@ -270,8 +268,8 @@ async def remove_peer(keyring: Keyring, urls: Sequence[str], name: str) -> None:
             answer = await client.request(
                 "$JS.API.SERVER.REMOVE", json.dumps({"peer": name}).encode(), timeout=REQUEST_S
             )
-            told = json.loads(answer.data)
-        except (nats.errors.Error, ValueError) as error:
+            told = read_object(answer.data)
+        except (nats.errors.Error, NotJson) as error:
             raise Unreachable(f"the brokers do not answer, or have no leader: {error}", sent=True) from None
     if failed := told.get("error"):
         raise RemoteRefused(f"the brokers keep {name}: {failed.get('description')}")

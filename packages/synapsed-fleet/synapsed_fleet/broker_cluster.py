@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import nats.errors
 
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, Unreachable
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet import tls
 from synapsed_fleet.admin import administering, connected, opened, remove_peer
 from synapsed_fleet.broker import BrokerFolder
@@ -204,17 +205,15 @@ async def request(
 async def _request(ask: Callable[..., Any], subject: str, document: Mapping[str, Any]) -> Told:
     try:
         message = await ask(subject, json.dumps(document).encode(), timeout=ANSWER_S)
-        told = json.loads(message.data)
+        told = read_object(message.data)
     except (nats.errors.NoRespondersError, nats.errors.TimeoutError):
         raise Unreachable(
             "the broker is there, but nobody answers for the fleet: 'synapsectl fleet broker status' where it was "
             "created",
             sent=True,
         ) from None
-    except ValueError:
-        raise RemoteRefused("the answer is no JSON") from None
-    if not isinstance(told, dict):
-        raise RemoteRefused("the answer is no JSON object")
+    except NotJson as error:
+        raise RemoteRefused(f"the answer cannot be read: {error}") from None
     if isinstance(failed := told.get("error"), dict):
         why = str(failed.get("message"))[:500]
         if failed.get("code") == Unreachable.code:

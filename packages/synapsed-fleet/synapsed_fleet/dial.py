@@ -125,11 +125,11 @@ REMOVED: Final = (
     "'synapsectl fleet leave' here, and 'synapsectl fleet join -' with a new invitation if it is to be a member again"
 )
 REFUSED: Final = (
-    "it refuses these credentials: they are revoked or count no more, or a clock is wrong. A host that was removed "
+    "it refuses these credentials: they are revoked or expired, or a clock is wrong. A host that was removed "
     "leaves with 'synapsectl fleet leave', and joins again with a new invitation"
 )
 CUT: Final = (
-    "it ends the connection without a word, as brokers do that refuse credentials: they are revoked or count no more, "
+    "it ends the connection without a word, as brokers do that refuse credentials: they are revoked or expired, "
     "or a clock is wrong, unless it is just starting. A host that was removed leaves with 'synapsectl fleet leave', "
     "and joins again with a new invitation"
 )

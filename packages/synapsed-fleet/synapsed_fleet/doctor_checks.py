@@ -64,12 +64,12 @@ def _membership(mine: Identity, config: DaemonSettings) -> Iterator[Found]:
         return
     days = (mine.expires - time.time()) / DAY_S if mine.expires else None
     if days is not None and days < 0:
-        detail = f"the credentials of {mine.name} counted until {-days:.0f} days ago by the clock of this host"
+        detail = f"the credentials of {mine.name} expired {-days:.0f} days ago by the clock of this host"
         yield found(
             "fleet", WRONG, detail, f"see that the clock is right; else 'synapsectl fleet invite {mine.name} --again'"
         )
     elif days is not None and days < EXPIRES_DAYS:
-        detail = f"the credentials of {mine.name} count for {days:.0f} days, and were not renewed"
+        detail = f"the credentials of {mine.name} are valid for {days:.0f} days, and were not renewed"
         yield found("fleet", NOTE, detail, "see that the daemon reaches the broker: synapsectl fleet status")
     else:
         yield found("fleet", OK, f"a member as {mine.name}")
@@ -99,12 +99,12 @@ def _broker(home: Home) -> Iterator[Found]:
         yield found("broker's disk", OK, free)
     days = tls.days_left(folder.text("cert.pem"), now=datetime.now(UTC))
     if days < EXPIRES_DAYS:
-        detail = f"it counts for {days:.0f} days" if days > 0 else f"it has counted no more for {-days:.0f} days"
+        detail = f"it is valid for {days:.0f} days" if days > 0 else f"it expired {-days:.0f} days ago"
         yield found(
             "broker's certificate", WRONG, detail, "synapsectl fleet broker restart, where the fleet's keys are"
         )
     else:
-        yield found("broker's certificate", OK, f"counts for {days:.0f} days")
+        yield found("broker's certificate", OK, f"valid for {days:.0f} days")
 
 
 async def _reached(mine: Identity, config: DaemonSettings) -> Found:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet.names import BadName, identity
 
 VERSION: Final = "1"
@@ -84,12 +85,9 @@ class Envelope:
     def document(self) -> dict[str, Any]:
         """Returns the body as JSON. Raises BadEnvelope."""
         try:
-            read = json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise BadEnvelope("its body is no JSON") from None
-        if not isinstance(read, dict):
-            raise BadEnvelope("its body is no object")
-        return read
+            return read_object(self.body)
+        except NotJson:
+            raise BadEnvelope("its body is no object of JSON") from None
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, SynapsedError, Unreachable
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet import jwt
 from synapsed_fleet.admin import FLEET_KEY, Admin, connected, opened
 from synapsed_fleet.broker_permissions import HOST
@@ -171,10 +172,10 @@ async def _asked(client: Client, subject: str, body: Mapping[str, Any] | None = 
     """Returns one answer of JetStream's. Raises ConfigError if the account has no JetStream."""
     try:
         answer = await client.request(subject, json.dumps(body or {}).encode(), timeout=ANSWER_S)
-        told = json.loads(answer.data)
+        told = read_object(answer.data)
     except nats.errors.NoRespondersError:
         raise ConfigError(NO_JETSTREAM) from None
-    except (nats.errors.Error, ValueError) as error:
+    except (nats.errors.Error, NotJson) as error:
         raise Unreachable(f"the broker does not answer {subject}: {error}", sent=True) from None
     failed = told.get("error") or {}
     if failed.get("err_code") in NOT_ENABLED:
@@ -183,8 +184,7 @@ async def _asked(client: Client, subject: str, body: Mapping[str, Any] | None = 
         raise Unreachable(f"the broker does not answer {subject}: {failed.get('description')}", sent=True)
     if failed and failed.get("code") != 404:
         raise ConfigError(f"the broker refuses {subject}: {failed.get('description')}")
-    found: dict[str, Any] = told
-    return found
+    return told
 
 
 async def _nobody_elses(client: Client, fleet: str | None) -> None:

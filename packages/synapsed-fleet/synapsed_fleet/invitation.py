@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from synapsed.errors import InvalidRequest, RemoteRefused, Unreachable
+from synapsed.shared.outside_json import read_object
 from synapsed_fleet import jwt
 from synapsed_fleet.fleet_config import HOST_NAME, URLS_MAX, is_url
 from synapsed_fleet.nkey import BadKey, KeyPair, is_public, verify
@@ -170,10 +171,7 @@ def _unpacked(text: str) -> dict[str, Any]:
     raw = reader.decompress(packed, TEXT_MAX)
     if not reader.eof or reader.unused_data:
         raise ValueError("incomplete, or too long")
-    found = json.loads(raw)
-    if not isinstance(found, dict):
-        raise TypeError("no object")
-    return found
+    return read_object(raw)
 
 
 def _checked(told: dict[str, Any]) -> tuple[str, tuple[str, ...], str, str, str, str, KeyPair, bool, str]:

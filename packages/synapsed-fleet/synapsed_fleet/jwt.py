@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet.nkey import SIGNATURE_BYTES, BadKey, KeyPair, Kind, is_public, verify
 
 TOKEN_MAX: Final = 512 * 1024
@@ -235,11 +236,6 @@ def _bytes(text: str) -> bytes:
 
 def _document(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(_bytes(text))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, BadToken):
-            raise
-        raise BadToken("a part of it is no JSON") from None
-    if not isinstance(found, dict):
-        raise BadToken("a part of it is no JSON object")
-    return found
+        return read_object(_bytes(text))
+    except NotJson:
+        raise BadToken("a part of it is no JSON object") from None

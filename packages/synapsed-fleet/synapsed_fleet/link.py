@@ -22,6 +22,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from synapsed.clock import backoff
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet.dial import REMOVED, connect, explained
 from synapsed_fleet.envelope import Envelope
 from synapsed_fleet.ports import BrokerRefused, Delivered, NoBroker, Piped, Stored, StreamFacts
@@ -376,11 +377,9 @@ def _status(msg: Msg) -> str:
 def _answer_of(msg: Msg) -> dict[str, Any]:
     """Returns the JSON of an answer. Raises NoBroker for errors that may soon be over, BrokerRefused for others."""
     try:
-        told = json.loads(msg.data)
-    except ValueError as error:
-        raise NoBroker("the broker answers what is no JSON") from error
-    if not isinstance(told, dict):
-        raise NoBroker("the broker answers what is no object")
+        told = read_object(msg.data)
+    except NotJson as error:
+        raise NoBroker("the broker answers what is no object of JSON") from error
     if isinstance(error_ := told.get("error"), dict):
         code, message = int(error_.get("err_code") or 0), str(error_.get("description") or error_.get("message"))
         if error_.get("code") in (503, 504):

@@ -5,12 +5,12 @@ stays a member. A connection that is made again reads the saved token (`member_f
 """
 
 import asyncio
-import json
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from synapsed.errors import RemoteRefused
+from synapsed.shared.outside_json import read_object
 from synapsed_fleet.fleet_config import URLS_MAX, is_url
 from synapsed_fleet.member_files import Home, Identity
 from synapsed_fleet.trust import NotTrusted, Trust
@@ -54,7 +54,7 @@ def keep_urls(home: Home, body: bytes) -> bool:
     """Saves the brokers' addresses that their admin has published (`admin.BROKERS_KEY`); returns True if they are new.
     Addresses that a person has written into config.toml stay, and have precedence. Raises StoreError."""
     try:
-        urls = json.loads(body)["urls"]
+        urls = read_object(body)["urls"]
         known = tomllib.loads(home.config_file.read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError):
         return False

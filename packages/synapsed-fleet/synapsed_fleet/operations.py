@@ -144,7 +144,7 @@ def invite(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
                 f"{name} is a member already: 'synapsectl fleet remove {name}', or '--again' where it has lost its key"
             )
         if len(members.hosts) >= MEMBERS_MAX or len(members.invitations) >= INVITATIONS_MAX:
-            raise ConfigError(f"a fleet has at most {MEMBERS_MAX} hosts, and {INVITATIONS_MAX} invitations that count")
+            raise ConfigError(f"a fleet has at most {MEMBERS_MAX} hosts, and {INVITATIONS_MAX} valid invitations")
         members.invitations[name] = PendingInvitation(pair.public, now + INVITATION_S)
         plan = members.plan
     urls, until = plan.urls, now + INVITATION_S
@@ -205,7 +205,7 @@ def _in_time(invitation: Invitation, now: float) -> None:
     if now > invitation.expires:
         until = datetime.fromtimestamp(invitation.expires, UTC)
         raise InvalidRequest(
-            f"the invitation counted until {until:%Y-%m-%d %H:%M} UTC, {lasting(now - invitation.expires)} ago by the "
+            f"the invitation expired at {until:%Y-%m-%d %H:%M} UTC, {lasting(now - invitation.expires)} ago by the "
             f"clock of this host: 'synapsectl fleet invite {invitation.name}' again, or set the clock right"
         )
     if now < invitation.issued - CLOCK_S:

@@ -7,7 +7,6 @@ only. Content that comes damaged, and again after it was sent again, is refused.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from synapsed import aio
 from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import StoreError
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet import streams
 from synapsed_fleet.envelope import BadEnvelope, Envelope
 from synapsed_fleet.names import chunk
@@ -185,12 +185,9 @@ class Fetching:
             await asyncio.to_thread(self._spool.drop, src, ref.id)
             raise NotHere
         try:
-            read = await asyncio.to_thread(json.loads, body)
-        except (ValueError, RecursionError):
-            raise BadEnvelope("its body is no JSON") from None
-        if not isinstance(read, dict):
-            raise BadEnvelope("its body is no object")
-        return read
+            return await asyncio.to_thread(read_object, body)
+        except NotJson:
+            raise BadEnvelope("its body is no object of JSON") from None
 
     async def _here(self, src: str, dst: str, ref: ParcelRef, named: str, *, sealed: bool) -> None:
         """Returns if the parcel is here, else has it fetched and raises NotHere. Raises BadEnvelope, StoreError."""

@@ -174,8 +174,11 @@ class Upload:
         return parcel
 
     def abandon(self) -> None:
-        self._file.close()
-        self._path.unlink(missing_ok=True)
+        """Removes the file; what the disk refuses does not count any more."""
+        with contextlib.suppress(OSError):
+            self._file.close()  # writes what is left of a piece
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 class InSpool:

@@ -1,9 +1,9 @@
 """Keeps the certificates that the other members publish, and verifies their messages with them."""
 
-import json
 from collections.abc import Callable
 
 from synapsed.clock import Clock
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet import streams
 from synapsed_fleet.envelope import BadEnvelope, Envelope
 from synapsed_fleet.fleet_table import FleetTable
@@ -118,7 +118,7 @@ class Peers:
         if found is None:
             return False
         try:
-            jwt = json.loads(found.body).get("jwt")
-        except (ValueError, AttributeError):
+            jwt = read_object(found.body).get("jwt")
+        except NotJson:
             return False
         return isinstance(jwt, str) and jwt != before and await self.learn(src, jwt)

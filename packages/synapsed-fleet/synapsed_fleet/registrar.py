@@ -22,11 +22,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from synapsed.errors import InvalidRequest, SynapsedError
+from synapsed.shared.outside_json import NotJson, read_json
 from synapsed_fleet.admin import Admin, connected, revoke
 from synapsed_fleet.broker import BrokerFolder
 from synapsed_fleet.broker_cluster import broker_told
@@ -63,16 +65,22 @@ class Registrar:
         self._waiting: asyncio.Queue[Msg] = asyncio.Queue(HELD_MAX)
         self._told_token = ""
         """The fleet's token as brokers and members last got it."""
+        self._puzzled = ""
+        """The last error of an unexpected kind that ended a connection; the same one is logged once."""
 
     async def run(self) -> None:
-        """Serves until it is cancelled. A SynapsedError ends the connection, and another is made."""
+        """Serves until it is cancelled. An error ends the connection, and another is made."""
         while True:
             try:
                 self._told_token = ""
                 async with connected(self._keyring, self._urls) as client:
                     await self._serve(client)
-            except SynapsedError as error:
-                log.debug("registrar waits for its broker", reason=error.message)
+            except (SynapsedError, nats.errors.Error) as error:
+                log.debug("registrar waits for its broker", reason=str(error))
+            except Exception as error:  # hosts must be able to join and to renew their tokens: the next may work
+                if (told := f"{type(error).__name__}: {error}") != self._puzzled:
+                    self._puzzled = told
+                    log.exception("registrar has lost its connection by an error")
             await asyncio.sleep(PAUSE_S)
 
     async def _serve(self, client: Client) -> None:
@@ -92,9 +100,11 @@ class Registrar:
         loop = asyncio.get_running_loop()
         until = loop.time() + LIFE_S
         while client.is_connected and loop.time() < until:
-            with contextlib.suppress(TimeoutError):
+            try:
                 message = await asyncio.wait_for(self._waiting.get(), PAUSE_S)
-                await self._answer(client, admin, message)
+            except TimeoutError:
+                continue
+            await self._answer(client, admin, message)
 
     async def _take(self, message: Msg) -> None:
         with contextlib.suppress(asyncio.QueueFull):
@@ -111,12 +121,17 @@ class Registrar:
         except SynapsedError as error:
             log.warning("registrar refuses", what=what, host=name, reason=error.message)
             told = {"error": {"code": error.code, "message": error.message}}
+        except nats.errors.Error:
+            raise  # the connection is lost
+        except Exception:  # one who asks again and again must not keep the others from an answer
+            log.exception("registrar cannot answer", what=what, host=name)
+            told = {"error": {"code": SynapsedError.code, "message": "the registrar failed: its log says why"}}
         await client.publish(message.reply, json.dumps(told).encode())
 
     async def _done(self, admin: Admin, what: str, name: str, data: bytes) -> dict[str, Any]:
         try:
-            document = json.loads(data or b"{}")
-        except ValueError:
+            document = read_json(data or b"{}")
+        except NotJson:
             raise InvalidRequest("the request is no JSON") from None
         replicas = self._broker.replicas(self._keyring.members().plan.replicas)
         if what == "classes":
@@ -167,7 +182,7 @@ def join(members: Members, name: str, document: object, *, fleet: str, now: floa
     if invited is None:
         raise InvalidRequest(f"there is no invitation for {name!r}: 'synapsectl fleet invite {name}' makes one")
     if invited.expires <= now:
-        raise InvalidRequest(f"the invitation for {name!r} counts no more: 'synapsectl fleet invite {name}' again")
+        raise InvalidRequest(f"the invitation for {name!r} has expired: 'synapsectl fleet invite {name}' again")
     key = key_asked_for(document, fleet=fleet, name=name, invited=invited.key)
     if invited.used_by not in (None, key):
         raise InvalidRequest(f"the invitation for {name!r} was used already, by another key")

@@ -13,6 +13,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from synapsed.errors import RemoteRefused, StoreError, Unreachable
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed_fleet.streams import Document
 
 INBOX: Final = "_INBOX__admin.copy"
@@ -78,8 +79,8 @@ async def copy_in(client: Client, wanted: Document, told: Mapping[str, Any], pat
 async def _part(client: Client, name: str, to: str, part: bytes) -> None:
     try:
         answer = await client.request(to, part, timeout=PART_S)
-        told = json.loads(answer.data or b"{}")
-    except (nats.errors.Error, ValueError) as error:
+        told = read_object(answer.data or b"{}")
+    except (nats.errors.Error, NotJson) as error:
         raise Unreachable(f"the broker does not take the copy of {name}: {error}", sent=True) from None
     if failed := told.get("error"):
         raise RemoteRefused(f"the broker refuses the copy of {name}: {failed.get('description')}")
@@ -88,8 +89,8 @@ async def _part(client: Client, name: str, to: str, part: bytes) -> None:
 async def _asked(client: Client, subject: str, body: Document) -> dict[str, Any]:
     try:
         answer = await client.request(subject, json.dumps(body).encode(), timeout=PART_S)
-        told: dict[str, Any] = json.loads(answer.data)
-    except (nats.errors.Error, ValueError) as error:
+        told = read_object(answer.data)
+    except (nats.errors.Error, NotJson) as error:
         raise Unreachable(f"the broker does not answer {subject}: {error}", sent=True) from None
     if failed := told.get("error"):
         raise RemoteRefused(f"the broker refuses {subject}: {failed.get('description')}")

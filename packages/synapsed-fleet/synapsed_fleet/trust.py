@@ -97,7 +97,7 @@ class Trust:
         if self.is_revoked(token.subject, token.issued):
             raise Revoked(token.name, token.subject)
         if token.expires is not None and token.expires <= now:
-            raise OutOfTime(f"its token counted until {lasting(now - token.expires)} ago by the clock of this host")
+            raise OutOfTime(f"its token expired {lasting(now - token.expires)} ago by the clock of this host")
         if token.issued > now + CLOCK_S:
             raise OutOfTime(f"its token was issued {lasting(token.issued - now)} ahead of the clock of this host")
         return Member(token.name, token.subject, token.expires)

@@ -5,7 +5,7 @@ import asyncio
 from typing import Final
 
 from synapsed.clock import Clock
-from synapsed.errors import Busy, InvalidRequest, TaskNotFound
+from synapsed.errors import Busy, InvalidRequest, SynapsedError, TaskNotFound
 from synapsed.interfaces import KeptFile
 from synapsed_fleet.fleet_answers import FleetFile
 from synapsed_fleet.parcel_sending import Parcels
@@ -47,25 +47,35 @@ class Uploads:
 
     async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
         """Adds the next piece; one that is there already changes nothing. Raises TaskNotFound, InvalidRequest with the
-        present `size`, TooLarge, StoreError."""
-        if (done := self._done.get(file_id)) is not None:
-            return done
+        present `size`; TooLarge and StoreError, after which the file is to be begun again."""
         if (begun := self._begun.get(file_id)) is None:
-            raise TaskNotFound(f"no file {file_id[:40]!r} is being given: begin again", id=file_id[:40])
+            return self._over(file_id)
         async with begun.lock:
+            if self._begun.get(file_id) is not begun:  # it became whole, or was given up, while this piece waited
+                return self._over(file_id)
             begun.at = self._clock.monotonic()
             size = begun.upload.size
             if offset > size or offset + len(piece) < size:
                 raise InvalidRequest(f"offset: {size} bytes are here", field="offset", size=size)
-            await asyncio.to_thread(begun.upload.write, piece[size - offset :])
-            if not last:
-                return _told(begun)
-            parcel = await self._parcels.uploaded(begun.upload, begun.name)
+            try:
+                await asyncio.to_thread(begun.upload.write, piece[size - offset :])
+                if not last:
+                    return _told(begun)
+                parcel = await self._parcels.uploaded(begun.upload, begun.name)
+            except SynapsedError:  # a part of the piece may be in the file, or the file closed
+                await self._let_go(begun)
+                raise
             self._begun.pop(file_id, None)
             while len(self._done) >= OPEN_MAX:
                 del self._done[next(iter(self._done))]
             self._done[file_id] = told = told_of(parcel)
             return told
+
+    def _over(self, file_id: str) -> FleetFile:
+        """Returns a file that is whole. Raises TaskNotFound."""
+        if (done := self._done.get(file_id)) is None:
+            raise TaskNotFound(f"no file {file_id[:40]!r} is being given: begin again", id=file_id[:40])
+        return done
 
     async def close(self) -> None:
         for begun in list(self._begun.values()):

@@ -24,7 +24,7 @@ async def list_agents(request: web.Request, query: AgentsQuery, context: ApiCont
     if query.hosts:
         agents += await elsewhere(context)
     rights = rights_of(request)
-    return [one if rights.may_see_agent(one.id) else one.unseen() for one in agents]
+    return [rights.seen(one) for one in agents]
 
 
 async def elsewhere(context: ApiContext) -> list[AgentView]:

@@ -25,14 +25,11 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 @operation("How the agent does", "its status")
 async def status(request: web.Request, query: StatusQuery, control: Control) -> SeedStatus | StatusDetail:
-    """Returns the status. The content of the screen is left out for other agents."""
+    """Returns the status. The content of the screen is left out for other agents; of a question they learn the kind,
+    unless they may answer it."""
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
-    detail = control.directory.detail(agent_id)
-    detail = detail if sees else detail.unseen()
-    if not sees and detail.prompt is not None and detail.prompt.type == "screen":
-        hidden = detail.prompt.model_copy(update={"prompt": ""})  # it is the screen
-        detail = detail.model_copy(update={"prompt": hidden})
+    detail = rights_of(request).seen(control.directory.detail(agent_id))
     explain = None
     if query.explain:  # it quotes titles, prompts and rows of the screen
         explain = await control.directory.explain(agent_id) if sees else []

@@ -262,7 +262,7 @@ class AppServerChannel:
             self.coming = True
             try:
                 await self._listen()
-            except (aiohttp.ClientError, OSError, ValueError, ChannelAway, MessageRefused) as error:
+            except (aiohttp.ClientError, OSError, ChannelAway, MessageRefused) as error:
                 self._lost(error)
             except Exception as error:  # noqa: BLE001  # of another shape: the next connection may work
                 if (told := f"{type(error).__name__}: {error}") != self._puzzled:
@@ -299,6 +299,10 @@ class AppServerChannel:
                 if self._thread is None:
                     looking = asyncio.create_task(self._look_for_thread(server))
                 await reading
+            except ChannelAway:
+                if reading.done():
+                    reading.result()  # its error, if there is one, is why no answer came
+                raise
             finally:
                 reading.cancel()
                 if looking is not None:

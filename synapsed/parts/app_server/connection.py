@@ -3,13 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import aiohttp
 
 from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.parts.app_server.items import words_of
+from synapsed.shared.outside_json import NotJson, read_object
 
 REQUEST_S = 10.0
 """Seconds that an answer may take."""
@@ -20,7 +20,7 @@ type _Json = dict[str, Any]
 
 
 class AppConnection:
-    """Calls over an open `socket`; call `drop` when the socket is closed."""
+    """Calls over an open `socket`, whose answers `read` passes on."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -29,16 +29,14 @@ class AppConnection:
 
     async def read(self, hear: Callable[[_Json], None]) -> None:
         """Passes each message to `hear`, in order; answers go to their callers first. Returns when the socket is
-        closed."""
-        async for message in self._socket:
-            if message.type is not aiohttp.WSMsgType.TEXT:
-                continue
-            with suppress(ValueError, RecursionError):
-                large = len(message.data) > LARGE
-                told = await asyncio.to_thread(json.loads, message.data) if large else json.loads(message.data)
-                if isinstance(told, dict):
+        closed. Raises an error of `hear`. All calls end then."""
+        try:
+            async for message in self._socket:
+                if message.type is aiohttp.WSMsgType.TEXT and (told := await _told_in(message.data)) is not None:
                     self._answered(told)
                     hear(told)
+        finally:
+            self.drop()  # nobody reads an answer any more
 
     def _answered(self, told: _Json) -> None:
         number = told.get("id")
@@ -78,3 +76,11 @@ class AppConnection:
                 future.set_exception(ChannelAway("its server closed the connection", sent=True))
                 future.exception()  # its caller may have been cancelled; the error counts as retrieved
         self._asked.clear()
+
+
+async def _told_in(text: str) -> _Json | None:
+    """Returns the object of a message, None if it is no object."""
+    try:
+        return await asyncio.to_thread(read_object, text) if len(text) > LARGE else read_object(text)
+    except NotJson:
+        return None

@@ -1,9 +1,10 @@
-"""The external agents on disk: `~/.a2a/external/<alias>.json`, and the headers with their credentials in
-`<alias>.secret` (mode 0600)."""
+"""The external agents on disk: `~/.a2a/external/<alias>.json`, and their credentials in `<alias>.secret` (mode
+0600)."""
 
 import json
 import os
 import stat
+from dataclasses import asdict
 from pathlib import Path
 
 import structlog
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from synapsed.errors import ConfigError
 from synapsed.interfaces import NAME_PATTERN
+from synapsed.parts.elsewhere.credentials import NONE, Credentials
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.shared.files import write_private
 
@@ -42,24 +44,24 @@ class AddressBook:
     def save(self, agent: ExternalAgent) -> None:
         write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2).encode())
 
-    def save_secret(self, alias: str, headers: dict[str, str]) -> None:
-        """Saves the headers that go with every request; an empty dict removes the file."""
+    def save_secret(self, alias: str, credentials: Credentials) -> None:
+        """Saves what goes with every request; without any the file is removed."""
         path = self._secret(alias)
-        if headers:
-            write_private(path, json.dumps({"headers": headers}).encode())
+        if credentials:
+            write_private(path, json.dumps(asdict(credentials)).encode())
         else:
             path.unlink(missing_ok=True)
 
-    def secret(self, alias: str) -> dict[str, str]:
-        """Returns the saved headers. Raises ConfigError if others can read the file, or it holds no headers."""
+    def secret(self, alias: str) -> Credentials:
+        """Returns what is saved. Raises ConfigError if others can read the file, or it holds no credentials."""
         path = self._secret(alias)
         try:
             if stat.S_IMODE(path.lstat().st_mode) & 0o077:
                 raise ConfigError(f"{path}: others can read these credentials; 'chmod 600' it", file=str(path))
-            headers = json.loads(read_private(path))["headers"]
-            return {str(name): str(value) for name, value in headers.items()}
+            told = json.loads(read_private(path))
+            return Credentials(_texts(told["headers"]), _texts(told.get("query", {})))
         except FileNotFoundError:
-            return {}
+            return NONE
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             # Not chained: the text of such an error quotes what it could not read.
             raise ConfigError(f"{path}: holds no credentials; add the agent again", file=str(path)) from None
@@ -70,6 +72,10 @@ class AddressBook:
 
     def _secret(self, alias: str) -> Path:
         return self._directory / f"{alias}.secret"
+
+
+def _texts(told: dict[str, object]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in told.items()}
 
 
 def read_private(path: Path) -> str:

@@ -118,6 +118,11 @@ class Courier:
         found = self.task.metadata.get(KEY)
         return found if isinstance(found, dict) else {}
 
+    @property
+    def _settled_there(self) -> bool:
+        """True if it says that it waits or is over: it may not have taken up our answer yet."""
+        return self._heard.snapshot is not None and self._heard.snapshot.state in _SETTLED
+
     async def _hand_over(self, remote: AgentConnection) -> None:
         if remote.own:
             return await self._hand_over_for_sure(remote)
@@ -257,7 +262,7 @@ class Courier:
             try:
                 await self._apply(await self._ask(remote))
                 await self._externals.seen(self._alias)
-                if remote.streaming and self.task.status not in _SETTLED:
+                if remote.streaming and self.task.status not in _SETTLED and not self._settled_there:
                     await self._listen(remote, task_id)
                 elif not self.task.terminal:
                     await self._say()
@@ -318,7 +323,14 @@ class Courier:
         task, there = self.task, self._there
         if task.status not in INTERRUPTED_STATES or not there.get("task_id"):
             raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
-        if prompt_id is not None and task.prompt is not None and prompt_id != task.prompt.prompt_id:
+        if prompt_id is None and task.prompt is not None:
+            prompt_id = task.prompt.prompt_id
+        if there.get("asked", {}).get("given"):  # to this question, by an answer that may have arrived
+            await self._apply(await (await self._externals.remote(self._alias)).get(str(there["task_id"])))
+            task = self.task
+        if task.prompt is None:
+            raise NotWaiting(f"task {task.id} does not wait for input any more: look at it", task=task.id)
+        if prompt_id != task.prompt.prompt_id:
             raise PromptChanged("it asks something else now", prompt_id=task.prompt.prompt_id)
         if self._answering:
             raise NotWaiting(f"an answer to task {task.id} is on its way already: look at the task", task=task.id)
@@ -327,7 +339,7 @@ class Courier:
             await self._give(message, origin)
         finally:
             self._answering = False
-        self._wake.set()
+            self._wake.set()
         return self.task
 
     async def _give(self, message: Message, origin: Origin) -> None:
@@ -340,12 +352,14 @@ class Courier:
         known = asked is not None and not asked.startswith(f"{ids['task_id']}:")
         metadata = {"synapsed": {"prompt_id": asked}} if known else {}
         given = None if task.prompt is None else _given(task.prompt, message, origin)
-        await self._apply(await self._send(remote, message, metadata, **ids), answered=True, given=given)
+        async with self._turn:  # after a kill the same words may be its next question
+            await self._note(asked={**there.get("asked", {}), "given": True})
+        await self._apply(await self._send(remote, message, metadata, **ids), given=given)
 
     # --- what is learned ---
 
-    async def _apply(self, there: Snapshot, *, answered: bool = False, given: InputAnswered | None = None) -> None:
-        """Records the state `there`. With `answered` the task's question was just answered, by the event `given`."""
+    async def _apply(self, there: Snapshot, *, given: InputAnswered | None = None) -> None:
+        """Records the state `there`; `given` tells that a question was just answered, which may be gone by now."""
         async with self._turn:
             if self.task.terminal:
                 return
@@ -355,8 +369,11 @@ class Courier:
             self._heard.take(there)
             told = (await self._told()).text if there.state is TaskState.COMPLETED else ""
             now = self._clock.wall()
+            stands = self.task.prompt.prompt_id if self.task.prompt is not None else None
+            answered = given is not None and given.prompt_id == stands
             commit = outcome(self.task, there, by=self._alias, now=now, answered=answered, told=told)
-            if commit is not None and given is not None:
+            if given is not None:
+                commit = commit or transitions.Commit(task=self.task)
                 commit = replace(commit, events=(NewEvent.of(self.task, given), *commit.events))
             if commit is not None:
                 await self._commit(commit)

@@ -4,12 +4,14 @@ A card that names an interface, or a version of A2A, is believed. One that names
 the first A2A), and no card at all, are no evidence: then the agent is asked. A card without a contradiction is one of
 A2A 0.3, whose members are optional in older servers.
 
-An agent is asked if it speaks as synapse-a2a does only if no card says another way.
+An agent is asked if it speaks as synapse-a2a does only if no card says another way. Where a person has given a key,
+the card must be signed with it, and nothing else is believed.
 """
 
+import asyncio
 import json
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -22,9 +24,12 @@ from google.protobuf.json_format import ParseError
 from synapsed.a2a_types.snapshots import TEXT_SHOWN
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.credentials import NONE, Credentials
 from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.needs import needs_of
 from synapsed.parts.elsewhere.remote_protocol import CARD_S, CONNECT_S, Found, http_client, unreachable
+from synapsed.parts.elsewhere.signatures import keys_of, signed
+from synapsed.shared.outside_json import NotJson, read_object
 
 CARD_BYTES = 1 << 20
 
@@ -42,61 +47,79 @@ _A2A: Final = (
 _NOTHING_HERE: Final = (404, 405, 410, 501)
 
 
-async def look_up(
-    url: str,
-    headers: dict[str, str],
-    outgoing: OutgoingConfig,
-    *,
-    other_host: bool = False,
-    in_the_clear: bool = False,
-    version: str = "",
-) -> Found:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms on which a person has agreed to an agent. With `other_host` its card may name an endpoint on another
+    host than its own; with `in_the_clear` credentials may go there by http; with `key` its card must be signed."""
+
+    credentials: Credentials = NONE
+    other_host: bool = False
+    in_the_clear: bool = False
+    key: str = ""
+
+    @classmethod
+    def of(cls, agent: ExternalAgent, credentials: Credentials) -> "Terms":
+        return cls(credentials, agent.other_host, agent.in_the_clear, agent.key)
+
+    @property
+    def secret(self) -> bool:
+        """True if credentials may go by https only."""
+        return bool(self.credentials) and not self.in_the_clear
+
+
+def checked_key(key: str | None) -> str:
+    """Returns the public keys that a person has given, or an empty text. Raises InvalidRequest."""
+    if not key:
+        return ""
+    try:
+        keys_of(key)
+    except ValueError as error:
+        raise InvalidRequest(f"key: {error}", field="key") from None
+    return key
+
+
+async def look_up(url: str, terms: Terms, outgoing: OutgoingConfig, *, version: str = "") -> Found:
     """Looks for an agent at `url`, which is its base or the address of its card.
 
-    A card without a version has `version`; if that is not given, the agent is asked for it. With `other_host` the card
-    may name an endpoint on another host than its own; with `in_the_clear` credentials may go there by http. Raises
-    InvalidRequest, Unreachable, CardInvalid.
+    A card without a version has `version`; if that is not given, the agent is asked for it. Raises InvalidRequest,
+    Unreachable, CardInvalid.
     """
-    secret = bool(headers) and not in_the_clear
-    base = _checked(url, secret=secret)
-    async with http_client(headers, outgoing) as http:
-        card_url, raw, status = await _find_card(http, base)
-        card = _parsed(raw)
-        if any(card.get(member) for member in _A2A):
-            return _read(raw, card_url, secret=secret, other_host=other_host, credentials=bool(headers))
-        for place in _places(base, card_url, card, secret=secret, other_host=other_host):
+    base = _checked(url, secret=terms.secret)
+    with terms.credentials.kept():
+        async with http_client(terms.credentials, outgoing) as http:
+            return await _look(http, base, terms, version)
+
+
+async def _look(http: httpx.AsyncClient, base: str, terms: Terms, version: str) -> Found:
+    card_url, raw, status = await _find_card(http, base)
+    card = _parsed(raw)
+    versioned = any(card.get(member) for member in _A2A)
+    if not versioned and not terms.key:
+        for place in _places(base, card_url, card, terms):
             if await answers(http, place):
                 return _of_seeds(place, card_url, card)
-        if raw:
-            found = _read(raw, card_url, secret=secret, other_host=other_host, credentials=bool(headers))
-            return replace(found, protocol_version=version or await spoken_version(http, found))
-    raise CardInvalid(
-        f"{card_url}: there is no agent card (HTTP {status}), and no agent that speaks as synapse-a2a does",
-        url=card_url,
-    )
+    if raw:
+        found = await _read(raw, card_url, terms)
+        return found if versioned else replace(found, protocol_version=version or await spoken_version(http, found))
+    alone = "" if terms.key else ", and no agent that speaks as synapse-a2a does"
+    raise CardInvalid(f"{card_url}: there is no agent card (HTTP {status}){alone}", url=card_url)
 
 
-async def look_again(agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> Found:
+async def look_again(agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig) -> Found:
     """Looks again at a known agent, by the card that it had. An agent without a card is only asked if it has one now.
     Raises Unreachable, CardInvalid, CardChanged."""
+    terms = Terms.of(agent, credentials)
     try:
         if agent.binding != SEEDS:
-            return await look_up(
-                agent.card_url,
-                headers,
-                outgoing,
-                other_host=agent.other_host,
-                in_the_clear=agent.in_the_clear,
-                version=agent.protocol_version,
-            )
-        secret = bool(headers) and not agent.in_the_clear
-        async with http_client(headers, outgoing) as http:
-            card_url, raw, _ = await _find_card(http, agent.card_url)
+            return await look_up(agent.card_url, terms, outgoing, version=agent.protocol_version)
+        with credentials.kept():
+            async with http_client(credentials, outgoing) as http:
+                card_url, raw, _ = await _find_card(http, agent.card_url)
     except InvalidRequest as error:
         raise CardInvalid(error.message, url=agent.card_url) from error
     card = _parsed(raw)
     if any(card.get(member) for member in _A2A):
-        return _read(raw, card_url, secret=secret, other_host=agent.other_host, credentials=bool(headers))
+        return await _read(raw, card_url, terms)
     return _of_seeds(agent.endpoint, card_url, card)
 
 
@@ -138,7 +161,7 @@ async def _fetch(http: httpx.AsyncClient, url: str) -> tuple[int, bytes]:
     except RemoteRefused as error:
         raise CardInvalid(error.message, url=url) from error
     if response.is_redirect:
-        there = response.headers.get("Location", "")[:200]
+        there = response.headers.get("Location", "").partition("?")[0][:200]
         raise CardInvalid(f"{url} redirects to {there!r}: add that address if it is to be trusted", url=url)
     if status not in _NOTHING_HERE:
         hint = ": its credentials are missing or wrong" if status in (401, 403) else ""
@@ -148,24 +171,23 @@ async def _fetch(http: httpx.AsyncClient, url: str) -> tuple[int, bytes]:
 
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
-        card = json.loads(raw)
-    except (ValueError, RecursionError):
+        return read_object(raw)
+    except NotJson:
         return {}
-    return card if isinstance(card, dict) else {}
 
 
 # --- who speaks as synapse-a2a does ----------------------------------------------------------------------------------
 
 
-def _places(base: str, card_url: str, card: dict[str, Any], *, secret: bool, other_host: bool) -> list[str]:
+def _places(base: str, card_url: str, card: dict[str, Any], terms: Terms) -> list[str]:
     """Returns the addresses where an agent that speaks as synapse-a2a does may listen: first where its card is, then
     where its card says, if that is allowed. The cards of synapse-a2a say `localhost` wherever they are read."""
     places = [base if not base.endswith(".json") else base.partition(_WELL_KNOWN)[0]]
     told = card.get("url")
     if isinstance(told, str) and told:
         try:
-            told = _checked(told, secret=secret)
-            _check_place(card_url, told, secret=secret, other_host=other_host)
+            told = _checked(told, secret=terms.secret)
+            _check_place(card_url, told, terms)
         except (CardInvalid, InvalidRequest):
             return places
         places.append(told)
@@ -193,13 +215,16 @@ def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
 # --- who speaks A2A --------------------------------------------------------------------------------------------------
 
 
-def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool, credentials: bool) -> Found:
+async def _read(raw: bytes, card_url: str, terms: Terms) -> Found:
     try:
-        card = parse_agent_card(json.loads(raw))
+        told, signed_by = read_object(raw), ""
+        if terms.key:
+            told, signed_by = await _signed(told, card_url, terms.key)
+        card = parse_agent_card(told)
     except (ValueError, ParseError, RecursionError, AttributeError) as error:
         raise CardInvalid(f"{card_url}: is no agent card: {str(error)[:TEXT_SHOWN]}", url=card_url) from error
     chosen = _choose(card, card_url)
-    _check_place(card_url, chosen.url, secret=secret, other_host=other_host)
+    _check_place(card_url, chosen.url, terms)
     return Found(
         name=card.name[:200],
         description=card.description[:1000],
@@ -209,10 +234,23 @@ def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool, credenti
         protocol_version=chosen.protocol_version,
         tenant=chosen.tenant,
         streaming=card.capabilities.streaming,
-        skills=[skill.name[:100] for skill in card.skills[:50]],
-        output_modes=_output_modes(card),
-        needs=needs_of(card, credentials=credentials),
+        skills=skills_of(card),
+        output_modes=output_modes(card),
+        needs=needs_of(card, terms.credentials, key=terms.key),
+        signed_by=signed_by[:200],
+        extended=card.capabilities.extended_agent_card,
     )
+
+
+async def _signed(card: dict[str, Any], card_url: str, key: str) -> tuple[dict[str, Any], str]:
+    try:
+        return await asyncio.to_thread(signed, card, keys_of(key))
+    except ValueError as error:
+        raise CardInvalid(
+            f"{card_url}: the card {error}; if that is right, add it again with the key of its present signer "
+            "(--key FILE), or without a signature (--no-key)",
+            url=card_url,
+        ) from error
 
 
 async def spoken_version(http: httpx.AsyncClient, found: Found) -> str:
@@ -237,7 +275,11 @@ async def _refusal(http: httpx.AsyncClient, url: str, method: str) -> tuple[int,
     return response.status_code, json.dumps(error, sort_keys=True).replace(method, "")
 
 
-def _output_modes(card: pb.AgentCard) -> list[str]:
+def skills_of(card: pb.AgentCard) -> list[str]:
+    return [skill.name[:100] for skill in card.skills[:50]]
+
+
+def output_modes(card: pb.AgentCard) -> list[str]:
     modes = [*card.default_output_modes, *(mode for skill in card.skills for mode in skill.output_modes)]
     return [mode[:100] for mode in dict.fromkeys(modes)][:50]
 
@@ -258,13 +300,13 @@ def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:
 # --- addresses -------------------------------------------------------------------------------------------------------
 
 
-def _check_place(card_url: str, endpoint: str, *, secret: bool, other_host: bool) -> None:
+def _check_place(card_url: str, endpoint: str, terms: Terms) -> None:
     """Raises CardInvalid unless the card may name this endpoint."""
     here, there = urlsplit(card_url), urlsplit(endpoint)
     if there.scheme not in ("http", "https") or not there.hostname:
         raise CardInvalid(f"{card_url}: its endpoint is no address: {endpoint[:200]!r}", url=card_url)
     same = here.hostname == there.hostname or {here.hostname, there.hostname} <= _LOOPBACK
-    if not (same or other_host):
+    if not (same or terms.other_host):
         raise CardInvalid(
             f"{card_url}: says that its agent listens on another host, {there.hostname}; "
             "add it with --other-host if that is right",
@@ -273,7 +315,7 @@ def _check_place(card_url: str, endpoint: str, *, secret: bool, other_host: bool
         )
     if here.scheme == "https" and there.scheme == "http":
         raise CardInvalid(f"{card_url}: its endpoint is not encrypted, though its card is", url=card_url)
-    _check_secret(there.scheme, there.hostname, secret=secret)
+    _check_secret(there.scheme, there.hostname, secret=terms.secret)
 
 
 def _checked(url: str, *, secret: bool) -> str:
@@ -285,7 +327,10 @@ def _checked(url: str, *, secret: bool) -> str:
     if split.scheme not in ("http", "https") or not split.hostname:
         raise InvalidRequest("url: must be http://… or https://…", field="url")
     if split.username is not None or split.query or split.fragment:
-        raise InvalidRequest("url: may have no user, query or fragment; credentials are given apart", field="url")
+        raise InvalidRequest(
+            "url: may have no user, query or fragment; credentials are given apart (--query-env and others)",
+            field="url",
+        )
     _check_secret(split.scheme, split.hostname, secret=secret)
     return url.rstrip("/")
 

@@ -30,6 +30,12 @@ class ExternalAgent(BaseModel):
     """Media types that it answers with, as its card says."""
     needs: list[str] = []
     """Needs that its card states and that are not met here, in words."""
+    signed_by: str = ""
+    """Name of the key by which its card is signed, if it has one and `key` was given."""
+    key: str = ""
+    """Public keys (PEM, a JWK or a JWK set) with one of which its card must be signed; empty: any card will do."""
+    extended: bool = False
+    """True if its skills and modes are those of its extended card."""
     authenticated: bool
     other_host: bool = False
     """True if a person has agreed that it listens on another host than its card's."""

@@ -34,6 +34,7 @@ from synapsed.model.external import KEY, alias_of, external_id, host_of, part_of
 from synapsed.model.task import Message, Task, new_id, open_metadata
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.credentials import NONE, Credentials
 from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.face import FACE
 from synapsed.parts.elsewhere.hosts.host import Host
@@ -43,6 +44,7 @@ from synapsed.tasks import transitions
 
 if TYPE_CHECKING:
     from synapsed.parts.elsewhere.courier import Courier
+    from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
     from synapsed.parts.elsewhere.remote_protocol import AgentConnection
 
 AGENTS_MAX = 200
@@ -149,12 +151,15 @@ class Externals:
         alias: str | None = None,
         *,
         headers: dict[str, str] | None,
+        query: dict[str, str] | None = None,
+        key: str | None = None,
         other_host: bool = False,
         in_the_clear: bool = False,
         taken: Container[str] = (),
     ) -> ExternalAgent:
-        """Looks at the agent and saves it, under a name that is not `taken`: without `alias` the name in its card. A
-        known agent is looked at again; without `headers` it keeps its present ones, unless its address is another."""
+        """Looks at the agent, tries it and saves it, under a name that is not `taken`: without `alias` the name in its
+        card. A known agent is looked at again; without `headers` and `query`, its credentials, and without `key`, by
+        which its card is signed, it keeps its present ones, unless its address is another."""
         if alias is not None:
             _check_alias(alias, taken)
         async with self._changing:
@@ -163,29 +168,44 @@ class Externals:
                 raise QueueFull(f"there are {AGENTS_MAX} external agents; remove some", limit=AGENTS_MAX)
             if before is not None and before.url != url and self._open(before.alias):
                 raise NameTaken(f"{alias} is {before.url}, and tasks are under way to it", name=before.alias)
-            if headers is None:
-                known = before is not None and before.url == url
-                headers = await asyncio.to_thread(self._book.secret, before.alias) if before and known else {}
+            same = before if before is not None and before.url == url else None
+            credentials = Credentials(headers or {}, query or {})
+            if same is not None and headers is None and query is None:
+                credentials = await asyncio.to_thread(self._book.secret, same.alias)
             module = await _load("synapsed.parts.elsewhere.discovery")
-            found = await module.look_up(url, headers, self._outgoing, other_host=other_host, in_the_clear=in_the_clear)
+            key = module.checked_key(key) if key is not None or same is None else same.key
+            terms = module.Terms(credentials, other_host, in_the_clear, key)
+            found = await module.look_up(url, terms, self._outgoing)
             alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
             now = iso(self._clock.wall())
             agent = ExternalAgent(
                 **asdict(found),
                 alias=alias,
                 url=url,
-                authenticated=bool(headers),
+                key=key,
+                authenticated=bool(credentials),
                 other_host=other_host,
                 in_the_clear=in_the_clear,
                 added_at=before.added_at if before else now,
                 last_seen=now,
             )
-            await asyncio.to_thread(self._book.save_secret, alias, headers)
+            agent = await self._tried(agent, credentials)
+            await asyncio.to_thread(self._book.save_secret, alias, credentials)
             await asyncio.to_thread(self._book.save, agent)
             self._agents[alias] = agent
             await self._disconnect(alias)
             log.info("external agent added", alias=alias, url=url, endpoint=agent.endpoint)
             return agent
+
+    async def _tried(self, agent: ExternalAgent, credentials: Credentials) -> ExternalAgent:
+        if agent.binding == SEEDS:
+            return agent  # it was asked already
+        remote = await self._connected(agent, credentials)
+        try:
+            tried: ExternalAgent = await (await _load("synapsed.parts.elsewhere.trying")).tried(agent, remote)
+        finally:
+            await remote.close()
+        return tried
 
     def _known(self, alias: str | None, url: str) -> ExternalAgent | None:
         """Returns the known agent of this alias; without an alias, of this address."""
@@ -332,17 +352,25 @@ class Externals:
         if (known := self._remotes.get(alias)) is None:
             there = host_of(alias)
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
-            headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
-            if agent.binding == SEEDS:
-                made: AgentConnection = (await _load("synapsed.parts.elsewhere.synapse_a2a")).SeedsRemote(
-                    agent, headers, self._outgoing
-                )
-            elif agent.protocol_version == FIRST:
-                made = (await _load("synapsed.parts.elsewhere.first_a2a")).FirstRemote(agent, headers, self._outgoing)
-            else:
-                made = (await _load("synapsed.parts.elsewhere.remote")).Remote(agent, headers, self._outgoing, tunnel)
-            known = self._remotes.setdefault(alias, made)
+            credentials = NONE if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
+            known = self._remotes.setdefault(alias, await self._connected(agent, credentials, tunnel))
         return known
+
+    async def _connected(
+        self, agent: ExternalAgent, credentials: Credentials, tunnel: "Tunnel | None" = None
+    ) -> "AgentConnection":
+        """Returns a connection to the agent, in its dialect."""
+        made: AgentConnection
+        if agent.binding == SEEDS:
+            module = await _load("synapsed.parts.elsewhere.synapse_a2a")
+            made = module.SeedsRemote(agent, credentials, self._outgoing)
+        elif agent.protocol_version == FIRST:
+            module = await _load("synapsed.parts.elsewhere.first_a2a")
+            made = module.FirstRemote(agent, credentials, self._outgoing)
+        else:
+            module = await _load("synapsed.parts.elsewhere.remote")
+            made = module.Remote(agent, credentials, self._outgoing, tunnel)
+        return made
 
     async def _check(self, alias: str) -> None:
         """Raises CardChanged if another agent is there now. An agent that only speaks another dialect since the last
@@ -355,7 +383,7 @@ class Externals:
             if not found.same_but_for_the_dialect(agent) or self._open(alias):
                 raise (await _load("synapsed.parts.elsewhere.discovery")).changed(agent, found)
             await self._disconnect(alias)
-            self._agents[alias] = agent = agent.model_copy(update=asdict(found))
+            self._agents[alias] = agent = agent.model_copy(update={**asdict(found), "extended": False})
             log.info("an external agent is spoken to otherwise", alias=alias, binding=agent.binding)
         await self.seen(alias)
 

@@ -21,6 +21,7 @@ from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.interfaces import headers_of
 from synapsed.model.task import Message
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.first_a2a_json import event_of, params_of, task_of
@@ -53,12 +54,12 @@ class FirstRemote:
     streaming = False
     longest_pause_s = LONGEST_PAUSE_S
 
-    def __init__(self, agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> None:
+    def __init__(self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig) -> None:
         self._agent = agent
-        self._headers = headers
+        self._credentials = credentials
         self._outgoing = outgoing
         self._url = agent.endpoint
-        self._http = http_client(headers, outgoing)
+        self._http = http_client(credentials, outgoing)
         self._ids = count(1)
 
     @property
@@ -72,7 +73,7 @@ class FirstRemote:
         await self._http.aclose()
 
     async def look(self) -> Found:
-        return await look_again(self._agent, self._headers, self._outgoing)
+        return await look_again(self._agent, self._credentials, self._outgoing)
 
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
@@ -144,7 +145,7 @@ class FirstRemote:
             told = await read(raw)
         except ValueError as error:
             if not response.is_success:
-                said = raw[:TEXT_SHOWN].decode("utf-8", "replace").strip()
+                said = self._credentials.covered(raw[:TEXT_SHOWN].decode("utf-8", "replace").strip())
                 raise of_status(self._url, response.status_code, asked=asked, said=said) from error
             raise self._invalid(error, asked=asked) from error
         self._check(told)
@@ -158,7 +159,7 @@ class FirstRemote:
         if isinstance(error, dict):
             code = error.get("code")
             raise RemoteRefused(
-                f"{self._url} says: {str(error.get('message') or code)[:TEXT_SHOWN]}",
+                f"{self._url} says: {self._credentials.covered(str(error.get('message') or code)[:TEXT_SHOWN])}",
                 remote=NAMES.get(code, f"RPC_{code}") if isinstance(code, int) else "INVALID",
             )
 

@@ -65,7 +65,7 @@ def event_of(told: Any, task_id: str) -> Snapshot | ArtifactPiece:
 def _snapshot(task_id: str, task: dict[str, Any], artifacts: list[Artifact] | None) -> Snapshot:
     status = _object(task.get("status"))
     state = _STATES.get(str(status.get("state")).lower().replace("-", "_"), TaskState.WORKING)
-    session = task.get("sessionId")
+    session, at = task.get("sessionId"), status.get("timestamp")
     parts = [_part(part) for part in _list(_object(status.get("message")).get("parts"))[:PIECES_MAX]]
     return Snapshot(
         id=task_id,
@@ -74,6 +74,7 @@ def _snapshot(task_id: str, task: dict[str, Any], artifacts: list[Artifact] | No
         artifacts=artifacts,
         said=spoken(parts),
         own={},
+        mark=at if isinstance(at, str) else "",
     )
 
 

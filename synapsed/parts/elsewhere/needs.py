@@ -4,32 +4,54 @@ from collections.abc import Iterator
 
 from a2a.types import a2a_pb2 as pb
 
+from synapsed.parts.elsewhere.credentials import Credentials
+from synapsed.parts.elsewhere.signatures import names_of
+
+CREDENTIALS = "credentials: "
+"""Beginning of the need of credentials."""
 NEEDS_MAX = 20
 _WORDS = 120
 """Most characters that are quoted from a card."""
 
 
-def needs_of(card: pb.AgentCard, *, credentials: bool) -> list[str]:
-    """Returns the needs that are not met; `credentials` says if some are given."""
-    return [*_all(card, credentials=credentials)][:NEEDS_MAX]
+def needs_of(card: pb.AgentCard, given: Credentials, *, key: str = "") -> list[str]:
+    """Returns the needs that are not met by the credentials `given`, and by the `key` that the card is signed with."""
+    return [*_all(card, given, key)][:NEEDS_MAX]
 
 
-def _all(card: pb.AgentCard, *, credentials: bool) -> Iterator[str]:
-    if card.security_requirements and not credentials:
-        ways = [_together(card, requirement) for requirement in card.security_requirements]
-        if all(ways):  # one without a scheme lets anybody in
-            yield f"credentials: {' or '.join(dict.fromkeys(ways))}"
+def _all(card: pb.AgentCard, given: Credentials, key: str) -> Iterator[str]:
+    ways = [sorted(requirement.schemes) for requirement in card.security_requirements]
+    if ways and not any(all(_met(card, name, given) for name in way) for way in ways):
+        told = [" with ".join(_scheme(card, name) for name in way) for way in ways]
+        yield f"{CREDENTIALS}{' or '.join(dict.fromkeys(told))}"
     for extension in card.capabilities.extensions:
         if extension.required:
             yield f"the extension {_said(extension.uri)}, which is not spoken here: it may refuse what is sent"
-    if card.capabilities.extended_agent_card:
-        yield "nothing for its extended card: what it tells those it knows is not read here"
-    if card.signatures:
-        yield "nothing for its signatures: they are not verified here"
+    if card.signatures and not key:
+        by = ", ".join(repr(_said(name)) for name in dict.fromkeys(names_of(card)))
+        yield f"the public key of its signer, {by}, if its card is to be believed (--key FILE)"
 
 
-def _together(card: pb.AgentCard, requirement: pb.SecurityRequirement) -> str:
-    return " with ".join(_scheme(card, name) for name in sorted(requirement.schemes))
+def _met(card: pb.AgentCard, name: str, given: Credentials) -> bool:
+    """True if what is given is of this kind; it need not be right."""
+    scheme = card.security_schemes[name] if name in card.security_schemes else pb.SecurityScheme()
+    headers = {header.lower(): value for header, value in given.headers.items()}
+    authorization = headers.get("authorization", "").lower()
+    match scheme.WhichOneof("scheme"):
+        case "api_key_security_scheme":
+            key = scheme.api_key_security_scheme
+            if key.location == "query":
+                return key.name in given.query
+            if key.location == "cookie":
+                return f"; {key.name}=" in f"; {headers.get('cookie', '')}"
+            return key.name.lower() in headers
+        case "http_auth_security_scheme":
+            return authorization.startswith(f"{scheme.http_auth_security_scheme.scheme.lower()} ")
+        case "oauth2_security_scheme" | "open_id_connect_security_scheme":
+            return authorization.startswith("bearer ")
+        case "mtls_security_scheme":
+            return False
+    return bool(given)
 
 
 def _scheme(card: pb.AgentCard, name: str) -> str:
@@ -40,15 +62,16 @@ def _scheme(card: pb.AgentCard, name: str) -> str:
     match scheme.WhichOneof("scheme"):
         case "api_key_security_scheme":
             key = scheme.api_key_security_scheme
-            if key.location == "header":
-                return f"an API key (--header-env {_said(key.name)}=VARIABLE)"
-            if key.location == "cookie":
-                return f"an API key in the cookie {_said(key.name)} (--header-env Cookie=VARIABLE)"
-            return f"an API key in the {_said(key.location)} {_said(key.name)}, which cannot be given here"
+            place = {"query": " in the query", "cookie": " in a cookie"}.get(key.location, "")
+            option = key.location if key.location in ("query", "cookie") else "header"
+            return f"an API key{place} (--{option}-env {_said(key.name)}=VARIABLE)"
         case "http_auth_security_scheme":
             http = scheme.http_auth_security_scheme.scheme
-            if http.lower() == "bearer":
-                return "a bearer token (--token-env VARIABLE)"
+            match http.lower():
+                case "bearer":
+                    return "a bearer token (--token-env VARIABLE)"
+                case "basic":
+                    return "a name and a password (--basic-env VARIABLE, which holds NAME:PASSWORD)"
             return f"HTTP {_said(http)} (--header-env Authorization=VARIABLE)"
         case "oauth2_security_scheme" | "open_id_connect_security_scheme":
             return "a token of OAuth (--token-env VARIABLE)"

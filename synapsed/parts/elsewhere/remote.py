@@ -17,6 +17,7 @@ from synapsed.errors import ExternalError, RemoteRefused
 from synapsed.interfaces import headers_of
 from synapsed.model.task import Message
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import BINDINGS, look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
@@ -44,7 +45,7 @@ class Remote:
     names_tasks = False
 
     def __init__(
-        self, agent: ExternalAgent, headers: dict[str, str], ways: OutgoingConfig, tunnel: Tunnel | None = None
+        self, agent: ExternalAgent, credentials: Credentials, ways: OutgoingConfig, tunnel: Tunnel | None = None
     ) -> None:
         interface = pb.AgentInterface(
             url=agent.endpoint,
@@ -54,10 +55,11 @@ class Remote:
         )
         card = pb.AgentCard(name=agent.name, supported_interfaces=[interface])
         card.capabilities.streaming = agent.streaming
+        card.capabilities.extended_agent_card = True
         self._agent = agent
-        self._headers = headers
+        self._credentials = credentials
         self._ways = ways
-        self._http = http_client(headers, ways, None if tunnel is None else str(tunnel.local))
+        self._http = http_client(credentials, ways, None if tunnel is None else str(tunnel.local))
         self._tunnel = tunnel
         # Sends are not streamed: so their answer has the task's id, which must be durable before all else.
         bindings = list(BINDINGS)
@@ -93,7 +95,7 @@ class Remote:
         await self._http.aclose()
 
     async def look(self) -> Found:
-        return await look_again(self._agent, self._headers, self._ways)
+        return await look_again(self._agent, self._credentials, self._ways)
 
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
@@ -103,7 +105,7 @@ class Remote:
         context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
         request = self._request(message, metadata, task_id, context_id)
         request.configuration.return_immediately = True
-        with _told(self._agent.endpoint, asked=True):
+        with self._told(asked=True):
             async for answer in self._calls.send_message(request, context=context):
                 if answer.HasField("task"):
                     return snapshot_of(answer.task)
@@ -116,7 +118,7 @@ class Remote:
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Sends the message, and yields the news of its task."""
         request = self._request(message, metadata, task_id, context_id)
-        with _told(self._agent.endpoint, asked=True):
+        with self._told(asked=True):
             context = ClientCallContext(timeout=SILENCE_S, service_parameters=headers_of(metadata) or None)
             stream = self._streams.send_message(request, context=context)
             try:
@@ -138,18 +140,18 @@ class Remote:
         return request
 
     async def get(self, task_id: str) -> Snapshot:
-        with _told(self._agent.endpoint):
+        with self._told():
             return snapshot_of(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
 
     async def cancel(self, task_id: str) -> Snapshot:
-        with _told(self._agent.endpoint):
+        with self._told():
             return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """Returns the task that was made of the message, None if no task was made. Raises RemoteRefused if that cannot
         be found out: 0.3 has no list of tasks."""
         request = pb.ListTasksRequest(page_size=LISTED, include_artifacts=True)
-        with _told(self._agent.endpoint):
+        with self._told():
             listed = await self._calls.list_tasks(request, context=_call())
             for task in listed.tasks:
                 if any(message.message_id == message_id for message in task.history):
@@ -160,7 +162,7 @@ class Remote:
 
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Yields the texts and states of the task up to the end of the stream."""
-        with _told(self._agent.endpoint):
+        with self._told():
             context = ClientCallContext(timeout=SILENCE_S)
             stream = self._streams.subscribe(pb.SubscribeToTaskRequest(id=task_id), context=context)
             try:
@@ -170,13 +172,23 @@ class Remote:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
 
+    async def extended_card(self) -> pb.AgentCard:
+        """Returns the card that the agent shows to those it knows."""
+        with self._told():
+            return await self._calls.get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=_call())
+
+    @contextlib.contextmanager
+    def _told(self, *, asked: bool = False) -> Iterator[None]:
+        with self._credentials.kept(), _ours(self._agent.endpoint, asked=asked):
+            yield
+
 
 def _call() -> ClientCallContext:
     return ClientCallContext(timeout=CALL_S)
 
 
 @contextlib.contextmanager
-def _told(url: str, *, asked: bool = False) -> Iterator[None]:
+def _ours(url: str, *, asked: bool = False) -> Iterator[None]:
     """Turns the errors of the SDK and of httpx into ours. `asked`: the request has an effect if it arrives."""
     try:
         yield

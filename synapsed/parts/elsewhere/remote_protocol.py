@@ -19,6 +19,7 @@ from synapsed.documents.reading import TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.task import Message
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.value_meter import Meter
 
@@ -53,6 +54,8 @@ class Found:
     skills: list[str]
     output_modes: list[str] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
+    signed_by: str = ""
+    extended: bool = False
 
     def same_as(self, agent: ExternalAgent) -> bool:
         """True if it is the agent that was added."""
@@ -136,10 +139,15 @@ PROXY_AUTH = 407
 
 class _Bounded(httpx.AsyncHTTPTransport):
     """Transport that bounds answers to `ANSWER_BYTES` as they are read, and takes no compressed ones. An answer, and an
-    event of a stream, may hold no more values than a request to this daemon."""
+    event of a stream, may hold no more values than a request to this daemon. The credentials in `query` are added here,
+    so that no log and no error has them in its URL."""
+
+    def __init__(self, query: dict[str, str], *, proxy: str | None = None, uds: str | None = None) -> None:
+        super().__init__(retries=0, proxy=proxy, uds=uds)
+        self._query = query
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        response = await super().handle_async_request(request)
+        response = await super().handle_async_request(self._let_in(request))
         assert isinstance(response.stream, httpx.AsyncByteStream)
         url, coding = str(request.url), response.headers.get("Content-Encoding", _PLAIN).strip().lower()
         if coding != _PLAIN:
@@ -148,6 +156,14 @@ class _Bounded(httpx.AsyncHTTPTransport):
         stream = response.headers.get("Content-Type", "").startswith(EVENT_STREAM)
         response.stream = _Counted(response.stream, url, Meter(stream=stream))
         return response
+
+    def _let_in(self, request: httpx.Request) -> httpx.Request:
+        if not self._query:
+            return request
+        url = request.url.copy_merge_params(self._query)
+        return httpx.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=request.extensions
+        )
 
 
 class _Counted(httpx.AsyncByteStream):
@@ -175,15 +191,16 @@ class _Counted(httpx.AsyncByteStream):
 class _Routed(httpx.AsyncBaseTransport):
     """Transport that sends each request directly or by the proxy that `outgoing` names."""
 
-    def __init__(self, outgoing: OutgoingConfig) -> None:
+    def __init__(self, outgoing: OutgoingConfig, query: dict[str, str]) -> None:
         self._outgoing = outgoing
+        self._query = query
         self._ways: dict[str | None, _Bounded] = {}
         """Transports by their proxies; made at the first use, since each reads all certificates."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         proxy = self._outgoing.proxy_for(request.url.host)
         if proxy not in self._ways:
-            self._ways[proxy] = _Bounded(retries=0, proxy=proxy)
+            self._ways[proxy] = _Bounded(self._query, proxy=proxy)
         response = await self._ways[proxy].handle_async_request(request)
         if proxy is not None and response.status_code == PROXY_AUTH:
             await response.aclose()
@@ -195,13 +212,13 @@ class _Routed(httpx.AsyncBaseTransport):
             await way.aclose()
 
 
-def http_client(headers: dict[str, str], outgoing: OutgoingConfig, socket: str | None = None) -> httpx.AsyncClient:
+def http_client(credentials: Credentials, outgoing: OutgoingConfig, socket: str | None = None) -> httpx.AsyncClient:
     """Returns a client that follows no redirects, since a person agreed to one address only. `socket` is the path of a
     Unix socket."""
     routed = outgoing.proxy is not None and socket is None
     return httpx.AsyncClient(
-        transport=_Routed(outgoing) if routed else _Bounded(retries=0, uds=socket),
-        headers={"Accept-Encoding": _PLAIN, **headers},
+        transport=_Routed(outgoing, credentials.query) if routed else _Bounded(credentials.query, uds=socket),
+        headers={"Accept-Encoding": _PLAIN, **credentials.headers},
         follow_redirects=False,
         timeout=httpx.Timeout(CALL_S),
     )

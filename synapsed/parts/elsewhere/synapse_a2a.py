@@ -22,6 +22,7 @@ from synapsed.documents.reading import read
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
 from synapsed.outgoing import OutgoingConfig
+from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import MISSING, look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.remote_protocol import (
@@ -62,12 +63,12 @@ class SeedsRemote:
     own = False
     names_tasks = False
 
-    def __init__(self, agent: ExternalAgent, headers: dict[str, str], outgoing: OutgoingConfig) -> None:
+    def __init__(self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig) -> None:
         self._agent = agent
-        self._headers = headers
+        self._credentials = credentials
         self._outgoing = outgoing
         self._base = agent.endpoint.rstrip("/")
-        self._http = http_client(headers, outgoing)
+        self._http = http_client(credentials, outgoing)
         self._follows = agent.streaming
         self._streams = agent.streaming
 
@@ -90,8 +91,7 @@ class SeedsRemote:
         await self._http.aclose()
 
     async def look(self) -> Found:
-
-        return await look_again(self._agent, self._headers, self._outgoing)
+        return await look_again(self._agent, self._credentials, self._outgoing)
 
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
@@ -175,6 +175,10 @@ class SeedsRemote:
 
     # --- requests ---
 
+    def _said(self, raw: bytes) -> str:
+        """Returns the beginning of what the agent says of a request that it refuses."""
+        return self._credentials.covered(raw[:TEXT_SHOWN].decode("utf-8", "replace").strip())
+
     def _task(self, task_id: str) -> str:
         return f"{self._base}/tasks/{quote(task_id, safe='')}"
 
@@ -215,7 +219,7 @@ class SeedsRemote:
         except httpx.HTTPError as error:
             raise unreachable(url, error, asked=asked) from error
         if not response.is_success:
-            raise _refused(url, response, raw, asked=asked)
+            raise _refused(url, response, self._said(raw), asked=asked)
         try:
             return await read(raw)
         except ValueError as error:
@@ -233,7 +237,7 @@ class SeedsRemote:
         try:
             async with self._http.stream(method, url, timeout=limits, **options) as response:
                 if not response.is_success:
-                    raise _refused(url, response, await response.aread(), asked=asked)
+                    raise _refused(url, response, self._said(await response.aread()), asked=asked)
                 if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
                     yield await asyncio.to_thread(snapshot_of, await read(await response.aread()))
                     return
@@ -284,8 +288,8 @@ def _priority(metadata: dict[str, Any]) -> int:
     return priority if isinstance(priority, int) else 1
 
 
-def _refused(url: str, response: httpx.Response, raw: bytes, *, asked: bool) -> Unreachable | RemoteRefused:
-    status, said = response.status_code, raw[:TEXT_SHOWN].decode("utf-8", "replace").strip()
+def _refused(url: str, response: httpx.Response, said: str, *, asked: bool) -> Unreachable | RemoteRefused:
+    status = response.status_code
     if status in MISSING:
         return _Missing(f"{url} has nothing (HTTP {status}): {said}", remote="UNSUPPORTED", status=status)
     later = response.headers.get("Retry-After", "")

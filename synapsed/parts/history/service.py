@@ -37,7 +37,10 @@ TIDY_S = 60.0
 """Seconds between two looks for data that retention has removed."""
 
 RETRY_S = 30.0
-"""Seconds after a refusal of the disk, or the file."""
+"""Seconds after a refusal of the disk, or the file, until the next attempt. A question has it made sooner."""
+
+RETRY_ASKED_S = 1.0
+"""Least seconds between two attempts, however many questions come."""
 
 FRESH_S = 2.0
 """Seconds that a question waits for the newest events."""
@@ -173,7 +176,7 @@ class SqliteHistory:
         while True:
             try:
                 if not opened and not (opened := await self._opened()):
-                    await self._pause(RETRY_S)
+                    await self._retry_later()
                     continue
                 await self._catch_up()
             except (sqlite3.Error, OSError, StoreError) as error:
@@ -181,7 +184,12 @@ class SqliteHistory:
                 opened = False
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
                     await self._discard()
-                await self._pause(RETRY_S)
+                await self._retry_later()
+                continue
+            except Exception:  # a defect: the history is tried again, and does not end without a word
+                log.exception("the history stays behind for now")
+                opened = False
+                await self._retry_later()
                 continue
             if not await self._news():
                 return
@@ -235,6 +243,13 @@ class SqliteHistory:
 
     async def _in_writer[T](self, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._writing, act)
+
+    async def _retry_later(self) -> None:
+        """Waits RETRY_S, or until a question comes. The next attempt is for all questions so far; one that comes while
+        it is under way has another."""
+        await asyncio.sleep(RETRY_ASKED_S)
+        await self._pause(RETRY_S)
+        self._asked.clear()
 
     async def _pause(self, seconds: float) -> None:
         """Waits so many seconds, or until a question comes."""

@@ -5,7 +5,6 @@ Taking moves a file, settling deletes it: a report that was taken but is not set
 again. Unreadable files go to `bad/`. Everything here blocks on the disk: call it in a thread.
 """
 
-import json
 import os
 import re
 from collections.abc import Collection
@@ -16,6 +15,7 @@ from typing import Any
 import structlog
 
 from synapsed.shared.files import open_regular
+from synapsed.shared.outside_json import NotJson, read_object
 
 FILE_MAX_BYTES = 17 << 20
 """Most bytes of a report: the hook client's limit and the envelope."""
@@ -111,8 +111,8 @@ class Maildir:
         if len(content) > FILE_MAX_BYTES:
             return Report(event=event, at_ns=at_ns, wall=wall), False
         try:
-            payload = json.loads(content.decode("utf-8", "replace"))["payload"]
-        except (ValueError, RecursionError):
+            payload = read_object(content.decode("utf-8", "replace"))["payload"]
+        except (NotJson, KeyError):
             return Report(event=event, at_ns=at_ns, wall=wall), False
         return Report(event=event, at_ns=at_ns, wall=wall, payload=payload if isinstance(payload, dict) else {}), True
 

@@ -299,10 +299,10 @@ def _assigned(text: str) -> dict[str, Any]:
     name, _, value = text.partition("=")
     try:
         return tomllib.loads(f"{name}={value}")
-    except ValueError:  # a word without quotes is a string there
+    except (ValueError, RecursionError):  # a word without quotes is a string there
         try:
             return tomllib.loads(f"{name}={json.dumps(value.strip())}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
 
 

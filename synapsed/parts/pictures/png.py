@@ -97,6 +97,8 @@ SIZE, SMALL_SIZE = 20, 12
 LARGE_CELLS = 16_000
 PADDING = 10
 CURVE_STEPS = 8
+ROUNDED = 0.5
+"""Pixels by which a character of the monospaced font can be wider than a column, whose width is rounded."""
 
 
 def png(shown: Picture) -> bytes:
@@ -175,10 +177,16 @@ class _Painter:
         return shapes is not None
 
     def _text(self, glyph: Glyph, font: Any, span: tuple[float, float], y: float, color: Rgb) -> None:
-        """Draws text in the middle of its columns, since characters of another font have other widths."""
+        """Draws text in the middle of its columns, since characters of another font have other widths; one that is too
+        wide is cut at the end of its columns."""
         room, length = span[1] - span[0], font.getlength(glyph.text)
-        start = span[0] + max(0.0, (room - length) / 2)
-        self._draw.text((start, y + self._ascent), glyph.text, font=font, fill=color, anchor="ls")
+        if length <= room + ROUNDED:
+            start = span[0] + max(0.0, (room - length) / 2)
+            self._draw.text((start, y + self._ascent), glyph.text, font=font, fill=color, anchor="ls")
+            return
+        cell = Image.new("L", (round(room), self._height))
+        ImageDraw.Draw(cell).text((0, self._ascent), glyph.text, font=font, fill=255, anchor="ls")
+        self._image.paste(color, (round(span[0]), round(y)), cell)
 
     def _missing(self, left: float, top: float, right: float, bottom: float, color: Rgb) -> None:
         """Draws a box, for a character that no font has."""

@@ -278,9 +278,10 @@ def only_drafts(text: str, command: Sequence[str]) -> bool:
     under an attacker's control."""
     try:
         told = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False
-    words = [told.pop("command", ""), *told.pop("args", [])]
+    args = told.pop("args", [])
+    words = [told.pop("command", ""), *args] if isinstance(args, list) else None
     return words == (list(command) or [""]) and told.keys() <= _SAID
 
 

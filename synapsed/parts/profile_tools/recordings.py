@@ -18,6 +18,7 @@ from synapsed import own_python
 from synapsed.errors import ConfigError
 from synapsed.profiles.library import Profile
 from synapsed.shared.files import open_regular
+from synapsed.shared.outside_json import read_json
 
 RAW_MAX = 8 << 20
 """Most bytes of a program's output."""
@@ -160,7 +161,7 @@ def prove(profile: Profile, runs: Sequence[RecordedRun]) -> list[Proof]:
             timeout=PROVE_S,
             check=False,
         )
-        return [Proof(**proof) for proof in json.loads(done.stdout)]
+        return [Proof(**proof) for proof in read_json(done.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError):
         names = f"{runs[0].name} to {runs[-1].name}" if len(runs) > 1 else runs[0].name
         raise ConfigError(f"{profile.source}: it comes to no end with its recordings ({names})") from None

@@ -20,9 +20,12 @@ import structlog
 
 from synapsed.interfaces import RegistryEntry
 from synapsed.shared.files import open_regular, write_whole
+from synapsed.shared.outside_json import NotJson, read_object
 
 _ENTRY_MAX = 64 * 1024
 """Most bytes of a file that are read; other programs write here too."""
+_PID_MAX = (1 << 31) - 1
+"""Largest number that can be a process; the system is not asked for a larger one."""
 
 log = structlog.stdlib.get_logger("synapsed.registry")
 
@@ -190,8 +193,7 @@ def _mark(path: str) -> _Mark | None:
 def _is_dead(path: Path) -> bool:
     try:
         with open_regular(path) as file:
-            data = json.loads(file.read(_ENTRY_MAX))
-    except (OSError, ValueError):
+            pid = read_object(file.read(_ENTRY_MAX)).get("pid")
+    except (OSError, NotJson):
         return False
-    pid = data.get("pid") if isinstance(data, dict) else None
-    return type(pid) is int and pid > 0 and not psutil.pid_exists(pid)
+    return type(pid) is int and 0 < pid <= _PID_MAX and not psutil.pid_exists(pid)

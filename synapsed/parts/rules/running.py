@@ -62,7 +62,7 @@ class Rules(Running):
             if problem:
                 yield found.model_copy(update={"state": "wrong", "problem": problem})
             elif name not in told:
-                yield found.model_copy(update={"state": "idle", "problem": "no rule tells it anything"})
+                yield found.model_copy(update={"state": "idle", "problem": "no rule uses it"})
             else:
                 yield found
 

@@ -5,7 +5,6 @@ assistant message with that `parentID`. After a lost connection the messages sho
 """
 
 import asyncio
-import json
 import re
 import threading
 import time
@@ -61,6 +60,7 @@ from synapsed.parts.session_server.messages import (
     word,
 )
 from synapsed.shared.files import write_whole
+from synapsed.shared.outside_json import read_json
 from synapsed.shared.sse_parser import SseParser
 
 HELLO_SECONDS = 1.0
@@ -103,6 +103,9 @@ _log = structlog.get_logger(__name__)
 
 class SessionServerChannel:
     """Follows one agent's server, found on `context.port`. Of the past it reads only the known conversation."""
+
+    _puzzled = ""
+    """The last logged message about what the server says and is not understood."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -245,9 +248,17 @@ class SessionServerChannel:
                 await self._listen()
             except _TROUBLE as error:
                 _log.debug("event stream ended", agent=self._context.agent_id, error=str(error))
+            except Exception as error:  # noqa: BLE001  # of another shape: the next connection may work
+                self._not_understood(error)
             self._retry.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._retry.wait(), RETRY_SECONDS)
+
+    def _not_understood(self, error: Exception) -> None:
+        """Logs what has ended a connection; the same once, since the server may say it again at once."""
+        if (told := f"{type(error).__name__}: {error}") != self._puzzled:
+            self._puzzled = told
+            _log.error("its server says what is not understood", agent=self._context.agent_id, exc_info=error)
 
     async def _listen(self) -> None:
         assert self._client is not None
@@ -274,7 +285,7 @@ class SessionServerChannel:
                 body += data
                 if len(body) > ANSWER_MAX_BYTES:
                     raise ValueError(f"{path}: more than {ANSWER_MAX_BYTES} bytes")
-            return json.loads(body)
+            return read_json(body)
 
     async def _messages(self, session: str, user: str | None) -> list[Message]:
         """Returns the session's messages, oldest first: with `user`, at least from that message on."""

@@ -6,7 +6,6 @@ same message. Ids are in order of time, as the program's own are: it orders mess
 
 import asyncio
 import hashlib
-import json
 import re
 import string
 import time
@@ -23,6 +22,7 @@ from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import PermissionOver, TurnEnded, TurnFailed, TurnInterrupted, TurnOver
 from synapsed.parts.session_server.channel import SessionServerChannel
 from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
+from synapsed.shared.outside_json import NotJson, read_json
 
 OWN = "Syn"
 """Mark in the ids of synapsed's messages, at a place where the program's own have random letters: one in 238,328 of
@@ -174,8 +174,8 @@ class SessionDelivery(SessionServerChannel):
         if not response.ok:
             raise MessageRefused(f"its server answers {response.status}: {text[:REFUSED_MAX]}")
         try:
-            return json.loads(text) if text else None
-        except ValueError:
+            return read_json(text) if text else None
+        except NotJson:
             return None
 
     async def _listen(self) -> None:

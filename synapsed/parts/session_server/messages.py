@@ -1,12 +1,12 @@
 """Reads messages of a program's session, as its server sends them: `{"info": {id, role, parentID, finish, error, time:
 {created, completed}}, "parts": [{type, text}]}`. Pure."""
 
-import json
 import math
 from contextlib import suppress
 from typing import Any
 
 from synapsed.channels import at_path, clean
+from synapsed.shared.outside_json import NotJson, read_object
 from synapsed.shared.sse_parser import SseEvent
 
 type Message = dict[str, Any]
@@ -52,9 +52,8 @@ def replies_to(messages: list[Message], *users: str) -> list[Message]:
 
 def object_in(event: SseEvent) -> dict[str, Any] | None:
     """Returns the JSON object in an event's data; None if it is not an object."""
-    with suppress(ValueError, RecursionError):
-        if isinstance(found := json.loads(event.data), dict):
-            return found
+    with suppress(NotJson):
+        return read_object(event.data)
     return None
 
 

@@ -187,7 +187,7 @@ def _first(
             continue
         sign = asks(spec, text) or _asks_above(screen, row)
         if sign is not None:
-            return _absent(f"{sign}: it asks, or nobody has said that this is its prompt")
+            return _absent(f"{sign}: it may be a question; if it is the prompt, say so with `prompt`")
         why = f"a prompt by its sign; {told.why}"
         return ComposerState("empty", "", row, text, learned=False, why=why)
     return _absent(f"no prompt's sign at the cursor; {told.why}")

@@ -22,6 +22,8 @@ async function main(url) {
   for await (const event of client.resubscribeTask({ id: held.id })) {
     if (told.followed.push(event) === 1) told.canceled = await client.cancelTask({ id: held.id });
   }
+  told.late = [];
+  for await (const event of client.resubscribeTask({ id: held.id })) told.late.push(event);
 
   told.asked = await client.sendMessage({ message: say("ask") });
   told.answered = await client.sendMessage({ message: say("yes", { taskId: told.asked.id }) });

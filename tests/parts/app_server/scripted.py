@@ -35,6 +35,8 @@ class AppServer:
         self.deaf = False
         self.resumable = True
         self.rests_after_resume = False
+        self.speaks_first = ""
+        """What it says before its first answer over a connection."""
         self._sockets: list[web.WebSocketResponse] = []
 
     async def start(self) -> None:
@@ -80,6 +82,8 @@ class AppServer:
         self._sockets.append(socket)
         async for message in socket:
             told = json.loads(message.data)
+            if self.speaks_first and told.get("method") == "initialize":
+                await socket.send_str(self.speaks_first)
             if "method" not in told:
                 self.answers.append(told)
             elif "id" in told:

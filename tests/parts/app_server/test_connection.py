@@ -1,6 +1,7 @@
 """The app-server adapter: threads, connections, and a server that speaks otherwise."""
 
 import asyncio
+import json
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from synapsed.channels.launch_additions import program_mark, was_refused
 from synapsed.errors import ChannelAway, MessageRefused
@@ -78,7 +80,9 @@ async def test_a_thread_that_comes_to_rest_while_it_is_resumed(launch: Launch, s
 
 async def test_hostile_messages_change_nothing(channel: tuple[AppServerChannel, Facts], server: AppServer) -> None:
     it, facts = channel
-    for odd in ("no json", "[]", "7", '{"id": 99999, "result": {}}', '{"method": 3}', '{"method": "x", "params": []}'):
+    large = ("[" * 16_000, '{"id":' * 20_000, '{"id":' + "9" * 5000 + "}")
+    other = ('{"id": 99999, "result": {}}', '{"method": 3}', '{"method": "x", "params": []}')
+    for odd in ("no json", "[]", "7", *large, *other):
         for socket in server._sockets:
             await socket.send_str(odd)
     for socket in server._sockets:
@@ -89,6 +93,30 @@ async def test_hostile_messages_change_nothing(channel: tuple[AppServerChannel, 
     await server.tell("thread/tokenUsage/updated", tokenUsage="odd", turnId="turn-9")
     key = await begun(it, server, facts)
     await until(lambda: key in {fact.key for fact in facts if isinstance(fact, PromptAccepted)})
+
+
+async def test_an_error_of_ours_is_logged_and_leaves_no_call_waiting(
+    launch: Launch, server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It happens while the first call waits for its answer: the next connection is made at once."""
+    monkeypatch.setattr(app_connection, "REQUEST_S", 10 * DEADLINE)
+    server.speaks_first = json.dumps({"method": "account/rateLimits/updated", "params": {}})
+    heard: list[int] = []
+
+    def broken(params: object) -> None:
+        heard.append(1)
+        if len(heard) == 1:
+            raise ValueError("a defect")
+
+    monkeypatch.setattr(app_server, "limits_in", broken)
+    it = made(launch)
+    with capture_logs() as logs:
+        await it.open(Facts())
+        try:
+            await reached(it, "idle")
+        finally:
+            await it.close()
+    assert [entry["log_level"] for entry in logs if "not understood" in entry["event"]] == ["error"]
 
 
 async def test_a_refused_message(channel: tuple[AppServerChannel, Facts], server: AppServer) -> None:

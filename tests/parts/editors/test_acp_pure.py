@@ -556,6 +556,17 @@ def test_what_an_agent_is_told_at_its_start_and_its_own_requests_are_no_turns(se
         assert list(session.read(task(name, "completed", message="x", metadata=metadata))) == []
 
 
+def test_the_turn_that_is_being_read_is_shown_however_many_were_none(session: EditorSession) -> None:
+    for number in range(core.TURNS_MAX + 1000):
+        list(session.event(happened("taskStatus", f"none-{number}", state="working")))
+        list(session.read(task(f"none-{number}", message="x", metadata={"direction": "outgoing"})))
+        assert list(session.event(happened("taskStatus", f"o-{number}", state="working"))) == [
+            core.ReadTask(f"o-{number}")
+        ]
+        over = task(f"o-{number}", "completed", message="other", answer="other's")
+        assert told(list(session.read(over))) == [f"user: ask o-{number}", "agent: other's"]
+
+
 def test_a_permission_is_withdrawn_when_it_was_answered_elsewhere(session: EditorSession) -> None:
     started(session)
     assert core.AskWhat() in list(session.event(happened("inputRequired", "t", prompt=question())))

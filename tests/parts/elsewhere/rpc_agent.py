@@ -15,13 +15,15 @@ __all__ = ["RpcAgent", "rpc_agent"]
 
 @dataclass
 class RpcAgent:
-    """`calls` are the requests that came, and `seen` their headers and queries."""
+    """`calls` are the requests that came, and `seen` their headers and queries; whoever it does not `let_in` gets
+    401."""
 
     card: dict[str, Any]
     methods: dict[str, Callable[[dict[str, Any]], Any]]
     url: str = ""
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     seen: list[tuple[dict[str, str], dict[str, str]]] = field(default_factory=list)
+    let_in: Callable[[web.Request], bool] = lambda request: True
 
     def count(self, method: str) -> int:
         return sum(1 for name, _ in self.calls if name == method)
@@ -33,6 +35,8 @@ class RpcAgent:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         asked = await request.json()
         self.seen.append((dict(request.headers), dict(request.query)))
+        if not self.let_in(request):
+            return web.Response(status=401, text=f"not let in: {request.url}")
         method, params = asked["method"], asked.get("params") or {}
         self.calls.append((method, params))
         if (answer := self.methods.get(method)) is None:

@@ -25,8 +25,8 @@ async def add(api: Api, far, **more):
 
 
 async def test_added_listed_removed(api: Api, far):
-    added = await add(api, far, token=SECRET)
-    assert far.seen[-1]["Authorization"] == f"Bearer {SECRET}"
+    added = await add(api, far, headers={"X-Key": SECRET})
+    assert far.seen[-1]["X-Key"] == SECRET
     assert (added["alias"], added["name"], added["authenticated"], added["skills"]) == ("far", "far", True, ["Chat"])
     assert await api.json(api.http, "GET", "/external/agents") == (200, [added])
     assert await api.json(api.http, "GET", "/external/agents/far") == (200, added)
@@ -36,6 +36,15 @@ async def test_added_listed_removed(api: Api, far):
     assert (status, answer) == (200, {"status": "removed", "alias": "far"})
     status, answer = await api.json(api.http, "DELETE", "/external/agents/far")
     assert (status, answer["error"]["code"]) == (404, "UNKNOWN_AGENT")
+
+
+async def test_an_agent_that_does_not_let_in_is_not_added(api: Api, far):
+    body = {"url": far.url, "alias": "far", "token": SECRET}
+    status, answer = await api.json(api.http, "POST", "/external/discover", json=body)
+    assert far.seen[-1]["Authorization"] == f"Bearer {SECRET}"
+    assert (status, answer["error"]["code"]) == (502, "CARD_INVALID")
+    assert answer["error"]["message"].endswith("refuses requests (HTTP 401): its credentials are wrong")
+    assert await api.json(api.http, "GET", "/external/agents") == (200, [])
 
 
 async def test_send_and_wait(api: Api, far):

@@ -9,6 +9,7 @@ from synapsed.clock import SystemClock
 from synapsed.errors import Unreachable
 from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.elsewhere.addressbook import AddressBook
+from synapsed.parts.elsewhere.credentials import NONE
 from synapsed.parts.elsewhere.externals import Externals
 from synapsed.parts.elsewhere.remote_protocol import http_client
 from tests.fakes.store import MemoryStore
@@ -43,10 +44,10 @@ async def test_an_agent_is_found_through_it(place: Elsewhere, proxy: Proxy, tmp_
     here = externals(tmp_path, proxy.url_with_password)
     added = await here.discover(far(place), "far", headers=None)
     assert added.endpoint == far(place, "/a2a")
-    assert proxy.asked == [f"GET {far(place)}/.well-known/agent-card.json"]
+    assert proxy.asked == [f"GET {far(place)}/.well-known/agent-card.json", f"POST {far(place)}/a2a"]
     remote = await here.remote("far")
     assert (await remote.look()).name == "far"
-    assert len(proxy.asked) == 2
+    assert len(proxy.asked) == 3
     await here.close()
     assert not any("proxy-authorization" in map(str.lower, headers) for headers in place.seen)
 
@@ -56,7 +57,7 @@ async def test_one_of_this_machine_is_not(place: Elsewhere, proxy: Proxy, tmp_pa
     monkeypatch.setenv("ALL_PROXY", proxy.url)
     place.card = card_10(f"{place.url}/a2a")
     for outgoing in (OutgoingConfig(proxy=proxy.url), OutgoingConfig()):
-        async with http_client({}, outgoing) as http:
+        async with http_client(NONE, outgoing) as http:
             assert (await http.get(f"{place.url}/.well-known/agent-card.json")).status_code == 200
     assert proxy.asked == []
 

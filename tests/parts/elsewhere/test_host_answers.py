@@ -55,6 +55,7 @@ REFUSALS: list[tuple[int, Any, type[SynapsedError]]] = [
     (418, {"error": {"code": "OF_A_LATER_VERSION", "message": "tea"}}, NotTaken),
     (500, {"error": {"code": "INTERNAL", "message": "oh"}}, NotReady),
     (400, [], NotTaken),
+    (409, {"error": {"code": "PROMPT_CHANGED", "message": "half \ud83d"}}, PromptChanged),
     (502, "<html>", NotReady),
 ]
 
@@ -64,8 +65,9 @@ async def test_what_is_refused_there(tunnel: Any, status: int, document: Any, ki
     async def refuse(_request: web.Request) -> web.Response:
         return web.Response(status=status, text=json.dumps(document))
 
-    with pytest.raises(kind, match="a: "):
+    with pytest.raises(kind, match="a: ") as told:
         await answers.give(await tunnel("a", never, posted=refuse), **GIVEN)
+    told.value.message.encode()
 
 
 async def test_an_answer_that_is_too_long_or_does_not_come(tunnel: Any, monkeypatch: pytest.MonkeyPatch):

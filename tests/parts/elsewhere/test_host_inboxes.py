@@ -112,6 +112,18 @@ async def test_a_host_that_says_too_much_or_something_else_is_named_and_the_othe
         assert why in str(error)
 
 
+@pytest.mark.parametrize("said", [b"[" * 16_000, b'{"a":' * 16_000, b"9" * 5000, b"\xff", b""], ids=lambda raw: raw[:6])
+async def test_what_a_host_says_that_is_not_json_is_a_value_error(tunnel: Any, said: bytes):
+    """The watch over a tunnel takes that error for a silent daemon, and goes on."""
+
+    async def answering(_request: web.Request) -> web.Response:
+        return web.Response(body=said)
+
+    host = await tunnel("a", answering)
+    with pytest.raises(ValueError):
+        await host._ask("/inbox")
+
+
 async def test_a_host_that_does_not_answer_in_time_is_named(tunnel: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(inboxes, "WITHIN_S", 0.05)
     host = await tunnel("a", never)

@@ -34,7 +34,8 @@ def test_no_destinations(target: str):
 
 def test_the_socket_is_found_in_what_a_login_prints():
     assert socket_in('Welcome!\n{"note": 1}\n{"synapsectl": "1", "socket": "/run/x.sock"}\nbye {\n') == "/run/x.sock"
-    for wrong in ("", "{}", '{"socket": "a b"}', '{"socket": 3}', '["socket"]'):
+    assert socket_in('{"socket": "/run/x.sock"}\n' + "[" * 16_000) == "/run/x.sock"
+    for wrong in ("", "[" * 16_000, '{"socket":' * 16_000, "{}", '{"socket": "a b"}', '{"socket": 3}', '["socket"]'):
         with pytest.raises(InvalidRequest):
             socket_in(wrong)
 

@@ -11,13 +11,16 @@ import pytest
 
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, RemoteRefused, Unreachable
-from synapsed_fleet import tls
+from synapsed_fleet import link, tls
+from synapsed_fleet.admin import Admin
 from synapsed_fleet.broker import BrokerFolder
 from synapsed_fleet.broker_cluster import broker_told, request
 from synapsed_fleet.keyring import Keyring, Plan, PlannedBroker
 from synapsed_fleet.member_files import Home
 from synapsed_fleet.membership import keep_urls
 from synapsed_fleet.natsserver import ClusterPlace, configuration
+from synapsed_fleet.ports import NoBroker
+from synapsed_fleet.stream_snapshots import copy_in
 
 BROKERS = tuple(
     PlannedBroker(name, f"tls://{name}.lan:4222", f"tls://{name}.lan:6222") for name in ("box", "attic", "barn")
@@ -73,13 +76,25 @@ def test_brokers_let_in_whom_the_authority_has_signed(tmp_path: Path) -> None:
     assert "cluster" not in configuration(tmp_path, **asked)
 
 
+DEEP = b'{"urls":' * 16_000
+
+
 def test_members_learn_where_the_brokers_are_and_forget_nothing(tmp_path: Path) -> None:
     home = Home(Paths.from_environ({"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)}))
     home.configure({"name": "laptop", "urls": ["tls://box.lan:4222"], "work": {"classes": ["codex"]}})
     urls = [one.url for one in BROKERS]
     assert keep_urls(home, json.dumps({"urls": urls}).encode())
     assert not keep_urls(home, json.dumps({"urls": urls[:2]}).encode()), "it is no news"
-    for wrong in (b"", b"[]", b"{}", b'{"urls": []}', b'{"urls": [7]}', b'{"urls": ["http://x:1"]}', b'{"urls": "x"}'):
+    for wrong in (
+        b"",
+        b"[]",
+        b"{}",
+        b'{"urls": []}',
+        b'{"urls": [7]}',
+        b'{"urls": ["http://x:1"]}',
+        b'{"urls": "x"}',
+        DEEP,
+    ):
         assert not keep_urls(home, wrong)
     told = home.config_file.read_text()
     assert all(url in told for url in urls)
@@ -89,7 +104,7 @@ def test_members_learn_where_the_brokers_are_and_forget_nothing(tmp_path: Path) 
 class FakeAnswer:
     """Who answers for the fleet: each question is answered by the next of `answers`, the last one again and again."""
 
-    def __init__(self, *answers: Exception | dict[str, object]) -> None:
+    def __init__(self, *answers: Exception | dict[str, object] | bytes) -> None:
         self._answers = list(answers)
         self.asked = 0
 
@@ -98,7 +113,7 @@ class FakeAnswer:
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return SimpleNamespace(data=json.dumps(answer).encode())
+        return SimpleNamespace(data=answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
 
 NO_LEADER: dict[str, object] = {"error": {"code": "UNREACHABLE", "message": "the brokers have no leader"}}
@@ -117,10 +132,26 @@ async def test_nobody_is_asked_for_ever(answer: Exception | dict[str, object]) -
 
 
 async def test_what_is_refused_is_not_asked_again() -> None:
-    ask = FakeAnswer({"error": {"code": "INVALID_REQUEST", "message": "the invitation counts no more"}})
-    with pytest.raises(RemoteRefused, match="counts no more"):
+    ask = FakeAnswer({"error": {"code": "INVALID_REQUEST", "message": "the invitation has expired"}})
+    with pytest.raises(RemoteRefused, match="has expired"):
         await request(ask, "syn.adm.join.laptop", {}, pause=0.0)
     assert ask.asked == 1
+
+
+@pytest.mark.parametrize("answer", [DEEP, b'{"a":' + b"9" * 5000 + b"}", b"\xff", b"[]", b""], ids=lambda raw: raw[:8])
+async def test_an_answer_that_cannot_be_read_is_told_as_such(answer: bytes, tmp_path: Path) -> None:
+    ask = FakeAnswer(answer)
+    with pytest.raises(RemoteRefused, match="cannot be read"):
+        await request(ask, "syn.adm.join.laptop", {}, pause=0.0)
+    broker: Any = SimpleNamespace(request=ask)
+    with pytest.raises(RemoteRefused, match="cannot be read"):
+        await Admin(broker).forget("laptop")
+    told: Any = {"config": {}, "state": {}}
+    with pytest.raises(Unreachable):
+        await copy_in(broker, {"name": "IN"}, told, tmp_path / "copy", chunk=1000)
+    message: Any = SimpleNamespace(data=answer, headers=None)
+    with pytest.raises(NoBroker, match="no object"):
+        link._answer_of(message)
 
 
 async def test_copies_are_kept_until_the_server_runs_that_they_are_for(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def test_one_that_stands_still_is_tried_again(monkeypatch: pytest.MonkeyPa
     ("error", "words"),
     [
         (BrokenPipeError(32, "Broken pipe"), "it ends the connection without a word"),
-        (ConnectionResetError(104, "Connection reset by peer"), "revoked or count no more, or a clock is wrong"),
+        (ConnectionResetError(104, "Connection reset by peer"), "revoked or expired, or a clock is wrong"),
         (AuthorizationError(), "it refuses these credentials"),
         (NatsError("nats: User Authentication Revoked"), "was removed from the fleet"),
     ],

@@ -58,7 +58,7 @@ def test_what_is_not_well(box: FleetHome, tmp_path: Path) -> None:
     box.do("remove", name="removed")
     status, detail, _ = checked(removed)["fleet's broker"]
     assert status == "wrong"
-    assert "revoked or count no more, or a clock is wrong" in detail
+    assert "revoked or expired, or a clock is wrong" in detail
 
     asyncio.run(_break_a_stream(box))
     status, detail, mend = checked(box)["fleet's streams"]
@@ -79,7 +79,7 @@ def test_what_is_not_well(box: FleetHome, tmp_path: Path) -> None:
 
     soon = datetime.now(UTC) - timedelta(days=tls.BROKER_DAYS - 10)
     box.broker_folder.keep_certificate(tls.make_broker(box.home.keyring.authority, ["127.0.0.1"], now=soon))
-    assert checked(box)["broker's certificate"][1] == "it counts for 10 days"
+    assert checked(box)["broker's certificate"][1] == "it is valid for 10 days"
     laptop.home.credentials.unlink()
     assert "this host has no credentials" in checked(laptop)["fleet"][1]
 

@@ -108,8 +108,8 @@ def test_who_was_removed_is_believed_no_more_and_a_new_token_is(fleet: Fleet) ->
 @pytest.mark.parametrize(
     ("times", "told"),
     [
-        ({"expires": NOW - 3 * DAY}, "counted until 3 days ago by the clock of this host"),
-        ({"expires": NOW}, "counted until 0 s ago"),
+        ({"expires": NOW - 3 * DAY}, "expired 3 days ago by the clock of this host"),
+        ({"expires": NOW}, "expired 0 s ago"),
         ({"issued": NOW + 2 * DAY, "expires": NOW + 9 * DAY}, "issued 2 days ahead of the clock of this host"),
     ],
 )

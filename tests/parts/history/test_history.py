@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from synapsed.clock import iso
 from synapsed.config.paths import Paths
@@ -486,6 +487,32 @@ async def test_a_file_that_cannot_be_used_is_made_again(
                     break
             except StoreError:
                 await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("error", [StoreError("the disk is full"), ValueError("a defect")])
+async def test_one_question_is_one_attempt_while_the_indexing_fails(
+    store: SqliteStore, opened: OpenHistory, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(service, "FRESH_S", 0.3)
+    monkeypatch.setattr(service, "BEGIN_S", 0.0)
+    monkeypatch.setattr(service, "RETRY_ASKED_S", 0.0)
+    attempts: list[int] = []
+
+    def step(_: indexing.Indexer) -> bool:
+        attempts.append(1)
+        raise error
+
+    await said(store, "a word to find")
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr(indexing.Indexer, "step", step)
+        history = await opened(store)
+        for _ in range(3):
+            assert not (await history.search(HistoryFilter(query="word"))).complete
+    assert len(attempts) <= 4, "the first, and one for each question"
+    level = "warning" if isinstance(error, StoreError) else "error"
+    assert level in {entry["log_level"] for entry in logs if "behind" in entry["event"]}
+    monkeypatch.setattr(service, "FRESH_S", DEADLINE)
+    assert len(await found(history, "word")) == 1, "it goes on once it can"
 
 
 async def test_it_can_be_switched_off(store: SqliteStore, opened: OpenHistory, tmp_path: Path) -> None:

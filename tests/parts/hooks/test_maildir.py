@@ -35,6 +35,12 @@ def test_what_is_no_file_is_no_report(launch: Launch) -> None:
     assert [report.payload["n"] for report in Maildir(launch.context.hooks).take()] == [0]
 
 
+def test_half_a_character_in_a_report_is_replaced(launch: Launch) -> None:
+    launch.report("Stop", {"said": "\ud83d", "\ude00": 1})
+    (report,) = Maildir(launch.context.hooks).take()
+    assert report.payload == {"said": "\ufffd", "\ufffd": 1}
+
+
 def test_what_is_not_settled_is_told_again_after_a_restart(launch: Launch) -> None:
     launch.report("Stop", {"n": 0})
     assert len(Maildir(launch.context.hooks).take()) == 1

@@ -3,7 +3,7 @@
 from io import BytesIO
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageFont
 
 from synapsed.model.picture import Picture
 from synapsed.parts.pictures import png as fonts
@@ -65,6 +65,17 @@ def test_what_no_font_has_is_a_box_in_its_columns() -> None:
     drawn = Drawn(shown("\U000f0000日\x1b[?25l"))
     assert len(drawn.colors(0, 1, 2)) > 1
     assert drawn.colors(0, 3) == {drawn.it.background}
+
+
+@pytest.mark.parametrize("text", ["M", "日", "M\u0301"], ids=["narrow", "wide", "with an accent"])
+def test_a_character_that_is_too_wide_is_cut(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    large = ImageFont.load_default(5 * fonts.SIZE)
+    monkeypatch.setattr(fonts.Fonts, "font", lambda *_, **__: large)
+    columns = 2 if text == "日" else 1
+    drawn = Drawn(shown(f"\r\n {text}\x1b[?25l"))
+    assert len(drawn.colors(1, 1, columns)) > 1
+    for row, col in ((0, 1), (1, 0), (1, 1 + columns), (2, 1), (1, 3), (1, 4)):
+        assert drawn.colors(row, col) == {drawn.it.background}, (row, col)
 
 
 def test_the_cursor_is_a_block_with_what_is_below_it() -> None:

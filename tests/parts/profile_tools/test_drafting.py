@@ -132,6 +132,9 @@ def test_the_usual_signs_of_work_are_proposed(row: str, tmp_path: Path) -> None:
     assert not any(sign.search("I asked the stop to be nearer") for sign in profile.busy.screen)
 
 
+HARMFUL = ("a = " + "[" * 5000, "a = " + "1" * 5000, "args = 5\n", "args = 'x'\n", "command = []\n")
+
+
 def test_only_a_draft_is_taken_for_one() -> None:
     """It comes from a process that a screen may have taken over: it names no other program than the one asked for."""
     for command in (["tui", "--x"], ["tui"], []):
@@ -139,5 +142,5 @@ def test_only_a_draft_is_taken_for_one() -> None:
         assert only_drafts(written, command)
         assert not only_drafts(written, ["another"])
         assert not only_drafts(written + "[mcp]\nargs = ['x']\n", command)
-    for text in ('command = "sh"\n', "args = ['x']\n", "[env]\nPATH = '.'\n", "not toml", "[" * 5000):
+    for text in ('command = "sh"\n', "args = ['x']\n", "[env]\nPATH = '.'\n", "not toml", "[" * 5000, *HARMFUL):
         assert not only_drafts(text, [])

@@ -70,14 +70,21 @@ async def test_a_directory_that_cannot_be_written_stops_nothing(tmp_path: Path) 
         (json.dumps({"pid": None}), True),
         (json.dumps([1]), True),
         ("{", True),
+        ("[" * 60_000, True),
+        ('{"pid":' + "9" * 5000 + "}", True),
+        ('{"pid":' + "9" * 200 + "}", True),
+        (json.dumps({"pid": 2**31}), True),
+        ('{"pid": "\\ud800"}', True),
     ],
-    ids=["alive", "gone", "no process", "a list", "cut off"],
+    ids=["alive", "gone", "no process", "a list", "cut off", "deep", "digits", "large", "no pid", "half a character"],
 )
 def test_sweep_of_entries_that_are_not_ours(tmp_path: Path, content: str, stays: bool) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)
-    RegistryFiles(tmp_path).sweep(frozenset(), frozenset())
+    (tmp_path / "y.json").write_text(json.dumps({"pid": 2**22 + 7}))
+    removed = RegistryFiles(tmp_path).sweep(frozenset(), frozenset())
     assert path.exists() is stays
+    assert "y" in removed, "no file keeps another one"
 
 
 def test_sweep_of_our_own(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ async def test_webhooks(home: HomeOfPart) -> None:
     assert told["webhook ci"][0] == "wrong"
     assert told["webhook ci"][1].startswith("it fails since ")
     assert told["webhook ci"][1].endswith(" (1 attempt): HTTP 500")
-    assert told["webhook unused"] == ("idle", "no rule tells it anything")
+    assert told["webhook unused"] == ("idle", "no rule uses it")
     assert told["webhook keyless"] == ("wrong", "it is not told anything: the variable NO_SUCH is not set")
     home.clock.advance(1)
     await until(lambda: hooks.states()["ci"].state == "given_up")

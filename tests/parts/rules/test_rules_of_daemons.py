@@ -106,7 +106,7 @@ def test_doctor_names_what_does_not_work(daemon: Daemon, hook: Webhook) -> None:
     ci = found["webhook ci"]
     assert (ci["status"], "it fails since 20" in ci["detail"], " attempt" in ci["detail"]) == ("wrong", True, True)
     assert found["webhook keyless"]["detail"] == "it is not told anything: the variable NO_SUCH_SECRET is not set"
-    assert (found["webhook idle"]["status"], found["webhook idle"]["detail"]) == ("note", "no rule tells it anything")
+    assert (found["webhook idle"]["status"], found["webhook idle"]["detail"]) == ("note", "no rule uses it")
     assert (found["rule lost"]["status"], found["rule lost"]["detail"][:9]) == ("wrong", "do.send: ")
     assert found["rule unheard"]["detail"] == "on.agent: no agent is called 'nobody-*'"
     assert found["rule unheard"]["status"] == "note"

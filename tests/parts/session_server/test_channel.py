@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from synapsed.model.facts import (
     AssistantSaid,
@@ -71,7 +72,10 @@ class Server:
 
     async def event(self, kind: str, **given: Any) -> None:
         self._n += 1
-        data = json.dumps({"id": f"evt_{self._n}", "type": kind, "properties": given}).encode()
+        await self.raw(json.dumps({"id": f"evt_{self._n}", "type": kind, "properties": given}))
+
+    async def raw(self, text: str) -> None:
+        data = text.encode()
         for listener in self._listeners:
             with contextlib.suppress(ConnectionError):  # it went away
                 await listener.write(b"data: " + data + b"\n\n")
@@ -448,6 +452,38 @@ async def test_subagents_are_not_the_agent(server: Server, facts: Facts, make: M
     await server.listened_to()
     await server.event("session.created", sessionID="ses_2", info={"id": "ses_2", "parentID": "ses_1"})
     await server.prompt("do a part of it", "msg_sub", session="ses_2")
+    await server.prompt("hello")
+    assert (await facts.until(PromptAccepted)).prompt == "hello"
+
+
+async def test_what_is_not_understood_ends_a_connection_and_not_the_channel(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is logged once, however often it is said again."""
+    monkeypatch.setattr(session_server, "RETRY_SECONDS", 0.01)
+    known, tries = session_server.role_of, asyncio.Semaphore(0)
+
+    def broken(message: dict[str, Any]) -> str:
+        tries.release()
+        raise KeyError("role")
+
+    server.sessions, server.messages = [{"id": "ses_0"}], []
+    await server.prompt("hello", session="ses_0")
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr(session_server, "role_of", broken)
+        await make("ses_0").open(facts)
+        for _ in range(3):
+            await asyncio.wait_for(tries.acquire(), DEADLINE)
+    assert session_server.role_of is known
+    assert (await facts.until(PromptAccepted)).prompt == "hello"
+    assert [entry["log_level"] for entry in logs if "not understood" in entry["event"]] == ["error"]
+
+
+@pytest.mark.parametrize("odd", ["[" * 16_000, '{"a":' * 16_000, '{"a":' + "9" * 5000 + "}", "[1]", '{"\\ud800":1}'])
+async def test_events_that_are_no_events_are_left_out(server: Server, facts: Facts, make: Make, odd: str) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.raw(odd)
     await server.prompt("hello")
     assert (await facts.until(PromptAccepted)).prompt == "hello"
 

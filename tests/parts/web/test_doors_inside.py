@@ -40,7 +40,7 @@ async def test_sending_by_a2a_needs_the_right_too(api: Api, way: str, rights: se
     async with api.http.post(f"/agents/claude/{path}", json=body, headers=headers) as answer:
         told = await answer.text()
     assert any(call[0] == "send" for call in api.control.calls) == sent, told
-    assert ("has not the right" in told) != sent, told
+    assert ("does not have the right" in told) != sent, told
 
 
 class _NoPushes:

@@ -74,6 +74,7 @@ def test_an_older_one_tells_less(person: Person) -> None:
         (RUNNING | {"Self": {"DNSName": ""}}, "switch MagicDNS and HTTPS on"),
         ("not JSON", "switch MagicDNS and HTTPS on"),
         ("[]", "switch MagicDNS and HTTPS on"),
+        ("[" * 16_000, "switch MagicDNS and HTTPS on"),
     ],
 )
 def test_what_a_tailnet_lacks_is_told_before_anything_is_served(person: Person, status: Any, told: str) -> None:

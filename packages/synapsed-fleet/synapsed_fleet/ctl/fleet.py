@@ -298,7 +298,7 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
     gone = ask_fleet(ctx, "remove", name=args.name)
     if not gone["told"]:
         ctx.out.note(f"no broker was told yet: {gone['reason']}; the one here learns of it when it starts")
-    ctx.out.either(gone, as_json=args.json, line=f"{gone['name']} is a member no more: its key counts nowhere")
+    ctx.out.either(gone, as_json=args.json, line=f"{gone['name']} is a member no more: its key is revoked")
     if gone.get("key"):
         ctx.out.note(f"the broker's owner ends its connection: it is the user {gone['key']} of the fleet's account")
     return DONE
@@ -414,7 +414,7 @@ SUBVERBS = {
         (("synapsectl fleet hosts", "who is there, and with which agents"),),
     ),
     "remove": SubVerb(
-        "take a host out of the fleet: its key counts no more",
+        "take a host out of the fleet: its key is revoked",
         partial(of_one, json="print a JSON document of it"),
         _remove,
         (("synapsectl fleet remove laptop", "its connection ends within a second"),),

@@ -87,7 +87,8 @@ def _of_broker(broker: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[s
     server = f", nats-server {broker['server']}" if broker["server"] else f", {broker['problem']}"
     yield f"broker here {state}, at {broker['listen']}{server}, {broker['free'] / GIB:.1f} GiB free"
     if broker["certificate_days"] < EXPIRES_SOON_DAYS:
-        yield f"            its certificate counts for {broker['certificate_days']} days: restart it where the keys are"
+        days = broker["certificate_days"]
+        yield f"            its certificate is valid for {days} days: restart it where the keys are"
     yield from _streams(told)
 
 

@@ -21,7 +21,7 @@ def _configure_test(parser: argparse.ArgumentParser) -> None:
 
 
 def _test(args: argparse.Namespace, ctx: CommandContext) -> int:
-    with ctx.busy("telling them"):
+    with ctx.busy("sending tests"):
         found = ctx.client.post("/control/notify/test", {"sink": args.sink} if args.sink else {})
     if ctx.out.on_terminal and not args.json:
         for one in (one for one in found if not one["ok"]):

@@ -163,8 +163,8 @@ class EditorSession:
         self._sending: str | None = None
         """The message that is being sent to the daemon."""
         self._turns: dict[str, Turn] = {}
-        self._strange: set[str] = set()
-        """Tasks that are being read, and those that are no turns."""
+        self._strange: dict[str, None] = {}
+        """Tasks that are being read, and those that are no turns; in the order in which they came."""
         self._later: deque[dict[str, Any]] = deque()
         self._later_size = 0
         self._left_out = False
@@ -192,9 +192,9 @@ class EditorSession:
         """Sets the state at the session's beginning: the tasks that the editor is `shown` already, the present task,
         and the newest event."""
         self._newest = newest
-        self._strange.update(shown)
+        self._strange.update(dict.fromkeys(shown))
         if task is not None and task not in self._strange:
-            self._strange.add(task)
+            self._strange[task] = None
             yield ReadTask(task)
         yield ReadCommands()
 
@@ -267,7 +267,7 @@ class EditorSession:
         if prompt.task is not None:
             return
         prompt.task = task["id"]
-        self._strange.discard(task["id"])
+        self._strange.pop(task["id"], None)
         self._turns[task["id"]] = Turn(task["id"])
         yield FollowTask(task["id"])
         if prompt.canceled:
@@ -293,7 +293,7 @@ class EditorSession:
     def unknown(self, task: str, error: CtlError) -> Iterator[Command]:
         """Handles a task that could not be read."""
         prompt = self._of(task)
-        self._strange.discard(task)
+        self._strange.pop(task, None)
         if prompt is not None:
             yield from self.refused(prompt.message_id, error)
 
@@ -308,7 +308,7 @@ class EditorSession:
             if task not in self._strange or not is_shown(document):
                 return  # it was sent before, or is no turn
             turn = self._turns[task] = Turn(task)
-            self._strange.discard(task)
+            self._strange.pop(task, None)
             yield from self._tell(turn.asked(document))
             if not over:
                 yield FollowTask(task)
@@ -394,7 +394,7 @@ class EditorSession:
                 yield ReadTask(task)
             self._seen_to(task)
         elif state == "working" and task not in self._turns and task not in self._strange:
-            self._strange.add(task)
+            self._strange[task] = None
             self._bound()
             yield ReadTask(task)
 
@@ -523,12 +523,12 @@ class EditorSession:
         return next((prompt for prompt in self._prompts.values() if prompt.task == task), None)
 
     def _seen_to(self, task: str) -> None:
-        self._strange.discard(task)
+        self._strange.pop(task, None)
 
     def _bound(self) -> None:
-        """Limits the known tasks of others to `TURNS_MAX`."""
+        """Limits the known tasks of others to `TURNS_MAX`: the newest ones stay, which may be being read."""
         while len(self._strange) > TURNS_MAX:
-            self._strange.pop()
+            self._strange.pop(next(iter(self._strange)))
 
 
 def _end_of(prompt: OpenPrompt, document: Mapping[str, Any]) -> Command:

@@ -1,8 +1,11 @@
 """`synapsectl external add|list|send|remove`: A2A agents elsewhere, under an alias."""
 
 import argparse
+import base64
 import sys
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +20,7 @@ HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
 LOOK_TIMEOUT = 60.0
 """Seconds for the daemon to look at a card."""
 SECRET_MAX = 8192
+KEY_MAX = 64 * 1024
 FIRST = "0.1"
 """`protocol_version` of agents that speak A2A as it was before it had versions."""
 
@@ -39,6 +43,23 @@ def _configure_add(adding: argparse.ArgumentParser) -> None:
         metavar="NAME=VARIABLE",
         help="send this header with the variable's value, such as X-API-Key=MY_KEY; repeatable",
     )
+    adding.add_argument(
+        "--query-env",
+        action="append",
+        default=[],
+        metavar="NAME=VARIABLE",
+        help="the same as a member of the query, such as api_key=MY_KEY; repeatable",
+    )
+    adding.add_argument(
+        "--cookie-env", action="append", default=[], metavar="NAME=VARIABLE", help="the same as a cookie; repeatable"
+    )
+    adding.add_argument(
+        "--basic-env", metavar="VARIABLE", help="log in by HTTP Basic with NAME:PASSWORD, which it holds"
+    )
+    adding.add_argument(
+        "--key", metavar="FILE", help="its card must be signed with this public key: PEM, a JWK or a JWK set"
+    )
+    adding.add_argument("--no-key", action="store_true", help="its card need not be signed any more")
     adding.add_argument("--no-credentials", action="store_true", help="forget those that were given before")
     adding.add_argument("--in-the-clear", action="store_true", help="its credentials may go there by http")
     adding.add_argument("--other-host", action="store_true", help="its card may name another host than its own")
@@ -73,10 +94,11 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     body: dict[str, Any] = {"url": args.url, "other_host": args.other_host, "in_the_clear": args.in_the_clear}
     if args.alias is not None:
         body["alias"] = args.alias.removeprefix("@")
-    body |= _credentials(args, ctx)
+    body |= _credentials(args, ctx) | _key(args)
     with ctx.busy("reading its card"):
         agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
-    words = f"{agent['alias']} is {agent['name']} at {agent['endpoint']} ({_spoken(agent)})"
+    signed = f"; its card is signed by {agent['signed_by'] or 'that key'}" if agent["key"] else ""
+    words = f"{agent['alias']} is {agent['name']} at {agent['endpoint']} ({_spoken(agent)}){signed}"
     ctx.out.either(agent, as_json=args.json, line=words)
     for need in agent["needs"]:
         ctx.out.note(f"{agent['alias']} needs {need}")
@@ -85,19 +107,48 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _credentials(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any]:
     """Returns the credentials from a file or the terminal, never from the command line, which others can see."""
-    told: dict[str, Any] = {"headers": {}} if args.no_credentials or args.header_env else {}
-    for given in args.header_env:
-        name, given_one, variable = given.partition("=")
-        if not (name and given_one and variable):
-            raise UsageError(f"--header-env: {given!r} is not of the form NAME=VARIABLE, such as X-API-Key=MY_KEY")
-        told["headers"][name] = _variable(ctx, variable)
-    if args.token_stdin and args.token_env:
-        raise UsageError("--token-stdin and --token-env: choose one")
+    if sum(map(bool, (args.token_stdin, args.token_env, args.basic_env))) > 1:
+        raise UsageError("--token-stdin, --token-env and --basic-env: choose one")
+    headers = dict(_given(ctx, "--header-env", args.header_env))
+    cookies = [f"{name}={value}" for name, value in _given(ctx, "--cookie-env", args.cookie_env)]
+    if cookies:
+        headers["Cookie"] = "; ".join(cookies)
+    if args.basic_env:
+        password = _variable(ctx, args.basic_env)
+        if ":" not in password:
+            raise UsageError(f"--basic-env: the variable {args.basic_env} does not hold NAME:PASSWORD")
+        headers["Authorization"] = f"Basic {base64.b64encode(password.encode()).decode()}"
+    query = dict(_given(ctx, "--query-env", args.query_env))
+    told: dict[str, Any] = {"headers": headers, "query": query} if headers or query or args.no_credentials else {}
     if args.token_stdin:
         told["token"] = sys.stdin.read(SECRET_MAX).strip()
     elif args.token_env:
         told["token"] = _variable(ctx, args.token_env)
     return told
+
+
+def _given(ctx: CommandContext, option: str, given: list[str]) -> Iterator[tuple[str, str]]:
+    """Yields the names with the values of their variables."""
+    for one in given:
+        name, has_name, variable = one.partition("=")
+        if not (name and has_name and variable):
+            raise UsageError(f"{option}: {one!r} is not of the form NAME=VARIABLE, such as X-API-Key=MY_KEY")
+        yield name, _variable(ctx, variable)
+
+
+def _key(args: argparse.Namespace) -> dict[str, str]:
+    if args.key and args.no_key:
+        raise UsageError("--key and --no-key: choose one")
+    if not args.key:
+        return {"key": ""} if args.no_key else {}
+    try:
+        with Path(args.key).open(encoding="utf-8", errors="replace") as file:
+            text = file.read(KEY_MAX + 1)
+    except OSError as error:
+        raise UsageError(f"--key: {args.key} cannot be read: {error.strerror}") from error
+    if not text.strip() or len(text) > KEY_MAX:
+        raise UsageError(f"--key: {args.key} is no public key: it is empty, or has more than {KEY_MAX} characters")
+    return {"key": text}
 
 
 def _variable(ctx: CommandContext, name: str) -> str:
@@ -128,6 +179,10 @@ SUBVERBS = {
             (
                 "synapsectl external add https://agents.example/a2a --as far --token-env FAR_TOKEN",
                 "with a bearer token, which is never on the command line",
+            ),
+            (
+                "synapsectl external add https://agents.example/a2a --as far --key far.pem",
+                "its card must be signed, and this is the public key",
             ),
         ),
     ),

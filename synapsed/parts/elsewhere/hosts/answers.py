@@ -1,7 +1,6 @@
 """Answers to questions on another host, given over its control socket as a person there gives them."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from synapsed.errors import (
     Unauthorized,
 )
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
+from synapsed.shared.outside_json import NotJson, read_object
 
 WITHIN_S: Final = 45.0
 """Seconds for a program over there to take an answer, which takes it seconds."""
@@ -63,9 +63,9 @@ def _part(text: str) -> str:
 def _refusal(status: int, answer: bytes, host: str) -> SynapsedError:
     """Returns the host's refusal as an error of the same name here, unless the host refused this daemon itself."""
     try:
-        told = json.loads(answer)["error"]
+        told = read_object(answer)["error"]
         code, message = str(told["code"]), str(told["message"])[:SAID_MAX]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (NotJson, TypeError, KeyError):
         code, message = "", f"HTTP {status}"
     kind = _KINDS.get(code, NotReady if status >= 500 else NotTaken)
     return kind(f"{host}: {message}", host=host)

@@ -3,7 +3,6 @@
 Trust and keys are left to ssh's own configuration: nothing here asks for, or keeps, a password (BatchMode).
 """
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from typing import Final
 
 from synapsed.errors import InvalidRequest
 from synapsed.parts.elsewhere.hosts.host import Host
+from synapsed.shared.outside_json import NotJson, read_object
 
 CONNECT_S: Final = 15
 ALIVE_S: Final = 15
@@ -89,10 +89,10 @@ def socket_in(output: str) -> str:
     Raises InvalidRequest."""
     for line in reversed(output.splitlines()):
         try:
-            told = json.loads(line)
-        except ValueError:
+            path = read_object(line).get("socket")
+        except NotJson:
             continue
-        if isinstance(told, dict) and isinstance(path := told.get("socket"), str):
+        if isinstance(path, str):
             return check_socket(path)
     raise InvalidRequest("synapsectl over there does not say where its daemon listens: is it as new as this one?")
 

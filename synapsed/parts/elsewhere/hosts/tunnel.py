@@ -3,7 +3,6 @@ and does so again, with growing pauses, whenever the connection ends."""
 
 import asyncio
 import contextlib
-import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from synapsed.interfaces import AgentView, HostState
 from synapsed.parts.elsewhere.hosts import ssh
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.ssh import Backoff
+from synapsed.shared.outside_json import read_json
 
 LOOK_UP_S: Final = 60.0
 END_S: Final = 3.0
@@ -219,7 +219,7 @@ class Tunnel:
                 await asyncio.sleep(CHECK_UP_S)
 
     async def _ask(self, path: str) -> Any:
-        return json.loads(await self._read(path, ANSWER_MAX))
+        return read_json(await self._read(path, ANSWER_MAX))
 
     async def _read(self, path: str, at_most: int) -> bytes:
         """Returns the answer at `path`. Raises ValueError for a refusal, or an answer that is too large."""

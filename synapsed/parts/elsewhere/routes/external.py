@@ -53,17 +53,22 @@ from synapsed.model.task import Artifact, Task, TaskState
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.externals import Externals
 
+KEY_MAX = 64 * 1024
+"""Most characters of the public keys of a card."""
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 _Header = Annotated[str, StringConstraints(pattern=r"^[!-~]([ -~]{0,8190}[!-~])?$")]
 _HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 _Headers = Annotated[
     dict[_HeaderName, _Header], Field(max_length=16, json_schema_extra={"additionalProperties": False})
 ]
+_Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~-]{1,64}$")]
+_Query = Annotated[dict[_Member, _Header], Field(max_length=16, json_schema_extra={"additionalProperties": False})]
 
 
 class DiscoverBody(BaseModel):
-    """Body of `external/discover`: `token` goes as `Authorization: Bearer`, `headers` go unchanged; null keeps the
-    present ones. Without `alias` the card's name makes one."""
+    """Body of `external/discover`: `token` goes as `Authorization: Bearer`, `headers` and `query` go unchanged; without
+    any the present ones are kept. With `key` (PEM, a JWK or a JWK set) the card must be signed; null keeps the present
+    one, "" forgets it. Without `alias` the card's name makes one."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -71,6 +76,8 @@ class DiscoverBody(BaseModel):
     alias: _Id | None = None
     token: _Header | None = None
     headers: _Headers | None = None
+    query: _Query | None = None
+    key: Annotated[str, StringConstraints(max_length=KEY_MAX)] | None = None
     other_host: bool = False
     in_the_clear: bool = False
 
@@ -133,6 +140,8 @@ async def discover(request: web.Request, body: DiscoverBody, control: Control, e
         body.url,
         body.alias,
         headers=body.credentials(),
+        query=body.query,
+        key=body.key,
         other_host=body.other_host,
         in_the_clear=body.in_the_clear,
         taken={view.name for view in control.directory.agents()},

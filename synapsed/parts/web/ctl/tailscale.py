@@ -1,12 +1,11 @@
 """`tailscale serve`: the page for the devices of one's tailnet, over TLS, with a certificate that they trust."""
 
-import json
 import shutil
 import subprocess
-from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import NotAllowed, NotInstalled
+from synapsed.shared.outside_json import NotJson, read_object
 
 PATIENCE_S = 60.0
 """Seconds for `tailscale serve`, which gets a certificate the first time, and waits if a person has to allow it
@@ -44,10 +43,9 @@ def serve(ctx: CommandContext) -> str:
 def _name(status: str) -> str:
     """Returns the name. Raises NotAllowed with advice if tailscale does not run, or gives no certificate."""
     try:
-        told: Any = json.loads(status)
-    except ValueError:
-        told = None
-    told = told if isinstance(told, dict) else {}
+        told = read_object(status)
+    except NotJson:
+        told = {}
     own = told.get("Self")
     name = str(own.get("DNSName") or "").rstrip(".") if isinstance(own, dict) else ""
     if state := NOT_RUNNING.get(str(told.get("BackendState"))):
