@@ -365,13 +365,14 @@ class Agent:
 
     # --- its terminal and side channels ---
 
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+    async def attach(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Attachment:
         await self.adopted()
         with self.parking.attaching():
             comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
             if self.parking.away or comes:
                 await self.start()  # or wait until its link is open
-            return await self.process.require_link().terminal.attach(cols=cols, rows=rows, read_only=read_only)
+            terminal = self.process.require_link().terminal
+            return await terminal.attach(cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
 
     def watch(self) -> ScreenWatch:
         """Implements `Control.watch`. Raises NotReady if no program runs."""

@@ -1,8 +1,8 @@
 """The rights that a grant needs for each route of the kernel, in one table, which `tests/parts/web/test_doors.py`
 checks with all routes.
 
-A route that is not in the table is closed to all grants: starting and stopping agents, the configuration, other grants.
-For some routes the body decides further (`Rights.require_right`).
+A route that is not in the table is closed to all grants: the configuration, other grants. For some routes the body
+decides further (`Rights.require_right`, `managing`).
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from synapsed.api.describe import NEEDS, OF_CALLER
 from synapsed.api.rights import Rights
 from synapsed.api.security import is_public
 from synapsed.errors import AmbiguousAddress, Forbidden, UnknownAgent
-from synapsed.model.grants import SENDS, Grant, Right
+from synapsed.model.grants import RIGHTS, SENDS, Grant, Right
 
 AGENT: Final = "/agents/{agent}"
 OF_AGENT_PORT: Final = web.AppKey("OF_AGENT_PORT", bool)
@@ -28,7 +28,8 @@ _TASK: Final[frozenset[Right]] = frozenset({"look", "send", "answer"})
 """Rights for one task, by its id: the sender of a message may read its result."""
 _ANSWER: Final[frozenset[Right]] = frozenset({"answer"})
 _TYPE: Final[frozenset[Right]] = frozenset({"type"})
-_ANY: Final[frozenset[Right]] = frozenset({"look", "send", "answer", "type"})
+_MANAGE: Final[frozenset[Right]] = frozenset({"manage"})
+_ANY: Final[frozenset[Right]] = frozenset(RIGHTS)
 
 
 _OF_AGENTS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
@@ -66,6 +67,9 @@ _OTHERS: Final[Mapping[str, frozenset[Right]]] = MappingProxyType(
         "GET /control/tasks/{task}/wait": _TASK,
         "POST /control/tasks/{task}/cancel": _ANSWER,
         "POST /control/tasks/{task}/input": _ANSWER,
+        "POST /control/start": _MANAGE,
+        f"POST /control{AGENT}/stop": _MANAGE,
+        f"POST /control{AGENT}/restart": _MANAGE,
         f"POST /control{AGENT}/input": _ANSWER,
         f"POST /control{AGENT}/interrupt": _ANSWER,
         f"POST /control{AGENT}/keys": _TYPE,

@@ -31,7 +31,8 @@ from synapsed.interfaces import Directory, Token, TokenKind
 from synapsed.kernel import Bearers
 
 _MARKS: Final = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
-_PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~-]{1,64}){0,8}/?")
+_PREFIX: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,64}){0,8}/?")
+"""Up to eight names, none of which leads up."""
 _HOST: Final = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
 
 
@@ -58,17 +59,21 @@ class Proxies:
         InvalidRequest for a wrong address."""
         if not any(name in request.headers for name in _MARKS):
             return None
-        if not self._is_trusted(request) and not self._is_served(request, served):
+        trusted = self._is_trusted(request)
+        if not trusted and not self._is_served(request, served):
             return None
         scheme = request.headers.get("X-Forwarded-Proto", request.scheme).lower()
         host = request.headers.get("X-Forwarded-Host")
-        prefix = request.headers.get("X-Forwarded-Prefix", "")
+        prefix = request.headers.get("X-Forwarded-Prefix", "") if trusted else ""
         if scheme not in ("http", "https"):
             raise InvalidRequest("X-Forwarded-Proto: must be http or https", field="X-Forwarded-Proto")
         if host is not None and not _HOST.fullmatch(host):
             raise InvalidRequest("X-Forwarded-Host: must be one host", field="X-Forwarded-Host")
         if not _PREFIX.fullmatch(prefix):
-            raise InvalidRequest("X-Forwarded-Prefix: must be a path", field="X-Forwarded-Prefix")
+            raise InvalidRequest(
+                "X-Forwarded-Prefix: must be a path of at most 8 names of letters, digits and ._~-, as /lab",
+                field="X-Forwarded-Prefix",
+            )
         return Forwarded(scheme, host, prefix.rstrip("/"))
 
     def _is_trusted(self, request: web.Request) -> bool:
@@ -154,9 +159,12 @@ class Security:
 
     def origin(self, request: web.Request) -> str:
         """Returns `scheme://host[:port][/prefix]` as the client has it."""
+        return f"{self.scheme(request)}://{self.host(request)}{self.prefix(request)}"
+
+    def prefix(self, request: web.Request) -> str:
+        """Returns the path under which a trusted proxy has this server, as `/lab`; empty if it has none."""
         forwarded = self.forwarded(request)
-        prefix = forwarded.prefix if forwarded is not None else ""
-        return f"{self.scheme(request)}://{self.host(request)}{prefix}"
+        return "" if forwarded is None else forwarded.prefix
 
     def scheme(self, request: web.Request) -> str:
         """Returns `http` or `https`, as the client has it."""

@@ -309,10 +309,17 @@ class Terminals(Protocol):
         ...
 
     async def attach(
-        self, agent_id: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
+        self,
+        agent_id: str,
+        *,
+        cols: int,
+        rows: int,
+        read_only: bool,
+        keep_size: bool = False,
+        reach: frozenset[str] | None = None,
     ) -> Attachment:
-        """Attaches a person's terminal. `reach`: names of the agents to which typed lines may go (`LineRouting`); None:
-        to all."""
+        """Attaches a person's terminal. `keep_size`: see `LinkTerminal.attach`. `reach`: names of the agents to which
+        typed lines may go (`LineRouting`); None: to all."""
         ...
 
     def watch(self, agent_id: str) -> ScreenWatch:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, get_args
 
-type Right = Literal["look", "send", "answer", "type"]
+type Right = Literal["look", "send", "answer", "type", "manage"]
 """`look`: read all that a person reads. `send`: send messages, and read tasks by their id. `answer`: answer the
 questions of agents, send, cancel and interrupt. `type`: press keys and use terminals, which amounts to running anything
-that an agent could run."""
+that an agent could run. `manage`: start agents where there is one already, stop and restart them."""
 
 RIGHTS: Final[tuple[Right, ...]] = get_args(Right.__value__)
 

@@ -473,8 +473,11 @@ class AcpLink(ProgramLink):
     def type_now(self, data: bytes) -> bool:
         return False
 
-    def nobody_types(self) -> None:
-        """Does nothing: the window's size stays."""
+    def follows(self, size: tuple[int, int] | None) -> None:
+        """Takes that size; for None the window's size stays."""
+        if size is not None:
+            self._stage.resize(*size)
+            self._viewers.resize(*size)
 
     def seen_in(self, outer: OuterTerminal) -> None:
         self._stage.note(outer)

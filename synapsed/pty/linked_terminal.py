@@ -69,8 +69,8 @@ class ProgramLink(Owner, Visited):
     async def signal(self, signum: int) -> None:
         await self._program.signal(signum)
 
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+    async def attach(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Attachment:
+        return await self._viewers.join(cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
 
     def watch(self) -> ScreenWatch:
         return self._viewers.watch()

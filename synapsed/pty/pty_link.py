@@ -474,13 +474,16 @@ class PtyLink(ProgramLink):
     async def keep_screen(self) -> None:
         await self._driver.save_screen()
 
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        viewer = await super().attach(cols=cols, rows=rows, read_only=read_only)
+    async def attach(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Attachment:
+        viewer = await super().attach(cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
         if read_only:
             await self._driver.perform(self._window.join(cols, rows))
         return viewer
 
-    def nobody_types(self) -> None:
+    def follows(self, size: tuple[int, int] | None) -> None:
+        if size is not None:
+            self._driver.undertake(self._window.resize(*size))
+            return
         self._driver.undertake(self._window.give_back())
         self._driver.looks.soon()
 

@@ -53,6 +53,10 @@ PANE_EVERY_S = 1 / 30
 """Least number of seconds between two redraws for a viewer of another size."""
 
 
+def _used(viewer: "Viewer") -> int:
+    return viewer.used
+
+
 def are_reports(data: bytes) -> bool:
     """Returns True if `data` has only reports of a viewer's terminal about its mouse and its focus, and no key."""
     return _REPORTS.fullmatch(data) is not None
@@ -85,8 +89,9 @@ class ViewedWindow(Protocol):
 
     async def resize(self, cols: int, rows: int) -> None: ...
 
-    def nobody_types(self) -> None:
-        """Called when a viewer has left and none is left that may type."""
+    def follows(self, size: tuple[int, int] | None) -> None:
+        """Called when the viewer that was used last has left: `size` is the columns and rows of the one that is
+        followed now, None if no other may type."""
         ...
 
     def seen_in(self, outer: OuterTerminal) -> None:
@@ -97,9 +102,12 @@ class ViewedWindow(Protocol):
 class Viewer:
     """One attached terminal (`interfaces.Attachment`)."""
 
-    def __init__(self, group: "Viewers", *, cols: int, rows: int, read_only: bool) -> None:
+    def __init__(self, group: "Viewers", *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> None:
         self._group = group
         self.read_only = read_only
+        self.keep_size = keep_size
+        self.used = 0
+        """A number that is the larger, the later it was used; 0: not yet."""
         self._filter = ViewerFilter()
         self._waiting: list[bytes] = []
         self._size = 0
@@ -331,7 +339,7 @@ class Viewer:
 
 
 class Viewers:
-    """All terminals attached to one agent. The window takes the size of the one that was used last."""
+    """All terminals attached to one agent. The window follows the one that was used last of those that are there."""
 
     def __init__(
         self,
@@ -353,6 +361,7 @@ class Viewers:
         self._watches = Watches()
         self.watch = self._watches.join
         self._last: Viewer | None = None
+        self._uses = 0
         self._joining = 0
         self._now = now
         self._signed_at: float | None = None
@@ -392,11 +401,13 @@ class Viewers:
             for viewer in self._viewers:
                 viewer.fit()
 
-    async def join(self, *, cols: int, rows: int, read_only: bool) -> Viewer:
-        """Returns a new viewer. The window takes its size, unless the viewer is read-only."""
-        viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only)
+    async def join(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Viewer:
+        """Returns a new viewer. Unless it is read-only, the window takes its size: at once, or, with `keep_size` and
+        another viewer there, when a key is typed at it."""
+        viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
         if not read_only:
             self._sign()
+        if not (read_only or (keep_size and len(self))):
             self._joining += 1
             try:
                 await self._use(viewer)
@@ -408,6 +419,8 @@ class Viewers:
 
     async def typed(self, viewer: Viewer, data: bytes) -> None:
         self._sign(data)
+        if viewer.keep_size and viewer is not self._last and are_reports(data):
+            return  # they are of a window that it does not have, and take none
         await self._use(viewer)
         await self.keys.type(data)
 
@@ -425,6 +438,8 @@ class Viewers:
 
     async def _use(self, viewer: Viewer) -> None:
         if viewer is not self._last:
+            self._uses += 1
+            viewer.used = self._uses
             self._last = viewer
             self.see()
             if self._size != (viewer.cols, viewer.rows):
@@ -455,11 +470,14 @@ class Viewers:
         viewer.end()
         if viewer in self._viewers:
             self._viewers.remove(viewer)
-        if self._last is viewer:
-            self._last = None
+        left_alone = self._last is None and len(self._viewers) == 1
+        if self._last is viewer or left_alone:
+            self._last = max((one for one in self._viewers if not one.read_only), key=_used, default=None)
+            if self._last is not None and self._size != (self._last.cols, self._last.rows):
+                self.window.follows((self._last.cols, self._last.rows))
         self.see()
         if not self.writers:
-            self.window.nobody_types()
+            self.window.follows(None)
 
     def end(self) -> None:
         """Ends all viewers: the program is gone."""

@@ -37,10 +37,17 @@ class AgentTerminals:
         return await agent_of(self._agents, agent_id).screen.recording(limit)
 
     async def attach(
-        self, agent_id: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
+        self,
+        agent_id: str,
+        *,
+        cols: int,
+        rows: int,
+        read_only: bool,
+        keep_size: bool = False,
+        reach: frozenset[str] | None = None,
     ) -> Attachment:
         agent, wanted = agent_of(self._agents, agent_id), self._roster.config.attach
-        attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
+        attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
         denied = wanted.clipboard == "deny"
         attachment.keep_clipboard(_TOLD.format(name=agent.record.name) if denied else None)
         if not read_only and self.routing is not None:

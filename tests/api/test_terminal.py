@@ -17,6 +17,13 @@ async def redraw(socket) -> None:
     assert await socket.receive_bytes(timeout=30) == b"\x1b[H\x1b[2Jscreen"
 
 
+async def test_one_that_keeps_the_size(api: Api):
+    for query, keeps in (("", False), ("?keep_size=1", True)):
+        async with api.http.ws_connect(f"/agents/claude/terminal{query}") as socket:
+            await redraw(socket)
+            assert api.control.attachments[-1].keep_size is keeps
+
+
 @pytest.mark.parametrize("client", ["unix", "http"])
 async def test_bytes_both_ways(api: Api, client):
     async with getattr(api, client).ws_connect("/agents/claude/terminal?cols=100&rows=30") as socket:

@@ -95,6 +95,7 @@ class FakeAttachment:
         self.changed = asyncio.Event()
         self.outer: OuterTerminal | None = None
         self.one_screen = False
+        self.keep_size = False
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def redraw(self) -> bytes:
@@ -177,7 +178,7 @@ class FakeControl:
         """Of the profile `dummy`."""
         self.prompts: dict[str, Prompt] = {}
         self.attachments: list[FakeAttachment] = []
-        self.rows = ['[[10,"the screen"]]']
+        self.cols, self.rows = 20, ['[[10,"the screen"]]']
         """What pages are shown."""
         self.drawn = 0
         """How often they were drawn."""
@@ -545,7 +546,9 @@ class FakeTerminals:
             "text": "the screen",
             "coloured": b"the \x1b[0;1mscreen\x1b[m\n",
             "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
-            "rows": Rows(20, len(self._fake.rows), "", "#ffffff", "#000000", (0, 10), tuple(self._fake.rows)),
+            "rows": Rows(
+                self._fake.cols, len(self._fake.rows), "", "#ffffff", "#000000", (0, 10), tuple(self._fake.rows)
+            ),
             "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
         }  # fmt: skip
         return shown[fmt]
@@ -568,10 +571,18 @@ class FakeTerminals:
         return '{"version": 3}\n'
 
     async def attach(
-        self, agent_id_: str, *, cols: int, rows: int, read_only: bool, reach: frozenset[str] | None = None
+        self,
+        agent_id_: str,
+        *,
+        cols: int,
+        rows: int,
+        read_only: bool,
+        keep_size: bool = False,
+        reach: frozenset[str] | None = None,
     ) -> FakeAttachment:
         self._fake.directory.view(agent_id_)
         attached = FakeAttachment(cols=cols, rows=rows, read_only=read_only, reach=reach)
+        attached.keep_size = keep_size
         self._fake.attachments.append(attached)
         return self._fake.attachments[-1]
 

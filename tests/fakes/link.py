@@ -210,7 +210,7 @@ class FakeLink:
     async def keep_screen(self) -> None:
         self.screens_kept += 1
 
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+    async def attach(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Attachment:
         return IdleAttachment()
 
     def watch(self) -> ScreenWatch:

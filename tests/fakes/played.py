@@ -172,7 +172,7 @@ class PlayedLink(FakeLink):
         if self._turn is not None:
             self._turn.cancel()
 
-    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+    async def attach(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Attachment:
         return _Attachment(self.screen, cols=cols, rows=rows, read_only=read_only)
 
     async def screen_as(self, fmt: ScreenForm) -> Shown:

@@ -380,10 +380,10 @@ async def test_a_program_has_the_size_of_who_types_and_its_own_when_they_have_le
     looks_on = await link.attach(cols=60, rows=20, read_only=True)
     await other.close()
     await until(lambda: not link._program.tasks)
-    assert sizes == [(20, 5), (100, 30)]
+    assert sizes == [(20, 5), (100, 30), (20, 5)]
     await narrow.close()
-    await until(lambda: len(sizes) == 3)
-    assert sizes[2:] == [(80, 24)], "who only looks on has no size to give"
+    await until(lambda: len(sizes) == 4)
+    assert sizes[3:] == [(80, 24)], "who only looks on has no size to give"
     await looks_on.close()
 
 

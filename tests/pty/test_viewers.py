@@ -36,8 +36,10 @@ class Program:
     async def type(self, data: bytes) -> None:
         """Nobody reads it."""
 
-    def nobody_types(self) -> None:
-        """The window stays as it is."""
+    def follows(self, size: tuple[int, int] | None) -> None:
+        if size is not None:
+            self.screen.resize(*size)
+            self.viewers.resize(*size)
 
     def seen_in(self, outer: OuterTerminal) -> None:
         self.seen.append(outer)
@@ -401,6 +403,43 @@ async def test_a_window_that_has_the_size_of_who_comes_is_left_as_it_is() -> Non
         viewer = await program.viewers.join(cols=cols, rows=ROWS, read_only=False)
         await viewer.close()
     assert sizes == [(COLS, ROWS), (COLS + 1, ROWS)]
+
+
+async def test_one_that_keeps_the_size_takes_it_with_its_first_key_and_gives_it_back() -> None:
+    """A page is opened beside a terminal in which somebody works: the program keeps its window."""
+    program = Program()
+    first = await program.viewers.join(cols=40, rows=12, read_only=False)
+    page = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False, keep_size=True)
+    await page.resize(COLS + 1, ROWS)
+    for report in (b"\x1b[I", b"\x1b[<35;1;1M"):
+        await page.write(report)
+    assert program.viewers._size == (40, 12)
+    assert not page.fits
+    await page.write(b"k")
+    assert program.viewers._size == (COLS + 1, ROWS)
+    await page.close()  # however it went: a browser that is killed closes its connection
+    assert program.viewers._size == (40, 12)
+    assert first.fits
+    assert first.type_now(b"x"), "it is the one that is followed"
+
+
+async def test_one_that_keeps_the_size_and_is_alone_has_its_own() -> None:
+    program = Program()
+    page = await program.viewers.join(cols=30, rows=9, read_only=False, keep_size=True)
+    assert program.viewers._size == (30, 9)
+    looks_on = await program.viewers.join(cols=10, rows=4, read_only=True)
+    other = await program.viewers.join(cols=31, rows=9, read_only=False, keep_size=True)
+    await page.close()
+    assert program.viewers._size == (31, 9)
+    third = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    await other.close()
+    assert program.viewers._size == (COLS, ROWS)
+    await third.close()
+    again = await program.viewers.join(cols=33, rows=9, read_only=False, keep_size=True)
+    assert program.viewers._size == (COLS, ROWS), "somebody looks on"
+    await looks_on.close()
+    assert program.viewers._size == (33, 9)
+    await again.close()
 
 
 async def test_somebody_sits_at_a_terminal_for_a_while_after_they_gave_a_sign() -> None:

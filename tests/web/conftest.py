@@ -22,7 +22,7 @@ from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.control import FakeControl, hold
 from tests.web.programs import chromium
 
-__all__ = ["CARD", "DESK", "PATIENCE_MS", "PHONE", "Devices", "Worker", "module", "question", "read"]
+__all__ = ["CARD", "DESK", "FLAGS", "PATIENCE_MS", "PHONE", "Devices", "Worker", "module", "question", "read"]
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 DESK: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
@@ -31,7 +31,7 @@ CARD = ".card:not(.ghost)"
 """A question; until the page has its list, an empty one stands in its place."""
 expect.set_options(timeout=PATIENCE_MS)
 
-_FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--font-render-hinting=none"]
+FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--font-render-hinting=none"]
 """In a container there is no sandbox for a browser of root's; nothing but the page under test is opened."""
 
 _WATCH = """
@@ -167,7 +167,7 @@ async def browsers() -> AsyncGenerator[Browser]:
     if path is None:
         pytest.skip("*** THE PAGE NOT TRIED IN A BROWSER: no chromium (apt-get install chromium) ***")
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=_FLAGS)
+        browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         await browser.close()
 

@@ -1,4 +1,4 @@
-"""Accessibility as axe-core judges it: no serious finding, on phone and desk, light and dark."""
+"""Accessibility as axe-core judges it: no finding, on phone and desk, light and dark."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.timeout(400),  # some 20 s of CPU
 ]
 
-VIEWS = ("", "agent/ann", "events", "history", "usage", "settings", "side/ann,bob")
+VIEWS = ("", "agent/ann", "events", "history", "usage", "settings", "side/ann,bob", "start")
 
 
 async def findings(page: Any, *rules: str) -> list[str]:
@@ -26,7 +26,6 @@ async def findings(page: Any, *rules: str) -> list[str]:
     return [
         f"{one['id']} ({one['impact']}): {node['target']} {node['html'][:160]}"
         for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
         for node in one["nodes"]
     ]
 
@@ -40,7 +39,7 @@ async def nothing_found(page: Any, view: str) -> None:
 
 
 @pytest.mark.parametrize("device", [PHONE, DESK], ids=["phone", "desk"])
-async def test_no_serious_finding(devices: Devices, worker: Worker, device: dict[str, Any]):
+async def test_no_finding(devices: Devices, worker: Worker, device: dict[str, Any]):
     task = await worker.ask("ann", question("Run it?", type="permission"), message="Do **it**.")
     await worker.control.progress(task, "On the way.")
     page = await devices.open("/", **device)
@@ -63,7 +62,7 @@ CALLED = {"file_path": "a.py", "old_string": "a\nb", "new_string": "a\nc"}
 
 
 @pytest.mark.parametrize("device", [PHONE, DESK], ids=["phone", "desk"])
-async def test_no_serious_finding_in_what_is_opened(devices: Devices, worker: Worker, device: dict[str, Any]):
+async def test_no_finding_in_what_is_opened(devices: Devices, worker: Worker, device: dict[str, Any]):
     """A tool call with a change, the keys of the desk, what a device may, and what one sees that is not let in."""
     task = await worker.ask("ann", question())
     call = ToolExecution(tool_name="Edit", status="failed", call_id="c", input=CALLED, error="no such file")

@@ -1,6 +1,7 @@
 """The page in front of a real daemon: screens of the four programs, a terminal, a daemon that is killed over a tap."""
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import AsyncGenerator, Iterator
@@ -8,10 +9,12 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from aiohttp import ClientSession, ClientWebSocketResponse
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.daemon import Daemon, eventually
-from tests.web.conftest import DESK, PATIENCE_MS, PHONE, Devices
+from tests.web.conftest import DESK, FLAGS, PATIENCE_MS, PHONE, Devices
+from tests.web.programs import chromium
 
 pytestmark = pytest.mark.night
 
@@ -66,7 +69,7 @@ async def test_screens_of_the_four_programs(daemon: Daemon, devices: Devices):
     for name in names:
         eventually(lambda name=name: any(screen(daemon, name)), f"{name} draws")  # type: ignore[misc]
         await page.goto(f"{devices.url}/#/agent/{name}")
-        await expect(page.locator(".bar h2")).to_have_text(name)
+        await expect(page.locator(".bar h1")).to_have_text(name)
         await expect(page.locator(".under")).to_contain_text("120 × 40")
         wanted = screen(daemon, name)
         async with asyncio.timeout(PATIENCE_MS / 1000):
@@ -98,6 +101,56 @@ async def test_a_real_terminal(daemon: Daemon, devices: Devices):
     eventually(lambda: re.search(r"abc日本", "\n".join(screen(daemon, "shell"))), "the program wrote it")
     size = daemon.get("/agents/shell/screen?format=json").json
     assert (size["cols"], size["rows"]) != (120, 40)
+
+
+async def _read(socket: ClientWebSocketResponse) -> None:
+    """Who reads nothing answers no ping, and is dropped."""
+    async for _ in socket:
+        pass
+
+
+def size_of(daemon: Daemon, agent: str) -> tuple[int, int]:
+    told = daemon.get(f"/agents/{agent}/screen?format=json").json
+    return told["cols"], told["rows"]
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
+async def test_a_terminal_of_the_page_leaves_a_window_that_is_in_use(daemon: Daemon, browser: Browser, *, killed: bool):
+    daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
+    token = next(daemon.home.rglob("token")).read_text().strip()
+    url = f"http://127.0.0.1:{daemon.port}"
+    headers = {"Authorization": f"Bearer {token}"}
+    own = await browser.browser_type.launch(executable_path=chromium(), args=FLAGS)
+    async with ClientSession(headers=headers) as client:
+        attached = await client.ws_connect(f"{url}/agents/shell/terminal?cols=193&rows=49")
+        reading = asyncio.create_task(_read(attached))
+        eventually(lambda: size_of(daemon, "shell") == (193, 49), "the window is that of who is attached")
+        page = await Devices(own, url, token).open("/#/agent/shell", **DESK)
+        await page.locator("#terminal").click()
+        await expect(page.locator(".terminal [role=status]").first).to_contain_text("You type here")
+        await page.set_viewport_size({"width": 1200, "height": 700})
+        assert size_of(daemon, "shell") == (193, 49)
+        await page.locator(".xterm-helper-textarea").focus()
+        await page.keyboard.type("typed here\n")
+        await expect(page.locator(".xterm-rows")).to_contain_text("typed here")
+        taken = size_of(daemon, "shell")
+        assert taken[0] < 193
+        if killed:
+            crash = await own.new_browser_cdp_session()
+            with contextlib.suppress(Exception):  # it is gone before it answers
+                await asyncio.wait_for(crash.send("Browser.crash"), 30)
+        else:
+            await page.close()
+        await asyncio.to_thread(
+            eventually, lambda: size_of(daemon, "shell") == (193, 49), "who is attached has the window again"
+        )
+        reading.cancel()
+        await attached.close()
+        await asyncio.to_thread(
+            eventually, lambda: size_of(daemon, "shell") == (120, 40), "the program has its own size again"
+        )
+    with contextlib.suppress(Exception):
+        await own.close()
 
 
 async def test_a_daemon_killed_between_a_tap_and_its_answer_under_five_pages(daemon: Daemon, devices: Devices):

@@ -275,7 +275,7 @@ async def test_the_keyboard_at_the_desk(devices: Devices, worker: Worker):
     await page.keyboard.press("Escape")
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
-    await expect(page.locator(".right h2")).to_have_text("bob")
+    await expect(page.locator(".right .bar h2")).to_have_text("bob")
 
 
 _AT_ONCE = """
@@ -329,7 +329,7 @@ async def test_no_key_is_lost_on_the_way(devices: Devices, worker: Worker):
     await page.keyboard.press("g")
     await page.keyboard.press("j")  # goes nowhere with g, and is no key of its own lost
     await page.keyboard.press("Enter")
-    await expect(page.locator(".right h2")).to_have_text("ann")
+    await expect(page.locator(".right .bar h2")).to_have_text("ann")
     await page.evaluate("() => { const real = Date.now; Date.now = () => real() + 60_000; }")
     await page.keyboard.press("g")
     await page.evaluate("() => { const real = Date.now; Date.now = () => real() + 60_000; }")

@@ -10,6 +10,7 @@ from pydantic import Field
 from synapsed.api.context import ApiContext, agent_id_of, origin_of, rights_of, task_of, to_the_end
 from synapsed.api.describe import Response, Streamed
 from synapsed.api.idempotency_key import once
+from synapsed.api.managing import check_restart, check_start, check_stop
 from synapsed.api.memory_reservation import release
 from synapsed.api.operation import WithHeaders, granted, operation, person
 from synapsed.api.query import Query, Resumed, Text, between
@@ -148,18 +149,19 @@ def routes() -> list[web.RouteDef]:
     errors=(*LAUNCHING, ConfigError, UnknownProfile, NameTaken, ConversationTaken, PortsExhausted),
 )
 async def start(request: web.Request, body: StartBody, control: Control) -> StartedAgent:
+    check_start(rights_of(request), body, [one.cwd for one in control.directory.agents()])
     return await to_the_end(control.processes.start(body.request()))
 
 
 @operation("Stop an agent", "the agent", allowed=granted("stop_agents", "stop agents"), errors=(NotReady,))
 async def stop(request: web.Request, body: StopBody, control: Control) -> AgentView:
+    check_stop(rights_of(request), body)
     return (await to_the_end(control.processes.stop(agent_id_of(request), remove=body.remove))).unseen()
 
 
 @operation("Restart an agent", "the agent", allowed=granted("stop_agents", "restart agents"), errors=LAUNCHING)
 async def restart(request: web.Request, body: RestartBody, control: Control) -> AgentView:
-    if body.without_approval:
-        rights_of(request).require_person("have an agent started whose deny rules cannot be enforced")
+    check_restart(rights_of(request), body)
     asked = control.processes.restart(
         agent_id_of(request), when_idle=body.when_idle, without_approval=body.without_approval
     )

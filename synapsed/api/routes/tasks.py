@@ -162,7 +162,8 @@ async def list_tasks(request: web.Request, query: TasksQuery, agent_id: str | No
     if tasks and total > len(tasks):
         cursor = task_cursor(tasks[-1])
         if await control.tasks.has_any(replace(which, before=cursor)):
-            headers["Link"] = f'<{request.rel_url.update_query(before=cursor)}>; rel="next"'
+            prefix = request.app[CONTEXT].security.prefix(request)
+            headers["Link"] = f'<{prefix}{request.rel_url.update_query(before=cursor)}>; rel="next"'
     return WithHeaders([rights.shown(task) for task in tasks], headers)
 
 

@@ -25,6 +25,9 @@ class TerminalQuery(Query):
     cols: Annotated[int, between(1, VIEWER_MAX)] = Field(80, description="columns of the viewer's window")
     rows: Annotated[int, between(1, VIEWER_MAX)] = Field(24, description="rows of the viewer's window")
     read_only: Flag = flag("keys are refused, and the window keeps its size")
+    keep_size: Flag = flag(
+        "while another terminal is attached, the window takes this one's size only when a key is typed here"
+    )
     one_screen: Flag = flag(
         "the program's main and alternate screen are shown on the same one, and nothing above it is erased; "
         "not as frames where `[attach] scrollback` says that the rows above are the program's too"
@@ -51,7 +54,12 @@ async def terminal(request: web.Request, query: TerminalQuery, context: ApiConte
     with context.streams.opened():
         cursor = context.control.events.last_id
         attachment = await context.control.terminals.attach(
-            agent_id, cols=query.cols, rows=query.rows, read_only=query.read_only, reach=rights_of(request).reach
+            agent_id,
+            cols=query.cols,
+            rows=query.rows,
+            read_only=query.read_only,
+            keep_size=query.keep_size,
+            reach=rights_of(request).reach,
         )
         try:
             session = FramedTerminal if framed else WebSocketTerminal

@@ -9,6 +9,7 @@ which words, `notify` is its configuration, and `sent_notices` keeps the notices
 from collections.abc import Sequence
 
 from synapsed.config.config import ConfigKey
+from synapsed.interfaces import RIGHTS
 from synapsed.kernel import Face, Route
 from synapsed.parts.attention.notify import NotifyConfig
 
@@ -19,7 +20,7 @@ def _changes(old: NotifyConfig, new: NotifyConfig) -> Sequence[str]:
 
 
 _LOOK = frozenset({"look"})
-_ANY = frozenset({"look", "send", "answer", "type"})
+_ANY = frozenset(RIGHTS)
 
 FACE = Face(
     name="attention",

@@ -14,7 +14,7 @@ from synapsed.parts.web.records import AGENTS_MAX, NAME_MAX, Device, Name, Scope
 
 _Code = Annotated[str, StringConstraints(min_length=1, max_length=CODE_LENGTH_MAX)]
 _Address = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-_Rights = Annotated[list[Right], Field(min_length=1, max_length=4)]
+_Rights = Annotated[list[Right], Field(min_length=1, max_length=5)]
 DAYS_MAX = 3660
 
 

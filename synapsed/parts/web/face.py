@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, model_validator
 
 from synapsed.config.config import ApiConfig, address_and_port
+from synapsed.interfaces import RIGHTS
 from synapsed.kernel import Face, Route
 
 
@@ -52,7 +53,7 @@ class TlsConfig(ApiConfig):
         return host.removeprefix("[").removesuffix("]").replace("localhost", "127.0.0.1"), int(port)
 
 
-_ANY = frozenset({"look", "send", "answer", "type"})
+_ANY = frozenset(RIGHTS)
 
 FACE = Face(
     name="web",

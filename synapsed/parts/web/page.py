@@ -9,8 +9,9 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
+from synapsed.api import CONTEXT
 from synapsed.api.operation import Response, operation
-from synapsed.parts.web.page_files import INDEX, POLICY, TYPES, WORKER, pages
+from synapsed.parts.web.page_files import INDEX, POLICY, TYPES, WORKER, below, pages
 
 _ASKED_AGAIN: Final = "no-cache"
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
@@ -32,19 +33,21 @@ async def file(request: web.Request) -> web.StreamResponse:
 async def _serve(request: web.Request, name: str) -> web.StreamResponse:
     """Sends the file. Raises HTTPNotFound."""
     page = await pages()
-    below = name.removeprefix(f"{page.version}/")
-    found = page.files.get(below)
+    inner = name.removeprefix(f"{page.version}/")
+    found = page.files.get(inner)
     if found is None:
         raise web.HTTPNotFound
+    if inner == INDEX:
+        found = below(request.app[CONTEXT].security.prefix(request))
     headers = {
-        hdrs.CACHE_CONTROL: _FOR_GOOD if below != name else _ASKED_AGAIN,
-        hdrs.VARY: "Accept-Encoding",
+        hdrs.CACHE_CONTROL: _FOR_GOOD if inner != name else _ASKED_AGAIN,
+        hdrs.VARY: "Accept-Encoding, X-Forwarded-Prefix" if inner == INDEX else "Accept-Encoding",
         "Content-Security-Policy": POLICY,
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(), geolocation=(), usb=(), serial=()",
     }
     if name == WORKER:
-        headers["Service-Worker-Allowed"] = "/"
+        headers["Service-Worker-Allowed"] = "../"  # where the page is, under whichever path
     answer = web.Response(headers=headers)
     answer.etag = found.etag
     if any(tag.value in (found.etag, "*") for tag in request.if_none_match or ()):

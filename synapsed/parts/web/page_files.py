@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["INDEX", "POLICY", "TYPES", "WORKER", "PageFile", "Pages", "page_files", "pages", "together"]
+__all__ = ["INDEX", "POLICY", "TYPES", "WORKER", "PageFile", "Pages", "below", "page_files", "pages", "together"]
 
 POLICY: Final = "; ".join(
     (
@@ -59,7 +59,7 @@ WORKER: Final = "sw.js"
 """The service worker, which may be allowed to answer for all of the page."""
 VERSION_CHARS: Final = 16
 
-_LINKS: Final = re.compile(rb'"/web/(?=(?:js|vendor)/|\w+\.css")')
+_LINKS: Final = re.compile(rb'"web/(?=(?:js|vendor)/|\w+\.css")')
 """Links in the HTML to scripts and styles. Files that these load stand beside them."""
 
 
@@ -102,10 +102,16 @@ def together(found: Mapping[str, tuple[bytes, bytes | None]]) -> Pages:
     version = digest.hexdigest()[:VERSION_CHARS]
     kept = [name for name in sorted(found) if _is_kept(name)]
     told = json.dumps({"version": version, "files": kept}).encode()
-    index = _LINKS.sub(b'"/web/%s/' % version.encode(), found[INDEX][0])
+    index = _LINKS.sub(b'"web/%s/' % version.encode(), found[INDEX][0])
     worker = b"self.PAGE = %s;\n%s" % (told, found[WORKER][0])
     bodies = {**found, INDEX: (index, None), WORKER: (worker, None)}
     return Pages(version, MappingProxyType({name: _file(name, *given) for name, given in bodies.items()}))
+
+
+def below(prefix: str) -> PageFile:
+    """Returns the HTML for a page that a proxy has under `prefix`, with or without a slash at its end."""
+    page = page_files().files[INDEX]
+    return _file(INDEX, page.body.replace(b'"web/', b'"%s/web/' % prefix.encode("ascii")), None) if prefix else page
 
 
 def _is_kept(name: str) -> bool:

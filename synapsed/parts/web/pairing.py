@@ -78,7 +78,7 @@ async def me(request: web.Request, context: ApiContext, own: Web) -> WithHeaders
     if rights.grant is None:
         if not rights.person or not context.security.has_control(request):
             raise Unauthorized("this browser is not paired: 'synapsectl web' opens the page so that it is")
-        return WithHeaders(await _me(context, own, DESK, None))
+        return WithHeaders(await _me(context, own, [*DESK, "manage"], None))
     known: list[Right] = [right for right in RIGHTS if right in rights.grant.rights]
     if rights.grant.kind == "token":
         return WithHeaders(await _me(context, own, known, None))

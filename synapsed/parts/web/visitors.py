@@ -181,17 +181,22 @@ def check_page(request: web.Request) -> None:
 def cookie_of(request: web.Request) -> str:
     """Returns the name of the cookie for a request."""
     security = request.app[CONTEXT].security
-    return cookie_name(security.scheme(request), security.host(request))
+    return cookie_name(security.scheme(request), security.host(request), security.prefix(request))
 
 
-def cookie_name(scheme: str, host: str) -> str:
+def cookie_name(scheme: str, host: str, prefix: str = "") -> str:
     """Returns the name. Over TLS no other name of the domain, and no page without TLS, can set it; on loopback every
-    port has its own."""
-    return "__Host-synapsed" if scheme == "https" else f"synapsed-{host.rpartition(':')[2] or '80'}"
+    port has its own. Under a proxy's path, it is not sent to what else is at that address, for which a `__Host-` cookie
+    would have to be."""
+    if scheme == "https":
+        return "__Secure-synapsed" if prefix else "__Host-synapsed"
+    return f"synapsed-{host.rpartition(':')[2] or '80'}"
 
 
 def cookie_header(request: web.Request, session: str) -> str:
     """Returns `Set-Cookie`; with an empty `session` the browser forgets it."""
     age = int(SESSION_S) if session else 0
-    secure = "; Secure" if request.app[CONTEXT].security.scheme(request) == "https" else ""
-    return f"{cookie_of(request)}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}"
+    security = request.app[CONTEXT].security
+    secure = "; Secure" if security.scheme(request) == "https" else ""
+    path = security.prefix(request) or "/"
+    return f"{cookie_of(request)}={session}; Max-Age={age}; Path={path}; HttpOnly; SameSite=Strict{secure}"

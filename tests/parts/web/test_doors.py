@@ -105,7 +105,7 @@ async def visitor_of(api: Api, who: str) -> Visitor:
     match who:
         case "nobody":
             return Visitor(None, page)
-        case "look" | "answer" | "type":
+        case "look" | "answer" | "type" | "manage":
             return Visitor(frozenset({who}), page | {"Cookie": await paired({who})})
         case "desk":
             return Visitor(DESK, page | {"Cookie": await paired(DESK)})
@@ -127,24 +127,22 @@ async def visitor_of(api: Api, who: str) -> Visitor:
             _, session = await book.pair("a browser", DESK)
             return Visitor(None, page | {"Cookie": f"synapsed-80={session}; synapsed-box.example.net={session}"})
         case "token":
-            return Visitor(
-                frozenset({"look", "send", "answer", "type"}), await token({"look", "send", "answer", "type"})
-            )
+            return Visitor(frozenset(RIGHTS), await token(RIGHTS))
         case "send token":
             return Visitor(frozenset({"send"}), await token({"send"}))
         case "token of claude":
-            rights = {"look", "send", "answer", "type"}
+            rights = set(RIGHTS)
             return Visitor(frozenset(rights), await token(rights, ["claude"]), frozenset({"claude"}))
         case "token of codex":
-            rights = {"look", "send", "answer", "type"}
+            rights = set(RIGHTS)
             return Visitor(frozenset(rights), await token(rights, ["codex"]), frozenset({"codex"}))
         case _:
             raise AssertionError(who)
 
 
 VISITORS = (
-    "nobody", "look", "answer", "type", "desk", "phone", "removed", "foreign origin", "http origin", "no origin",
-    "same site", "cookie of http", "token", "send token", "token of claude", "token of codex",
+    "nobody", "look", "answer", "type", "manage", "desk", "phone", "removed", "foreign origin", "http origin",
+    "no origin", "same site", "cookie of http", "token", "send token", "token of claude", "token of codex",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from synapsectl.errors import DONE, UsageError
 from synapsectl.parsing import SubVerb, of_all
 
 HEADINGS = ("ID", "NAME", "RIGHTS", "AGENTS", "MADE", "EXPIRES")
-RIGHTS = ("look", "send", "answer", "type")
+RIGHTS = ("look", "send", "answer", "type", "manage")
 
 EXAMPLES = (
     ("synapsectl token create --rights send --agent codex --days 30", "for a script that writes to codex, for a month"),

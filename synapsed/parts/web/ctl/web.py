@@ -20,6 +20,7 @@ EXAMPLES = (
     ("synapsectl web", "open the page in this machine's browser"),
     ("synapsectl web --tailscale --phone", "serve it in your tailnet, and show a QR code for the phone"),
     ("synapsectl web --phone --rights look", "a phone that may look, and answer nothing"),
+    ("synapsectl web --rights look,answer,type,manage", "one that may start, stop and restart agents, too"),
     ("synapsectl web --no-open", "print the address: for a browser that is reached some other way"),
 )
 
@@ -39,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rights",
         metavar="R[,R…]",
-        help="what the device may: look, answer, type (default: all of them; with --phone look and answer)",
+        help="what the device may: look, answer, type (default: these three; with --phone look and answer), manage",
     )
     parser.add_argument("--name", metavar="NAME", help="what 'synapsectl devices list' calls it")
     parser.add_argument("--no-open", action="store_true", help="print the address and open nothing")

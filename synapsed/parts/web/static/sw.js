@@ -3,9 +3,14 @@
 const worker = /** @type {any} */ (self);
 /** Which page this worker is of, and what that is made of: the daemon writes it above. */
 const { version, files } = /** @type {{version: string, files: string[]}} */ (worker.PAGE);
-const KEPT = `synapsed-${version}`;
+/** Where the page is: below it is all that it asks for, also where a proxy has it under a path of its own. */
+const ROOT = new URL("..", location.href).pathname;
+/** Pages under other paths of this origin have theirs beside it. */
+const OWN = ROOT === "/" ? "synapsed-" : `synapsed${ROOT}`;
+const KEPT = OWN + version;
+const ICON = `${ROOT}web/icons/icon-192.png`;
 /** @param {string} name */
-const at = (name) => `/web/${version}/${name}`;
+const at = (name) => `${ROOT}web/${version}/${name}`;
 
 worker.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
 worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(tidy().then(() => worker.clients.claim())));
@@ -30,7 +35,7 @@ async function install() {
 
 /** The page before this one may still be open, and load a part of its own. */
 async function tidy() {
-  const others = (await caches.keys().catch(() => [])).filter((name) => name !== KEPT);
+  const others = (await caches.keys().catch(() => [])).filter((name) => name !== KEPT && name.slice(0, -version.length) === OWN);
   await Promise.all(others.slice(0, -1).map((name) => caches.delete(name)));
 }
 
@@ -39,8 +44,8 @@ worker.addEventListener("fetch", (/** @type {any} */ event) => {
   const { origin, pathname } = new URL(request.url);
   if (request.method !== "GET" || origin !== location.origin) return;
   // What the API says is never kept.
-  if (pathname === "/") event.respondWith(known(at("index.html")).then((kept) => kept ?? fetch(request)));
-  else if (/^\/web\/[0-9a-f]{16}\//.test(pathname)) event.respondWith(file(request, pathname));
+  if (pathname === ROOT) event.respondWith(known(at("index.html")).then((kept) => kept ?? fetch(request)));
+  else if (pathname.startsWith(`${ROOT}web/`) && /^[0-9a-f]{16}\//.test(pathname.slice(ROOT.length + 4))) event.respondWith(file(request, pathname));
 });
 
 /** @param {any} what */
@@ -91,7 +96,7 @@ async function takeBack(told) {
   const shown = await worker.registration.getNotifications({ tag });
   if (!("maxActions" in Notification)) {
     const title = shown[0]?.title ?? "synapsed";
-    await worker.registration.showNotification(title, { tag, body: "This is settled.", silent: true, icon: "/web/icons/icon-192.png" });
+    await worker.registration.showNotification(title, { tag, body: "This is settled.", silent: true, icon: ICON });
   }
   for (const one of await worker.registration.getNotifications({ tag })) one.close();
 }
@@ -105,8 +110,8 @@ async function show(told) {
   await worker.registration.showNotification(String(told.title ?? "An agent waits for you").slice(0, 120), {
     tag,
     body: String(told.body ?? "").slice(0, 400),
-    icon: "/web/icons/icon-192.png",
-    badge: "/web/icons/icon-192.png",
+    icon: ICON,
+    badge: ICON,
     silent: seen,
     renotify: !seen,
     requireInteraction: Boolean(told.prompt_id),
@@ -122,11 +127,11 @@ worker.addEventListener("pushsubscriptionchange", (/** @type {any} */ event) => 
 /** The browser has given up its address, or got another one: the daemon is told the new one. */
 async function renew() {
   const headers = { "Content-Type": "application/json", "Synapsed-Page": "1" };
-  const asked = await fetch("/web/me", { headers, credentials: "same-origin" });
+  const asked = await fetch(`${ROOT}web/me`, { headers, credentials: "same-origin" });
   const key = asked.ok ? (await asked.json()).push_key : null;
   if (!key) return;
   const made = await worker.registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
-  await fetch("/web/push", { method: "POST", headers, credentials: "same-origin", body: JSON.stringify(made) });
+  await fetch(`${ROOT}web/push`, { method: "POST", headers, credentials: "same-origin", body: JSON.stringify(made) });
 }
 
 worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
@@ -139,7 +144,7 @@ worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
 
 /** @param {any} told */
 async function open(told) {
-  const address = told.agent ? `/#/agent/${encodeURIComponent(told.agent)}` : "/";
+  const address = told.agent ? `${ROOT}#/agent/${encodeURIComponent(told.agent)}` : ROOT;
   for (const one of await worker.clients.matchAll({ type: "window" })) {
     if ("focus" in one) {
       await one.focus();
@@ -152,8 +157,8 @@ async function open(told) {
 
 /** The answer goes the way of every answer: with the device's cookie, the prompt's id and a key of its own. @param {any} told @param {string} key */
 async function give(told, key) {
-  const agent = `/agents/${encodeURIComponent(told.agent)}`;
-  const path = told.task ? `${agent}/tasks/${told.task}/input` : `/control${agent}/input`;
+  const agent = `agents/${encodeURIComponent(told.agent)}`;
+  const path = ROOT + (told.task ? `${agent}/tasks/${told.task}/input` : `control/${agent}/input`);
   const headers = { "Content-Type": "application/json", "Synapsed-Page": "1", "Idempotency-Key": `push-${told.id}-${told.prompt_id}`.replace(/[^\x21-\x7e]/g, "").slice(0, 256) };
   let problem = "It could not be sent: open the page.";
   for (let tries = 0; tries < 4; tries += 1) {
@@ -171,5 +176,5 @@ async function give(told, key) {
     }
     await new Promise((resolve) => setTimeout(resolve, 1500 * (tries + 1)));
   }
-  await inTurn(() => worker.registration.showNotification(`${told.agent}: not answered`, { tag: `${told.id}-failed`, body: problem, icon: "/web/icons/icon-192.png", data: { agent: told.agent } }));
+  await inTurn(() => worker.registration.showNotification(`${told.agent}: not answered`, { tag: `${told.id}-failed`, body: problem, icon: ICON, data: { agent: told.agent } }));
 }

@@ -8,12 +8,12 @@ import { Card } from "./inbox.js";
 import { Screen } from "./screen.js";
 import { look } from "./stood.js";
 import { may, toast, useStore } from "./store.js";
-import { folder, isAsked } from "./words.js";
+import { Where, isAsked } from "./words.js";
 
 /** What is written, and the box to write: loaded beside the screen, which comes first. @type {any} */
 let talking = null;
-const load = () => Promise.all([import("./tasks.js"), import("./send.js")]).then(([tasks, send]) => {
-  talking = { ...tasks, ...send };
+const load = () => Promise.all([import("./tasks.js"), import("./send.js"), may("manage") ? import("./manage.js") : {}]).then((modules) => {
+  talking = Object.assign({}, ...modules);
 });
 
 /** @param {{name: string, clock: number, desk: boolean}} props */
@@ -34,7 +34,7 @@ export default function AgentView({ name, clock, desk }) {
   }, []);
   useEffect(() => setTyping(false), [name]);
   useLayoutEffect(look);
-  if (!agent) return h("div", { class: "agent" }, h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h("h2", null, name)), h("p", { class: "empty", "aria-busy": String(!known) }, known ? "There is no such agent (any more)." : ""));
+  if (!agent) return h("div", { class: "agent" }, h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h(desk ? "h2" : "h1", null, name)), h("p", { class: "empty", "aria-busy": String(!known) }, known ? "There is no such agent (any more)." : ""));
   const asks = (inbox ?? []).filter((item) => item.agent_id === agent.id && isAsked(item));
   const interrupt = async () => {
     try {
@@ -49,13 +49,15 @@ export default function AgentView({ name, clock, desk }) {
   const bar = h("header", { class: "bar" },
     desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"),
     h("span", { class: `dot d-${asks.length ? "waiting" : doing(agent)}`, role: "img", "aria-label": doing(agent) }),
-    h("h2", null, agent.name),
+    h(desk ? "h2" : "h1", null, agent.name),
     h("span", { class: "says", dir: "auto" }, saying(agent, asks.length > 0)),
-    desk ? h("span", { class: "where", title: agent.cwd }, `${agent.type} · ${folder(agent.cwd)}`) : null,
+    desk ? h("span", { class: "kind" }, agent.type) : null,
+    desk ? h(Where, { cwd: agent.cwd }) : null,
     h("span", { class: "acts" },
       desk && may("type") ? h("button", { type: "button", class: "tiny", id: "terminal", "aria-pressed": String(typing), onClick: () => setTyping(!typing) }, typing ? "Look only" : "Terminal") : null,
       desk ? h("a", { class: "tiny button", href: `#/side/${encodeURIComponent(agent.name)}`, title: "Several side by side" }, "Side by side") : null,
-      may("answer") && doing(agent) === "busy" ? h("button", { type: "button", class: "tiny", onClick: interrupt }, "Interrupt") : null));
+      may("answer") && doing(agent) === "busy" ? h("button", { type: "button", class: "tiny", onClick: interrupt }, "Interrupt") : null,
+      Talk?.Manage ? h(Talk.Manage, { agent }) : null));
   const question = asks.length ? h("ul", { class: "cards here" }, asks.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: false }))) : null;
   const screen = typing && Terminal ? h(Terminal, { agent: agent.name, key: agent.id }) : h(Screen, { agent: agent.name, desk, key: agent.id });
   const talk = !Talk ? h("div", { class: "talk", "aria-busy": "true" }) : h(Talk.Conversation, { agent: agent.name, agentId: agent.id, clock, key: agent.id });

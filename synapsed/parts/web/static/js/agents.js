@@ -2,8 +2,9 @@
 
 import { h } from "../vendor/preact.mjs";
 import { useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
-import { useStore } from "./store.js";
-import { HELD, ago, folder } from "./words.js";
+import { may, useStore } from "./store.js";
+import { visible } from "./visible.js";
+import { HELD, Where, ago, folder, project } from "./words.js";
 
 /** @typedef {import("./store.js").Agent} Agent */
 
@@ -84,10 +85,22 @@ export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
     drawn.current.set(agent.id, { said, node });
     return node;
   };
-  return h("nav", { class: "agents", "aria-label": "Agents" },
-    h("ul", null, front.map(row)),
+  /** @type {Map<string, Agent[]>} */
+  const projects = new Map();
+  for (const one of shown) projects.set(project(one.cwd), [...(projects.get(project(one.cwd)) ?? []), one]);
+  const apart = projects.size > 1 && projects.size < shown.length; // else each would stand alone, or all together
+  /** In the order in which the first of each stands. @param {Agent[]} some */
+  const rows = (some) => (apart
+    ? [...projects].flatMap(([path, all]) => {
+      const here = all.filter((one) => some.includes(one));
+      return here.length ? [h("li", { class: "project", key: path, title: path }, h("bdi", { dir: "ltr" }, visible(folder(path)))), ...here.map(row)] : [];
+    })
+    : some.map(row));
+  return h("nav", { class: apart ? "agents grouped" : "agents", "aria-label": "Agents" },
+    h("ul", null, rows(front)),
     fold ? h("button", { type: "button", class: "fold", "aria-expanded": String(open), onClick: () => setOpen(!open) }, `${open ? "▾" : "▸"} ${idle.length} at rest`) : null,
-    fold && open ? h("ul", null, idle.map(row)) : null,
+    fold && open ? h("ul", null, rows(idle)) : null,
+    !wanted && may("manage") ? h("a", { class: "fold", href: "#/start" }, "Start an agent…") : null,
     wanted && !shown.length ? h("p", { class: "empty" }, "No agent is called that.") : null);
 }
 
@@ -102,5 +115,5 @@ function Row({ agent, waits, chosen, when }) {
       h("time", { class: "when", dateTime: agent.since }, when),
       h("span", { class: "second" },
         h("span", { class: "says", dir: "auto" }, saying(agent, waits)),
-        h("span", { class: "where", title: agent.cwd }, folder(agent.cwd)))));
+        h(Where, { cwd: agent.cwd }))));
 }

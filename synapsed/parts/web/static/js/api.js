@@ -19,6 +19,9 @@ export class ApiError extends Error {
 /** Refusals of an agent elsewhere: nothing was done, and a person is told so. */
 const REFUSED = ["REMOTE_REFUSED", "CARD_CHANGED", "CARD_INVALID"];
 
+/** Under which path the page is: "", or the one that a proxy has it under. */
+export const ROOT = new URL("../../..", import.meta.url).pathname.slice(0, -1);
+
 /** How many requests that change something are under way. */
 let posts = 0;
 export const posting = () => posts > 0;
@@ -40,7 +43,7 @@ async function request(method, path, { body, key, patience = PATIENCE_MS } = {})
   if (key) headers["Idempotency-Key"] = key;
   let answer;
   try {
-    answer = await fetch(path, {
+    answer = await fetch(ROOT + path, {
       method,
       headers,
       body: body === undefined ? null : JSON.stringify(body),
@@ -64,7 +67,7 @@ async function request(method, path, { body, key, patience = PATIENCE_MS } = {})
     throw new ApiError(answer.status, String(error.code ?? "HTTP"), message, error.details ?? {});
   }
   const next = /<([^>]+)>; *rel="next"/.exec(answer.headers.get("Link") ?? "")?.[1];
-  if (next) following.set(told, next);
+  if (next) following.set(told, next.startsWith(`${ROOT}/`) ? next.slice(ROOT.length) : next);
   return told;
 }
 
@@ -92,7 +95,7 @@ export const agentPath = (agent) => `/agents/${encodeURIComponent(agent)}`;
 
 /** @param {string} path */
 export function socketUrl(path) {
-  const url = new URL(path, location.href);
+  const url = new URL(ROOT + path, location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return url.href;
 }

@@ -1,7 +1,7 @@
 // One tool call: what was asked for, and what came of it; loaded when the calls of a task are first opened.
 
 import { h } from "../vendor/preact.mjs";
-import { diff } from "./markdown.js";
+import { diff } from "./diff.js";
 import { brief } from "./tasks.js";
 
 /** @param {{call: any, key?: any}} props */

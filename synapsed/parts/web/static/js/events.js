@@ -98,7 +98,7 @@ export default function Events({ desk }) {
   return h("div", { class: "list-view" },
     h("header", { class: "bar" },
       desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"),
-      h("h2", null, "Events"),
+      h(desk ? "h2" : "h1", null, "Events"),
       h("div", { class: "filters" },
         h("select", { "aria-label": "Kind", value: group, onChange: (/** @type {any} */ event) => setGroup(event.target.value) }, Object.keys(GROUPS).map((one) => h("option", { value: one }, one))),
         h("select", { "aria-label": "Agent", value: agent, onChange: (/** @type {any} */ event) => setAgent(event.target.value) }, h("option", { value: "" }, "every agent"), (agents ?? []).map((one) => h("option", { value: one.id }, one.name))),

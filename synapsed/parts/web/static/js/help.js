@@ -18,6 +18,7 @@ const HELP = [
   ["t", "type in its terminal"],
   ["s", "side by side"],
   ["Ctrl Shift F", "search in a terminal"],
+  ["Esc Esc Tab", "leave a terminal"],
   ["Esc", "leave a field; then show all agents"],
 ];
 

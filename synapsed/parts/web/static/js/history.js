@@ -61,7 +61,7 @@ export default function History({ desk, clock }) {
   return h("div", { class: "list-view" },
     h("header", { class: "bar" },
       desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"),
-      h("h2", null, "History"),
+      h(desk ? "h2" : "h1", null, "History"),
       h("div", { class: "filters" },
         h("input", { type: "search", id: "history-words", placeholder: "Words that were said", "aria-label": "Words", value: words, onInput: (/** @type {any} */ event) => setWords(event.target.value) }),
         h("select", { "aria-label": "Kind", value: kind, onChange: (/** @type {any} */ event) => setKind(event.target.value) }, h("option", { value: "" }, "everything"), [["message", "messages"], ["answer", "answers"], ["tool", "tool calls"]].map(([value, label]) => h("option", { value }, label))))),

@@ -8,7 +8,7 @@ import { ApiError, agentPath, newKey, post } from "./api.js";
 import { counts, look, onHeldKey, useFresh } from "./stood.js";
 import { may, now, onEvent, put, useStore } from "./store.js";
 import { visible } from "./visible.js";
-import { KINDS, ago, choice, folder, isAsked, takesWords, whoAnswered } from "./words.js";
+import { KINDS, Where, ago, choice, isAsked, takesWords, whoAnswered } from "./words.js";
 
 /** @typedef {import("./words.js").Item} Item */
 /** @typedef {import("./store.js").Given} Given */
@@ -148,13 +148,25 @@ export function Inbox({ clock, chosen = null }) {
   const agents = useStore((state) => state.agents);
   const silent = useStore((state) => state.silent).map((line) => h("p", { class: "quiet silent", key: line }, line));
   if (!items) return h("section", { class: "inbox", "aria-busy": "true" }, h("div", { class: "card ghost" }));
-  if (!items.length) {
-    const none = agents && !agents.length;
-    return h("section", { class: "inbox" },
-      h("p", { class: "empty" }, none ? "There are no agents; start one in a terminal: " : "Nobody needs you.", none ? h("code", null, "synapsectl start claude") : null), silent);
-  }
+  const none = agents && !agents.length;
+  const over = items.filter((item) => item.kind === "finished");
+  const working = (agents ?? []).filter((one) => one.doing && one.activity === "busy");
+  /** @param {Item[]} some */
+  const cards = (some) => h("ul", { class: "cards" }, some.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id })));
   return h("section", { class: "inbox", "aria-label": "What waits for you" },
-    h("ul", { class: "cards" }, items.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id }))), silent);
+    over.length < items.length ? cards(items.filter((item) => item.kind !== "finished")) : h("div", { class: "empty" },
+      none ? "There are no agents; start one in a terminal: " : "Nobody needs you.", none ? h("code", null, "synapsectl start claude") : null,
+      working.length ? h("ul", { class: "working" }, working.map((one) => h("li", { key: one.id }, h("a", { href: `#/agent/${encodeURIComponent(one.name)}` }, h("b", null, one.name), " works on ", h("q", { dir: "auto" }, one.doing))))) : null),
+    silent,
+    over.length ? h("div", { class: "apart" }, h("h2", null, "Finished"), may("answer") && over.length > 1 ? h("button", { type: "button", class: "tiny", onClick: () => over.forEach(putAway) }, "Put away all") : null) : null,
+    over.length ? cards(over) : null);
+}
+
+/** A change in its colours, which come a moment later. @param {{text: string}} props */
+function Change({ text }) {
+  const [diff, setDiff] = useState(/** @type {((text: string) => any)|null} */ (null));
+  useEffect(() => void import("./diff.js").then((module) => setDiff(() => module.diff), () => {}), []);
+  return h("pre", { class: "command", tabIndex: 0, "aria-label": "the edit", dir: "ltr" }, diff ? diff(text) : text);
 }
 
 /** When a question was last settled, went away, or became another (`performance.now()`): a key may have been meant for that one. */
@@ -189,11 +201,11 @@ export function Card({ item, given, clock, chosen }) {
     h("header", null,
       item.host || item.terminal === false ? h("b", { class: "who", tabIndex: -1 }, item.agent) : h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
       h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
-      h("span", { class: "where", title: item.cwd, dir: "ltr" }, visible(folder(item.cwd))),
+      h(Where, { cwd: item.cwd }),
       h("time", { class: "when", dateTime: item.since, title: item.since }, ago(item.since, clock))),
     h("p", { class: "question", dir: "auto" }, visible(asking(item))),
     item.command ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the command", dir: "ltr" }, visible(item.command)) : null,
-    item.diff ? h("pre", { class: "command", tabIndex: 0, "aria-label": "the edit", dir: "ltr" }, visible(item.diff)) : null,
+    item.diff ? h(Change, { text: visible(item.diff) }) : null,
     busy ? h(Outcome, { given }) : h(Choices, { key: item.prompt_id, item, fresh }),
     given?.state === "refused" ? h("p", { class: "problem", role: "alert" }, given.note) : null);
 }
@@ -219,7 +231,7 @@ function Choices({ item, fresh }) {
   const others = (item.options ?? []).filter((option) => option.key !== yes?.key && option.key !== no?.key);
   /** @param {import("./words.js").Option} option @param {string} kind @param {string} said */
   const button = (option, kind, said) =>
-    h("button", { type: "button", class: kind, key: option.key, title: visible(option.label), "aria-disabled": fresh || null, onClick: (/** @type {MouseEvent} */ event) => counts(event) && answer(item, option.key, option.label), "data-key": option.key }, visible(said));
+    h("button", { type: "button", class: kind, key: option.key, title: visible(option.label), "aria-disabled": fresh || null, onClick: (/** @type {MouseEvent} */ event) => counts(event) && answer(item, option.key, option.label), "data-key": option.key }, visible(said).split(/ {2,}/).map((text, at) => (at ? h("small", null, text) : text)));
   const send = (/** @type {Event} */ event) => {
     event.preventDefault();
     if (words?.trim()) {
@@ -231,9 +243,9 @@ function Choices({ item, fresh }) {
   return h("div", null,
     h("div", { class: "choices" },
       yes ? button(yes, "yes", item.kind === "permission" ? "Approve" : yes.label) : null,
-      no ? button(no, "no", item.kind === "permission" ? "Deny" : no.label) : null,
       others.map((option) => button(option, "other", option.label)),
-      takesWords(item) && words === null && !onlyWords ? h("button", { type: "button", class: "other quiet", onClick: () => setWords("") }, "In your own words…") : null),
+      takesWords(item) && words === null && !onlyWords ? h("button", { type: "button", class: "other quiet", onClick: () => setWords("") }, "In your own words…") : null,
+      no ? button(no, "no", item.kind === "permission" ? "Deny" : no.label) : null),
     takesWords(item) && (words !== null || onlyWords)
       ? h("form", { class: "words", onSubmit: send },
           item.prompt_type === "password"

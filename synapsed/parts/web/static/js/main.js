@@ -2,10 +2,9 @@
 
 import { h, render } from "../vendor/preact.mjs";
 import { useEffect, useState } from "../vendor/hooks.mjs";
-import { ApiError, get, post } from "./api.js";
+import { ApiError, ROOT, get, post } from "./api.js";
 import { Agents } from "./agents.js";
 import { Inbox, useWaiting } from "./inbox.js";
-import { Newer } from "./newer.js";
 import { put, toast, useStore } from "./store.js";
 import { again, start } from "./stream.js";
 
@@ -21,7 +20,7 @@ async function whoAmI() {
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     const who = await get("/whoami");
-    return { device: null, rights: who.standing === "person" ? ["look", "answer", "type"] : [], push_key: null, version: "", page: "" };
+    return { device: null, rights: who.standing === "person" ? ["look", "answer", "type", "manage"] : [], push_key: null, version: "", page: "" };
   }
 }
 
@@ -29,7 +28,7 @@ async function whoAmI() {
 function takeCode() {
   const found = /[#&]code=([^&]+)/.exec(location.hash);
   if (!found) return "";
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", `${ROOT}/`);
   put({ route: "" });
   return decodeURIComponent(found[1] ?? "");
 }
@@ -52,7 +51,11 @@ async function enter() {
         return;
       }
       put({ line: "offline" });
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      import("./kept.js").then((kept) => kept.bring(), () => {});
+      await new Promise((resolve) => {
+        setTimeout(resolve, wait);
+        addEventListener("online", resolve, { once: true });
+      });
     }
   }
 }
@@ -101,6 +104,7 @@ const VIEWS = {
   usage: () => import("./usage.js"),
   history: () => import("./history.js"),
   side: () => import("./side.js"),
+  start: () => import("./start.js"),
   settings: () => import("./settings.js"),
 };
 
@@ -178,23 +182,23 @@ function Phone() {
   const route = useStore((state) => state.route);
   const clock = useClock();
   const { view, name } = place(route);
-  if (view !== "home") return h("div", { class: "phone" }, h(Line, null), h("main", { class: "view" }, h(Later, { view, name, clock, desk: false })));
-  return h("div", { class: "phone" },
-    h("header", { class: "top" }, h("h1", null, "synapsed"), h(Nav, null)),
-    h(Line, null),
-    h("main", { class: "home" },
-      h(Inbox, { clock }),
-      h("h2", null, "Agents"),
-      h(Agents, { clock })));
+  const shown = view === "home"
+    ? h("main", { class: "home" }, h("h1", null, "synapsed"), h(Inbox, { clock }), h("h2", null, "Agents"), h(Agents, { clock }))
+    : h("main", { class: "view" }, h(Later, { view, name, clock, desk: false }));
+  return h("div", { class: "phone" }, h(Line, null), shown, view === "agent" || view === "side" ? null : h(Nav, null));
 }
 
 function App() {
   const door = useStore((state) => state.door);
   const desk = useDesk();
+  const Newer = useStore((state) => state.Newer);
   if (door === "out") return h("div", null, h(Later, { view: "out", name: "", clock: 0, desk }), h(Toast, null));
   if (door === "unknown") return h("div", null, h(Line, null), h("p", { class: "quiet boot" }, "synapsed"));
-  return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), h(Newer, null), h(Toast, null));
+  return h("div", null, desk ? h(Later, { view: "desk", name: "", clock: 0, desk }) : h(Phone, null), Newer && h(Newer, null), h(Toast, null));
 }
+
+// Under a proxy's path without its last slash the worker would not be this page's.
+if (location.pathname !== `${ROOT}/`) history.replaceState(null, "", `${ROOT}/${location.hash}`);
 
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
@@ -205,8 +209,8 @@ render(h(App, null), root);
 // The worker brings the rest of the page: the lists come first.
 void enter().then(() => {
   if (!("serviceWorker" in navigator) || !isSecureContext) return;
-  const address = "/web/sw.js";
+  const address = `${ROOT}/web/sw.js`;
   // The one script that is named by a text; the policy of this page lets no other be made.
   const makers = /** @type {any} */ (window).trustedTypes?.createPolicy("page", { createScriptURL: () => address });
-  navigator.serviceWorker.register(makers ? makers.createScriptURL(address) : address, { scope: "/" }).catch(() => {});
+  navigator.serviceWorker.register(makers ? makers.createScriptURL(address) : address, { scope: `${ROOT}/` }).catch(() => {});
 });

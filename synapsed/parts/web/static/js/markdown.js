@@ -3,7 +3,8 @@
 // answer, which may still be written, is made a piece at a time, and a piece that has not changed is left alone.
 
 import { h } from "../vendor/preact.mjs";
-import { useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.mjs";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.mjs";
+import { diff } from "./diff.js";
 import { safe } from "./links.js";
 
 /** @typedef {import("../vendor/preact.mjs").ComponentChild} Child */
@@ -217,19 +218,15 @@ const link = (address, label) => h("a", { href: address, target: "_blank", rel: 
 
 /** @param {{text: string, language: string}} props */
 function Code({ text, language }) {
-  const lines = language === "diff" || language === "patch" || /^(diff --git|--- .*\n\+\+\+ )/.test(text) ? diff(text) : text;
+  const [colored, setColored] = useState(/** @type {any} */ (null));
+  const lines = language === "diff" || language === "patch" || /^(diff --git|--- .*\n\+\+\+ )/.test(text) ? diff(text) : colored ? colored(text, language) : text;
+  useEffect(() => {
+    if (language) import("./syntax.js").then((module) => setColored(() => module.colored), () => {});
+  }, [language]);
   const copy = () => navigator.clipboard?.writeText(text);
   return h("figure", { class: "code" },
     h("figcaption", null, h("span", null, language.slice(0, 30)), h("button", { type: "button", class: "tiny", onClick: copy }, "Copy")),
     h("pre", { tabIndex: 0, dir: "ltr" }, h("code", null, lines)));
-}
-
-/** @param {string} text @returns {Child[]} */
-export function diff(text) {
-  return text.split("\n").map((line) => {
-    const kind = line.startsWith("+") && !line.startsWith("+++") ? "add" : line.startsWith("-") && !line.startsWith("---") ? "del" : line.startsWith("@@") ? "hunk" : "";
-    return kind ? h("span", { class: `d-${kind}` }, `${line}\n`) : `${line}\n`;
-  });
 }
 
 // --- a piece at a time ------------------------------------------------------------------------------------------------

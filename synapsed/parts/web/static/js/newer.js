@@ -2,7 +2,7 @@
 
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
-import { posting } from "./api.js";
+import { ROOT, posting } from "./api.js";
 import { now, unsent, useStore } from "./store.js";
 
 /** Which page this is: its files stand below an address of their own. */
@@ -17,8 +17,8 @@ async function isWhole(wanted) {
   while (next && next.state !== "activated" && next.state !== "redundant") {
     await new Promise((resolve) => next.addEventListener("statechange", resolve, { once: true }));
   }
-  const answer = await fetch("/", { cache: "no-cache" });
-  return (await answer.text()).includes(`/web/${wanted}/`);
+  const answer = await fetch(`${ROOT}/`, { cache: "no-cache" });
+  return (await answer.text()).includes(`web/${wanted}/`);
 }
 
 /** Whether nothing would be lost: no text, no file, no tap, no terminal. */

@@ -1,8 +1,11 @@
 // What a device sees that is not let in.
 
 import { h } from "../vendor/preact.mjs";
+import { useEffect } from "../vendor/hooks.mjs";
+import { forget } from "./kept.js";
 
 export default function Out() {
+  useEffect(forget, []);
   return h("main", { class: "out" },
     h("h1", null, "synapsed"),
     h("p", null, "This device is not let in, or was removed."),

@@ -1,6 +1,6 @@
 // Events that are over.
 
-import { ApiError } from "./api.js";
+import { ApiError, ROOT } from "./api.js";
 
 const PATIENCE_MS = 20_000;
 
@@ -12,7 +12,7 @@ const PATIENCE_MS = 20_000;
 export async function past(path) {
   let text;
   try {
-    const answer = await fetch(path, { headers: { Accept: "text/event-stream" }, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+    const answer = await fetch(ROOT + path, { headers: { Accept: "text/event-stream" }, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
     if (answer.status === 204) return [];
     if (!answer.ok) throw new ApiError(answer.status, "HTTP", `The daemon answered ${answer.status}.`);
     text = await answer.text();

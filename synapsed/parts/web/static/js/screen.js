@@ -2,7 +2,7 @@
 // keeps its size; what is wider than the page is scrolled to.
 
 import { h } from "../vendor/preact.mjs";
-import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
+import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { agentPath, pauseAfter, socketUrl } from "./api.js";
 
 const COLOR = /^#[0-9a-f]{6}$/;
@@ -180,29 +180,58 @@ export class LiveScreen {
 }
 
 const SIZES = [6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18];
+/** Where nobody has chosen a size, all columns are shown that can be read. */
+const LEAST = 6;
+const MOST = 15;
+
+/** The largest size in which so many columns have room in the box. @param {HTMLElement} box @param {number} cols */
+function fitting(box, cols) {
+  const probe = document.createElement("div");
+  probe.style.width = `${cols}ch`;
+  box.append(probe);
+  const style = getComputedStyle(box);
+  const room = box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  let size = MOST;
+  for (; size > LEAST; size -= 0.5) {
+    probe.style.fontSize = `${size}px`;
+    if (probe.offsetWidth <= room) break;
+  }
+  probe.remove();
+  return size;
+}
 
 /** @param {{agent: string, desk: boolean}} props */
 export function Screen({ agent, desk }) {
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const [told, setTold] = useState(/** @type {any} */ ({ line: false, still: null, cols: 0, rows: 0, title: "" }));
   const kept = Number(localStorage.getItem(desk ? "screen-desk" : "screen-phone"));
-  const [size, setSize] = useState(SIZES.includes(kept) ? kept : desk ? 13 : 11);
+  const [chosen, setChosen] = useState(SIZES.includes(kept) ? kept : 0);
+  const [fit, setFit] = useState(desk ? 13 : 11);
+  const size = chosen || fit;
   useEffect(() => {
     if (!box.current) return undefined;
     const live = new LiveScreen(box.current, agent, setTold);
     return () => live.close();
   }, [agent]);
+  useLayoutEffect(() => {
+    const pane = box.current;
+    if (chosen || !pane || !told.cols) return undefined;
+    const sizes = new ResizeObserver(() => setFit(fitting(pane, told.cols)));
+    sizes.observe(pane);
+    return () => sizes.disconnect();
+  }, [chosen, told.cols]);
   /** @param {number} by */
   const resize = (by) => {
-    const next = SIZES[Math.min(SIZES.length - 1, Math.max(0, SIZES.indexOf(size) + by))] ?? size;
-    localStorage.setItem(desk ? "screen-desk" : "screen-phone", String(next));
-    setSize(next);
+    const next = by > 0 ? SIZES.find((one) => one > size) : by < 0 ? SIZES.findLast((one) => one < size) : 0;
+    localStorage.setItem(desk ? "screen-desk" : "screen-phone", String(next ?? size));
+    setChosen(next ?? size);
   };
   return h("section", { class: "screen", "aria-label": `Screen of ${agent}` },
     h("div", { class: "rows", ref: box, tabIndex: 0, dir: "ltr", role: "img", "aria-label": `What ${agent} shows`, style: { fontSize: `${size}px` } }),
     h("footer", { class: "under" },
       h("span", { class: "quiet" }, told.cols ? `${told.cols} × ${told.rows}` : "", told.still ? ` · ${told.still}` : "", told.line || !told.cols ? "" : " · not live"),
       h("span", null,
+        chosen ? h("button", { type: "button", class: "tiny", onClick: () => resize(0), "aria-label": "Fit all columns" }, "Fit") : null,
         h("button", { type: "button", class: "tiny", onClick: () => resize(-1), "aria-label": "A− smaller" }, "A−"),
         h("button", { type: "button", class: "tiny", onClick: () => resize(1), "aria-label": "A+ larger" }, "A+"))));
 }

@@ -2,7 +2,7 @@
 
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
-import { ApiError, agentPath, newKey, post } from "./api.js";
+import { ApiError, ROOT, agentPath, newKey, post } from "./api.js";
 import { may, toast, unsent } from "./store.js";
 
 const FILES_MAX = 64;
@@ -10,8 +10,57 @@ const FILES_MAX = 64;
 const BYTES_MAX = 7_000_000;
 const TRIES = 6;
 
-/** What was begun and not sent, by agent. @type {Map<string, {text: string, files: File[]}>} */
+/** @typedef {{text: string, files: File[], key: string}} Draft  `key`: under which it was given, if nobody knows whether it has got there */
+
+/** What was begun and not sent, by agent. @type {Map<string, Draft>} */
 const drafts = new Map();
+/** @type {Draft} */
+const NONE = { text: "", files: [], key: "" };
+
+/** Texts outlive the page, the last of so many agents: in one list, as other windows keep theirs there, too. */
+const KEPT = `drafts ${ROOT}`;
+const KEPT_MOST = 20;
+const KEPT_LENGTH = 50_000;
+const KEPT_AFTER_MS = 400;
+let keeping = 0;
+/** @type {Set<string>} */
+const changed = new Set();
+
+/** @returns {string[][]} agent, text, key of each */
+function kept() {
+  try {
+    const told = JSON.parse(localStorage.getItem(KEPT) ?? "[]");
+    return Array.isArray(told) ? told.filter((one) => Array.isArray(one) && one.every((part) => typeof part === "string")) : [];
+  } catch {
+    return [];
+  }
+}
+
+function keepTexts() {
+  clearTimeout(keeping);
+  keeping = 0;
+  if (!changed.size) return;
+  const all = kept().filter(([agent = ""]) => !changed.has(agent));
+  for (const agent of changed) {
+    const { text, files, key } = drafts.get(agent) ?? NONE;
+    if (text && text.length <= KEPT_LENGTH) all.push([agent, text, files.length ? "" : key]);
+  }
+  changed.clear();
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(all.slice(-KEPT_MOST)));
+  } catch {
+    // There is no room: they are gone with the page.
+  }
+}
+addEventListener("pagehide", keepTexts);
+
+/** @param {string} agent @returns {Draft} */
+function draftOf(agent) {
+  const known = drafts.get(agent);
+  if (known) return known;
+  const [, text = "", key = ""] = kept().find(([name]) => name === agent) ?? [];
+  return text ? { text, files: [], key } : NONE;
+}
 
 /** @param {File} file */
 async function asPart(file) {
@@ -23,18 +72,21 @@ async function asPart(file) {
 
 /** @param {{agent: string, desk: boolean}} props */
 export function Send({ agent, desk }) {
-  const [draft, setDraft] = useState(drafts.get(agent) ?? { text: "", files: /** @type {File[]} */ ([]) });
+  const [draft, setDraft] = useState(() => draftOf(agent));
   const [busy, setBusy] = useState("");
   const area = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
   const picker = useRef(/** @type {HTMLInputElement|null} */ (null));
-  useEffect(() => setDraft(drafts.get(agent) ?? { text: "", files: [] }), [agent]);
+  useEffect(() => setDraft(draftOf(agent)), [agent]);
   useEffect(() => {
     if (!area.current) return;
     area.current.style.height = "auto";
     area.current.style.height = `${Math.min(area.current.scrollHeight, 220)}px`;
   }, [draft.text]);
-  const keep = (/** @type {{text: string, files: File[]}} */ next) => {
+  const keep = (/** @type {Draft} */ next) => {
     drafts.set(agent, next);
+    changed.add(agent);
+    if (!next.text || next.key) keepTexts(); // what was sent is no draft any more, and what is sent is known by its key
+    else keeping ||= setTimeout(keepTexts, KEPT_AFTER_MS);
     if (next.text || next.files.length) unsent.add(agent);
     else unsent.delete(agent);
     setDraft(next);
@@ -43,12 +95,13 @@ export function Send({ agent, desk }) {
   const add = (/** @type {Iterable<File>} */ more) => {
     const files = [...draft.files, ...more].slice(0, FILES_MAX);
     if (files.reduce((sum, file) => sum + file.size, 0) > BYTES_MAX) toast("All files together have at most 7 MB.");
-    else keep({ ...draft, files });
+    else keep({ ...draft, files, key: "" });
   };
   const send = async () => {
     const { text, files } = draft;
     if ((!text.trim() && !files.length) || busy) return;
-    const key = newKey();
+    const key = draft.key || newKey();
+    keep({ ...draft, key });
     setBusy("sending…");
     try {
       const parts = [...(text.trim() ? [{ type: "text", text }] : []), ...(await Promise.all(files.map(asPart)))];
@@ -62,8 +115,9 @@ export function Send({ agent, desk }) {
           await new Promise((resolve) => setTimeout(resolve, 1000 * tries));
         }
       }
-      keep({ text: "", files: [] });
+      keep(NONE);
     } catch (error) {
+      if (!(error instanceof ApiError && error.unsure)) keep({ ...draft, key: "" });
       toast(error instanceof Error ? error.message : String(error));
     } finally {
       setBusy("");
@@ -79,11 +133,11 @@ export function Send({ agent, desk }) {
   return h("form", { class: "send", onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); void send(); },
     onDragOver: (/** @type {DragEvent} */ event) => event.preventDefault(),
     onDrop: (/** @type {DragEvent} */ event) => { event.preventDefault(); add(event.dataTransfer?.files ?? []); } },
-    draft.files.length ? h("ul", { class: "files" }, draft.files.map((file, index) => h("li", null, h("span", null, file.name), h("button", { type: "button", class: "tiny", "aria-label": `Leave out ${file.name}`, onClick: () => keep({ ...draft, files: draft.files.filter((_, at) => at !== index) }) }, "×")))) : null,
+    draft.files.length ? h("ul", { class: "files" }, draft.files.map((file, index) => h("li", null, h("span", null, file.name), h("button", { type: "button", class: "tiny", "aria-label": `Leave out ${file.name}`, onClick: () => keep({ ...draft, key: "", files: draft.files.filter((_, at) => at !== index) }) }, "×")))) : null,
     h("div", { class: "line" },
       h("button", { type: "button", class: "attach quiet", "aria-label": "Add files", title: "Add files", onClick: () => picker.current?.click() }, "+"),
       h("input", { type: "file", multiple: true, hidden: true, ref: picker, onChange: (/** @type {any} */ event) => { add(event.target.files); event.target.value = ""; } }),
-      h("textarea", { ref: area, rows: 1, id: "message", dir: "auto", placeholder: `Message to ${agent}`, "aria-label": `Message to ${agent}`, value: draft.text, enterKeyHint: desk ? "send" : "enter", onInput: (/** @type {any} */ event) => keep({ ...draft, text: event.target.value }), onKeyDown: onKey,
+      h("textarea", { ref: area, rows: 1, id: "message", dir: "auto", placeholder: `Message to ${agent}`, "aria-label": `Message to ${agent}`, value: draft.text, enterKeyHint: desk ? "send" : "enter", onInput: (/** @type {any} */ event) => keep({ ...draft, key: "", text: event.target.value }), onKeyDown: onKey,
         onPaste: (/** @type {ClipboardEvent} */ event) => { const files = event.clipboardData?.files; if (files?.length) { event.preventDefault(); add(files); } } }),
       h("button", { type: "submit", class: "yes", disabled: Boolean(busy) || (!draft.text.trim() && !draft.files.length) }, "Send")),
     busy ? h("p", { class: "quiet", role: "status" }, busy) : null);

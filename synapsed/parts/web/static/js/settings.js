@@ -80,7 +80,7 @@ export default function Settings({ desk }) {
     }
   };
   return h("div", { class: "list-view settings" },
-    h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h("h2", null, "Settings")),
+    h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h(desk ? "h2" : "h1", null, "Settings")),
     h("fieldset", null, h("legend", null, "Colours"), [["", "as the system has them"], ["light", "light"], ["dark", "dark"]].map(([value, label]) => h("label", null, h("input", { type: "radio", name: "theme", value, checked: theme === value, onChange: () => choose(value ?? "") }), ` ${label}`))),
     h("fieldset", null, h("legend", null, "Notifications"), h(Push, null)),
     h("fieldset", null, h("legend", null, "This device"),

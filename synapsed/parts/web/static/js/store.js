@@ -53,6 +53,7 @@ import { useEffect, useReducer, useRef } from "../vendor/hooks.mjs";
  * @property {SingleEvent[]} events  The last that came, oldest first
  * @property {string} route
  * @property {string} toast
+ * @property {any} Newer  Looks whether there is a newer page; loaded behind the lists
  */
 
 /** How many events are kept for those who look at them. */
@@ -72,6 +73,7 @@ let state = {
   events: [],
   route: location.hash,
   toast: "",
+  Newer: null,
 };
 
 /** @type {Set<() => void>} */

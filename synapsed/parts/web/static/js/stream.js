@@ -8,6 +8,8 @@ import { now, onEvent, put, told } from "./store.js";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 20_000;
+/** So long behind the first lists, what no first view has need of is loaded. */
+const REST_MS = 2000;
 /** How long what agents do is gathered. */
 const DRAWN_MS = 200;
 /** A page that was hidden for so long may hold a dead connection: a phone that slept tells nobody. */
@@ -60,7 +62,7 @@ function connect() {
     failures = 0;
     heardAt = Date.now();
     put({ line: "live" });
-    void Promise.all([readAgents(), readInbox()]).then(() => import("./elsewhere.js")).catch(() => {});
+    void Promise.all([readAgents(), readInbox()]).then(behind).catch(() => {});
     dispatchEvent(new Event("line-back"));
   };
   mine.onmessage = (message) => {
@@ -80,6 +82,14 @@ function connect() {
     const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(failures - 1, 8));
     again(wait * (0.5 + Math.random() / 2));
   };
+}
+
+/** What is of use only once the lists are there, and of that last what waits for another page, or for none. */
+async function behind() {
+  await import("./elsewhere.js");
+  await new Promise((resolve) => setTimeout(resolve, REST_MS));
+  const [{ Newer }] = await Promise.all([import("./newer.js"), import("./kept.js")]);
+  put({ Newer });
 }
 
 /** A socket that is refused does not say why: it may be that this device was removed. */

@@ -3,12 +3,19 @@
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, agentPath, get, nextOf, post } from "./api.js";
-import { Answer, markdown, slice } from "./markdown.js";
 import { past } from "./past.js";
 import { may, now, onEvent, toast } from "./store.js";
 import { ago } from "./words.js";
 
 /** @typedef {any} Task */
+
+/** What makes nodes of texts is loaded with the first of them. @type {typeof import("./markdown.js")|null} */
+let texts = null;
+const ready = async () => {
+  texts ??= await import("./markdown.js");
+};
+/** @param {string} text */
+const markdown = (text) => texts?.markdown(text);
 
 const PAGE = 20;
 /** So many of the newest are drawn at once, which fills a window; the others a few at a time, behind it. */
@@ -76,11 +83,12 @@ export function Conversation({ agent, agentId, clock }) {
   const [tasks, setTasks] = useState(/** @type {Task[]|null} */ (null));
   const [problem, setProblem] = useState("");
   const [more, setMore] = useState("");
+  const [used, setUsed] = useState(() => /** @type {(task: Task) => string|null} */ (() => null));
   /** How many of the oldest are not drawn yet. */
   const [undrawn, setUndrawn] = useState(0);
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const list = useRef(/** @type {Task[]} */ ([]));
-  const drawn = useRef(/** @type {Map<string, {task: Task, when: string, newest: boolean, node: any}>} */ (new Map()));
+  const drawn = useRef(/** @type {Map<string, {task: Task, when: string, newest: boolean, tools: string|null, node: any}>} */ (new Map()));
   const within = useRef(/** @type {HTMLElement|null} */ (null));
   const low = useRef(true);
   const tall = useRef(0);
@@ -98,6 +106,7 @@ export function Conversation({ agent, agentId, clock }) {
       meanwhile.set(id, []);
       try {
         const [found, last] = await soFar(agent, await get(`${agentPath(agent)}/tasks/${id}`));
+        await ready();
         if (left) return;
         const since = OPEN_STATES.has(found.status) ? meanwhile.get(id)?.filter((event) => event.id > last) ?? [] : [];
         const task = since.reduce((before, event) => after(before, event) ?? before, found);
@@ -116,6 +125,7 @@ export function Conversation({ agent, agentId, clock }) {
       told = new Set();
       try {
         const found = await get(`${agentPath(agent)}/tasks?limit=${PAGE}`);
+        if (found.length) await ready();
         if (left) return;
         const known = new Map(list.current.map((one) => [one.id, one]));
         setUndrawn(found.some((/** @type {Task} */ one) => known.has(one.id)) ? 0 : Math.max(0, found.length - FIRST));
@@ -124,8 +134,9 @@ export function Conversation({ agent, agentId, clock }) {
         setProblem("");
         for (const task of found) if (OPEN_STATES.has(task.status) && task.status !== "submitted") told.add(task.id);
         for (const id of told) void read(id);
+        if (found.length) void toolsUsed(agent).then((known) => left || setUsed(() => known));
       } catch (error) {
-        if (!left && error instanceof ApiError) setProblem(error.message);
+        if (!left) setProblem(error instanceof ApiError ? error.message : "A part of the page could not be loaded.");
       }
     };
     put([]);
@@ -173,7 +184,7 @@ export function Conversation({ agent, agentId, clock }) {
     grown.observe(within.current);
     return () => grown.disconnect();
   }, [tasks === null]);
-  useLayoutEffect(() => (undrawn ? slice(() => setUndrawn(undrawn - 1)) : undefined), [undrawn]);
+  useLayoutEffect(() => (undrawn ? texts?.slice(() => setUndrawn(undrawn - 1)) : undefined), [undrawn]);
   const scrolled = () => {
     const at = box.current;
     // What it has grown by since it was last laid out, nobody has scrolled.
@@ -181,8 +192,7 @@ export function Conversation({ agent, agentId, clock }) {
   };
   const earlier = async () => {
     try {
-      const at = new URL(more, location.href);
-      const found = await get(at.pathname + at.search);
+      const found = await get(more);
       put([...list.current, ...found]);
       setMore(nextOf(found));
     } catch (error) {
@@ -196,20 +206,51 @@ export function Conversation({ agent, agentId, clock }) {
   const view = (task) => {
     const when = ago(task.updated_at, clock);
     const is = task === newest;
+    const tools = used(task);
     const before = drawn.current.get(task.id);
-    if (before && before.task === task && before.when === when && before.newest === is) return before.node;
-    const node = h(TaskView, { key: task.id, task, agent, when, newest: is });
-    drawn.current.set(task.id, { task, when, newest: is, node });
+    if (before && before.task === task && before.when === when && before.newest === is && before.tools === tools) return before.node;
+    const node = h(TaskView, { key: task.id, task, agent, when, newest: is, tools });
+    drawn.current.set(task.id, { task, when, newest: is, tools, node });
     return node;
   };
   return h("div", { class: "talk", ref: box, tabIndex: 0, role: "log", "aria-label": `Conversation with ${agent}`, "aria-live": "off", onScroll: scrolled }, h("div", { ref: within },
+    h("h2", { class: "unseen" }, "Conversation"),
     more && !undrawn ? h("button", { type: "button", class: "quiet earlier", onClick: earlier }, "Earlier") : null,
     tasks.length ? null : h("p", { class: "empty" }, "Nothing was said yet."),
     tasks.slice(0, tasks.length - undrawn).reverse().map(view)));
 }
 
-/** @param {{task: Task, agent: string, when: string, newest: boolean, key?: string}} props */
-function TaskView({ task, agent, when, newest }) {
+/** What synapsed tells each agent of itself and the others begins so (synapsed/agents/briefing.py). */
+const BRIEFING = "[Synapse A2A Protocol Instructions]";
+
+/** @param {Map<string, number>} names */
+const listed = (names) => [...names].map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(", ");
+/** @param {Map<string, number>} names @param {string} name */
+const count = (names, name) => names.set(name, (names.get(name) ?? 0) + 1);
+
+/**
+ * Which tools were used for a task, as the history has it: their names; "": none; null: that is not known.
+ * @param {string} agent @returns {Promise<(task: Task) => string|null>}
+ */
+async function toolsUsed(agent) {
+  try {
+    const { items, next, complete } = await get(`/control/history?kind=tool&limit=200&agent=${encodeURIComponent(agent)}`);
+    /** @type {Map<string, Map<string, number>>} */
+    const tools = new Map();
+    for (const item of items) if (item.task) tools.set(item.task, count(tools.get(item.task) ?? new Map(), item.tool));
+    const since = next ? Date.parse(items.at(-1)?.time ?? "") : 0; // before that there are more
+    return (task) => {
+      const names = tools.get(task.id);
+      if (names) return listed(names);
+      return complete && Date.parse(task.created_at) > since ? "" : null;
+    };
+  } catch {
+    return () => null; // there is no history here, or not for this device
+  }
+}
+
+/** @param {{task: Task, agent: string, when: string, newest: boolean, tools: string|null, key?: string}} props */
+function TaskView({ task, agent, when, newest, tools }) {
   const answer = task.artifacts.find((/** @type {any} */ one) => one.artifact_id === "answer");
   const steps = task.artifacts.filter((/** @type {any} */ one) => one.name === "progress");
   const others = task.artifacts.filter((/** @type {any} */ one) => one !== answer && one.name !== "progress" && !/^answer\.\d+$/.test(one.artifact_id));
@@ -222,13 +263,20 @@ function TaskView({ task, agent, when, newest }) {
       if (error instanceof ApiError) toast(error.message);
     }
   };
+  const said = textOf(task.message);
+  const shown = answer && texts ? h(texts.Answer, { text: textOf(answer), newest }) : null;
+  if (task.metadata?.sender?.sender_type === "system" && said.startsWith(BRIEFING)) {
+    return h("article", { class: "task told", "data-task": task.id }, h("details", { class: "steps" },
+      h("summary", null, "Instructions were sent", task.status === "completed" ? "" : ` · ${task.status.replaceAll("_", " ")}`, ` · ${when}`),
+      h("div", { class: "step said", dir: "auto" }, said), shown));
+  }
   return h("article", { class: `task t-${task.status}`, "data-task": task.id },
     h("div", { class: sender ? "bubble asked other" : "bubble asked", dir: "auto" },
       sender ? h("span", { class: "from" }, sender) : null,
-      h("div", { class: "said" }, textOf(task.message))),
+      h("div", { class: "said" }, said)),
     steps.length ? h("details", { class: "steps" }, h("summary", null, steps.length === 1 ? "1 note on the way" : `${steps.length} notes on the way`), steps.map((/** @type {any} */ step) => h("div", { class: "step md" }, markdown(textOf(step))))) : null,
-    h(Calls, { agent, task: task.id, open, begun: task.status !== "submitted" }),
-    answer ? h(Answer, { text: textOf(answer), newest }) : null,
+    h(Calls, { agent, task: task.id, open, begun: task.status !== "submitted", tools }),
+    shown,
     others.map((/** @type {any} */ one) => h("details", { class: "steps", key: one.artifact_id }, h("summary", null, one.name || one.type), h("div", { class: "md" }, markdown(textOf(one))))),
     h("footer", null,
       h("span", { class: `state s-${task.status}` }, task.status.replaceAll("_", " ")),
@@ -240,8 +288,8 @@ function TaskView({ task, agent, when, newest }) {
 }
 
 /** The tool calls of a task: asked for when they are opened, and followed while the task is worked on.
- * @param {{agent: string, task: string, open: boolean, begun: boolean}} props */
-function Calls({ agent, task, open, begun }) {
+ * @param {{agent: string, task: string, open: boolean, begun: boolean, tools: string|null}} props */
+function Calls({ agent, task, open, begun, tools }) {
   const [calls, setCalls] = useState(/** @type {any[]|null} */ (null));
   const [shown, setShown] = useState(false);
   const [Call, setCall] = useState(/** @type {any} */ (null));
@@ -262,11 +310,12 @@ function Calls({ agent, task, open, begun }) {
       setCalls(seen);
     }
   };
-  if (!begun && !seen.length) return null;
+  if (!seen.length && (!begun || tools === "")) return null;
+  const names = listed(seen.reduce((names, call) => count(names, call.tool_name), new Map()));
   const last = seen.at(-1);
   const line = open && last && last.status === "started" ? `${last.tool_name} ${brief(last.input)}` : "";
   return h("details", { class: "steps calls", onToggle: toggle },
-    h("summary", null, "Tool calls", seen.length ? ` (${seen.length})` : "", line ? h("span", { class: "quiet" }, ` · ${line}`) : null),
+    h("summary", null, "Tool calls", seen.length ? ` (${seen.length})` : "", h("span", { class: "quiet" }, [line, tools && tools.length > names.length ? tools : names].filter(Boolean).map((text) => ` · ${text}`))),
     shown ? (calls && Call ? (calls.length ? calls.map((call) => h(Call, { call, key: call.call_id ?? call.id })) : h("p", { class: "quiet" }, "None is known.")) : h("p", { class: "quiet" }, "…")) : null);
 }
 

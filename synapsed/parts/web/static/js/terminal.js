@@ -8,6 +8,7 @@ import { Terminal as Xterm } from "../vendor/xterm.mjs";
 import { agentPath, pauseAfter, socketUrl } from "./api.js";
 import { LeasedKeys } from "./leases.js";
 import { safe } from "./links.js";
+import { toast } from "./store.js";
 
 const SCROLLBACK = 5000;
 const LOOK_MS = 500;
@@ -51,6 +52,14 @@ function sheetElement() {
   return element;
 }
 
+const setAttribute = Element.prototype.setAttribute;
+/** Nor does the policy let it write `style` attributes, as it does for cells of any colour and for marks.
+ * @param {string} name @param {string} value */
+HTMLSpanElement.prototype.setAttribute = function (name, value) {
+  if (name === "style") this.style.cssText = value;
+  else setAttribute.call(this, name, value);
+};
+
 function loadCss() {
   if (document.querySelector("link[href*=xterm]")) return Promise.resolve();
   const link = document.createElement("link");
@@ -62,14 +71,21 @@ function loadCss() {
   });
 }
 
+/** Keys of one paste, in one message. */
+const PASTE_MAX = 1_000_000;
+
+/** A paste is text: it neither ends itself (`ESC[201~`) nor presses keys. @param {string} text */
+export const pasted = (text) => text.replace(/(?:\x1b\[|\x9b)20[01]~/g, "").replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g, "");
+
 /** What characters of several code points take is known to an addon, which is loaded when the first of them comes. */
 const CLUSTERS = /[\u{10000}-\u{10ffff}\u200d\ufe0f]/u;
 
 class Session {
-  /** @param {HTMLElement} box @param {string} agent @param {(state: string) => void} tell */
-  constructor(box, agent, tell) {
+  /** @param {HTMLElement} box @param {string} agent @param {(state: string) => void} tell @param {() => void} search */
+  constructor(box, agent, tell, search) {
     this.agent = agent;
     this.tell = tell;
+    this.search = search;
     this.closed = false;
     this.failures = 0;
     this.timer = 0;
@@ -112,6 +128,9 @@ class Session {
     this.sizes = new ResizeObserver(() => this.fit.fit());
     this.sizes.observe(box);
     this.fit.fit();
+    this.escapes = 0;
+    this.term.attachCustomKeyEventHandler((event) => this.ours(event));
+    box.addEventListener("paste", (event) => this.paste(event), true);
     this.onBack = () => this.connect();
     addEventListener("line-back", this.onBack);
     this.connect();
@@ -123,7 +142,7 @@ class Session {
     if (this.closed) return;
     this.leave();
     const { cols, rows } = this.term;
-    const socket = new WebSocket(socketUrl(`${agentPath(this.agent)}/terminal?cols=${cols}&rows=${rows}`));
+    const socket = new WebSocket(socketUrl(`${agentPath(this.agent)}/terminal?keep_size=1&cols=${cols}&rows=${rows}`));
     this.socket = socket;
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
@@ -194,13 +213,28 @@ class Session {
     }
   }
 
-  async search() {
-    const { SearchAddon } = await import("../vendor/addon-search.mjs");
-    if (!this.finder) {
-      this.finder = new SearchAddon();
-      this.term.loadAddon(this.finder);
+  /** Whether a key goes to the program: the one for the search does not, nor Tab behind Esc, Esc, by which the browser
+   * moves on from here. @param {KeyboardEvent} event */
+  ours(event) {
+    if (event.type !== "keydown" || event.key === "Shift" || event.isComposing) return true;
+    if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "f") {
+      event.preventDefault();
+      this.search();
+      return false;
     }
-    return this.finder;
+    const plain = !event.ctrlKey && !event.altKey && !event.metaKey;
+    const leaves = plain && event.key === "Tab" && this.escapes > 1;
+    this.escapes = plain && event.key === "Escape" && !event.repeat ? this.escapes + 1 : 0;
+    return !leaves;
+  }
+
+  /** @param {ClipboardEvent} event */
+  paste(event) {
+    event.preventDefault();
+    event.stopPropagation();
+    const text = pasted(event.clipboardData?.getData("text/plain") ?? "");
+    if (text.length * 3 > PASTE_MAX && new Blob([text]).size > PASTE_MAX) toast("A paste has at most 1 MB; send a file instead.");
+    else if (text) this.term.paste(text);
   }
 
   /** @param {Uint8Array<ArrayBuffer>} bytes */
@@ -273,20 +307,13 @@ export function Terminal({ agent }) {
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const session = useRef(/** @type {Session|null} */ (null));
   const [state, setState] = useState("connecting");
-  const [finding, setFinding] = useState(/** @type {string|null} */ (null));
+  const [Find, setFind] = useState(/** @type {any} */ (null));
+  const search = () => void import("./find.js").then((module) => setFind(() => module.Find), () => toast("A part of the page could not be loaded."));
   useEffect(() => {
     let left = false;
     void loadCss().then(() => {
       if (left || !box.current) return;
-      session.current = new Session(box.current, agent, setState);
-      session.current.term.attachCustomKeyEventHandler((event) => {
-        if (event.type === "keydown" && event.key === "f" && event.ctrlKey && event.shiftKey) {
-          event.preventDefault();
-          setFinding("");
-          return false;
-        }
-        return true;
-      });
+      session.current = new Session(box.current, agent, setState, search);
     });
     return () => {
       left = true;
@@ -294,21 +321,13 @@ export function Terminal({ agent }) {
       session.current = null;
     };
   }, [agent]);
-  const find = async (/** @type {string} */ text, back = false) => {
-    setFinding(text);
-    const finder = await session.current?.search();
-    if (text && finder) back ? finder.findPrevious(text) : finder.findNext(text);
-  };
   const done = () => {
-    setFinding(null);
-    session.current?.finder?.clearDecorations();
+    setFind(null);
     session.current?.term.focus();
   };
   return h("section", { class: "terminal", "aria-label": `Terminal of ${agent}` },
     h("div", { class: "xterm-box", ref: box, "data-keys": "own" }),
     h("footer", { class: "under" },
-      h("span", { class: "quiet", role: "status" }, state === "live" ? "You type here. The program's window has this size." : state === "offline" ? "Offline: it is connected again." : state),
-      finding === null
-        ? h("button", { type: "button", class: "tiny", onClick: () => setFinding("") }, "Search")
-        : h("input", { type: "search", ref: (/** @type {any} */ node) => node?.focus(), value: finding, "aria-label": "Search the terminal", onInput: (/** @type {any} */ event) => find(event.target.value), onKeyDown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") void find(finding, event.shiftKey); else if (event.key === "Escape") done(); } })));
+      h("span", { class: "quiet", role: "status" }, state === "live" ? "You type here; the program's window then has this size. Esc, Esc, Tab leads out." : state === "offline" ? "Offline: it is connected again." : state),
+      Find ? h(Find, { term: session.current?.term, done }) : h("button", { type: "button", class: "tiny", onClick: search }, "Search")));
 }

@@ -13,6 +13,7 @@ function count(value) {
   return `${(value / 1e6).toFixed(value < 1e7 ? 2 : 1)} M`;
 }
 
+const TITLES = ["turns", "input", "cache read", "cache write", "output", "cost"];
 /** @type {[string, number][]} */
 const SPANS = [["today", 1], ["7 days", 7], ["30 days", 30], ["all", 0]];
 
@@ -41,15 +42,14 @@ export default function Usage({ desk }) {
   /** @param {any} row @param {string} name */
   const cells = (row, name) => [
     h("th", { scope: "row" }, name),
-    h("td", null, row.turns),
-    ...["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"].map((field) => h("td", null, count(row[field]))),
-    h("td", null, row.cost_usd === null ? "–" : `$${row.cost_usd.toFixed(2)}`),
+    ...[row.turns, count(row.input_tokens), count(row.cache_read_tokens), count(row.cache_write_tokens), count(row.output_tokens), row.cost_usd === null ? "–" : `$${row.cost_usd.toFixed(2)}`]
+      .map((value, at) => h("td", { "data-title": TITLES[at] }, value)),
     h("td", { class: "meter" }, h("meter", { min: 0, max: most, value: row.output_tokens ?? 0, "aria-label": `Output of ${name}` })),
   ];
   return h("div", { class: "list-view" },
     h("header", { class: "bar" },
       desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"),
-      h("h2", null, "Usage"),
+      h(desk ? "h2" : "h1", null, "Usage"),
       h("div", { class: "filters" },
         h("select", { "aria-label": "By", value: by, onChange: (/** @type {any} */ event) => setBy(event.target.value) }, ["agent", "day"].map((one) => h("option", { value: one }, `by ${one}`))),
         h("select", { "aria-label": "Since", value: String(days), onChange: (/** @type {any} */ event) => setDays(Number(event.target.value)) }, SPANS.map(([name, value]) => h("option", { value }, name))))),
@@ -57,7 +57,7 @@ export default function Usage({ desk }) {
     !told && !problem ? h("p", { class: "empty", "aria-busy": "true" }) : null,
     told && !told.rows.length ? h("p", { class: "empty" }, "No program has told of any use in this time.") : null,
     told?.rows.length ? h("div", { class: "table", tabIndex: 0, role: "region", "aria-label": "Usage" }, h("table", { class: "figures" },
-      h("thead", null, h("tr", null, [by, "turns", "input", "cache read", "cache write", "output", "cost"].map((title) => h("th", { scope: "col" }, title)), h("td", null))),
+      h("thead", null, h("tr", null, [by, ...TITLES].map((title) => h("th", { scope: "col" }, title)), h("td", null))),
       h("tbody", null, told.rows.map((/** @type {any} */ row) => h("tr", { key: row.agent ?? row.day }, cells(row, by === "agent" ? names.get(row.agent) ?? row.agent ?? "–" : row.day ?? "–")))),
       h("tfoot", null, h("tr", null, cells(told.total, "all"))))) : null,
     told && !told.complete ? h("p", { class: "quiet" }, "The newest turns are not counted yet.") : null);

@@ -1,5 +1,8 @@
 // What things are called here, and which option of a prompt says yes or no (as synapsed/shared/choices.py has it).
 
+import { h } from "../vendor/preact.mjs";
+import { visible } from "./visible.js";
+
 /** @typedef {{key: string, label: string}} Option */
 /**
  * @typedef {object} Item  What waits for a person (GET /inbox).
@@ -107,6 +110,12 @@ export function ago(since, now) {
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
   return `${Math.floor(seconds / 86_400)} d`;
 }
+
+/** A folder by its end, of which the beginning is left out where there is no room. @param {{cwd: string}} props */
+export const Where = ({ cwd }) => h("span", { class: cwd === project(cwd) ? "where" : "where own", title: cwd }, h("bdi", { dir: "ltr" }, visible(folder(cwd))));
+
+/** The folder of a repository for one of its worktrees (`synapsectl start --worktree`), and every other as it is. @param {string} cwd */
+export const project = (cwd) => cwd.replace(/^(.*[^/])\.worktrees\/.*$/, "$1");
 
 /** The last two parts of a folder: what a person knows it by. @param {string} path */
 export function folder(path) {

@@ -1,0 +1,232 @@
+"""The page behind a reverse proxy that has it under a path of its own (`X-Forwarded-Prefix`)."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from http.cookies import SimpleCookie
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
+from playwright.async_api import Browser, expect
+
+from synapsed.api.security import Proxies
+from synapsed.parts.web.page_files import page_files
+from synapsed.parts.web.records import DESK
+from tests.api.serving import TOKEN, Api
+from tests.parts.web.test_doors import book_of
+from tests.web.conftest import DESK as DESK_SIZE
+from tests.web.conftest import Devices, Worker, question, read
+
+UNDER = "/team/lab"
+FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "localhost", "X-Forwarded-Prefix": UNDER}
+
+
+@pytest.fixture
+def trusted(api: Api) -> Api:
+    """A server that believes this machine's proxies."""
+    api.servers._context.security._proxies = Proxies(["127.0.0.1"])
+    return api
+
+
+async def html_of(api: Api, path: str = "/", **headers: str) -> tuple[int, str]:
+    async with api.http.get(path, headers=headers) as answer:
+        return answer.status, await answer.text()
+
+
+@pytest.mark.parametrize("said", [UNDER, f"{UNDER}/"])
+async def test_links_stand_below_the_path(trusted: Api, said: str):
+    version = page_files().version
+    for path in ("/", f"/web/{version}/index.html"):
+        status, html = await html_of(trusted, path, **FORWARDED | {"X-Forwarded-Prefix": said})
+        linked = re.findall(r'(?:href|src)="([^"]+)"', html)
+        assert status == 200
+        assert all(link.startswith(f"{UNDER}/web/") for link in linked)
+        assert f"{UNDER}/web/{version}/js/main.js" in linked
+    one, other = [(await trusted.http.get("/", headers=headers)).headers for headers in ({}, FORWARDED)]
+    assert one["ETag"] != other["ETag"]
+    assert "X-Forwarded-Prefix" in one["Vary"]
+
+
+async def test_who_is_no_proxy_says_nothing_of_the_path(api: Api):
+    status, html = await html_of(api, **{"X-Forwarded-Prefix": "/evil"})
+    assert (status, "evil" in html) == (200, False)
+
+
+async def test_a_served_name_has_no_path(api: Api):
+    book = book_of(api)
+    book._kept = book._kept.model_copy(update={"served": ["box.example.net"]})
+    headers = {"Host": "box.example.net", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/evil"}
+    status, html = await html_of(api, **headers)
+    assert (status, "evil" in html) == (200, False)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "//evil.example", "/a//b", "/..", "/a/../b", "/a/..", "/.", "/./a", "lab", "/a b", "/a%2f..", '/"><script>',
+        "/a\\b", "/a?b", "/a#b", "https://evil.example/", "/" + "a" * 65, "/a" * 9, "/ä",
+    ],
+)  # fmt: skip
+async def test_what_is_no_path_is_refused(trusted: Api, said: str):
+    status, told = await trusted.json(trusted.http, "GET", "/", headers=FORWARDED | {"X-Forwarded-Prefix": said})
+    assert (status, told["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert "X-Forwarded-Prefix" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("said", ["/...", "/.well", "/a.b/~c", "/-", "/"])
+async def test_what_looks_odd_and_is_a_path_is_taken(trusted: Api, said: str):
+    status, _ = await html_of(trusted, **FORWARDED | {"X-Forwarded-Prefix": said})
+    assert status == 200
+
+
+async def test_the_cookie_is_sent_to_nothing_else_there(trusted: Api):
+    _, session = await book_of(trusted).pair("a browser", DESK)
+    page = {"Synapsed-Page": "1", "Origin": "https://localhost"}
+    headers = FORWARDED | page | {"Cookie": f"__Secure-synapsed={session}"}
+    async with trusted.http.get("/web/me", headers=headers) as answer:
+        assert answer.status == 200
+        (said,) = SimpleCookie(answer.headers["Set-Cookie"]).values()
+    assert (said.key, said["path"], said["secure"], said["httponly"]) == ("__Secure-synapsed", UNDER, True, True)
+
+
+async def test_the_next_page_of_a_list_is_below_the_path(trusted: Api):
+    for number in range(2):
+        await trusted.json(trusted.unix, "POST", "/agents/ann/tasks/send", json={"message": f"say {number}"})
+    headers = FORWARDED | {"Authorization": f"Bearer {TOKEN}"}
+    async with trusted.http.get("/agents/ann/tasks?limit=1", headers=headers) as answer:
+        assert answer.headers["Link"].startswith(f"<{UNDER}/agents/ann/tasks?limit=1")
+
+
+# --- in a browser ----------------------------------------------------------------------------------------------------
+
+
+class Proxy:
+    """Has a server under a path: takes the path away, and says so, or (`silent`) not."""
+
+    def __init__(self, to: str, under: str, client: ClientSession) -> None:
+        self.to, self.under, self.client = to, under, client
+        self.silent = False
+        self.missed: list[str] = []
+        """What was asked for beside the path."""
+
+    def _headers(self, request: web.Request) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in request.headers.items()
+            if name.lower() not in ("connection", "upgrade") and not name.lower().startswith("sec-websocket")
+        }
+        told = {} if self.silent else {"X-Forwarded-Prefix": self.under}
+        return kept | {"X-Forwarded-Host": request.host, "X-Forwarded-Proto": "http"} | told
+
+    async def take(self, request: web.Request) -> web.StreamResponse:
+        if request.raw_path != self.under and not request.raw_path.startswith(f"{self.under}/"):
+            self.missed.append(request.raw_path)
+            return web.Response(status=404)
+        path = request.raw_path.removeprefix(self.under) or "/"
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            return await self._socket(request, path)
+        body = await request.read()
+        async with self.client.request(
+            request.method, self.to + path, headers=self._headers(request), data=body or None, allow_redirects=False
+        ) as answer:
+            headers = {name: value for name, value in answer.headers.items() if name not in _OF_ONE_HOP}
+            return web.Response(status=answer.status, headers=headers, body=await answer.read())
+
+    async def _socket(self, request: web.Request, path: str) -> web.StreamResponse:
+        async with self.client.ws_connect(self.to + path, headers=self._headers(request)) as inner:
+            outer = web.WebSocketResponse()
+            await outer.prepare(request)
+            ways = [asyncio.create_task(_carry(outer, inner)), asyncio.create_task(_carry(inner, outer))]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            await outer.close()
+            return outer
+
+
+_OF_ONE_HOP = {"Transfer-Encoding", "Connection", "Content-Length", "Keep-Alive"}
+
+
+async def _carry(
+    one: web.WebSocketResponse | ClientWebSocketResponse, other: web.WebSocketResponse | ClientWebSocketResponse
+) -> None:
+    with suppress(ConnectionError):
+        async for message in one:
+            if message.type is WSMsgType.TEXT:
+                await other.send_str(message.data)
+            elif message.type is WSMsgType.BINARY:
+                await other.send_bytes(message.data)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def proxy(trusted: Api) -> AsyncGenerator[tuple[Proxy, str]]:
+    async with ClientSession(auto_decompress=False) as client:
+        proxy = Proxy(trusted.url, UNDER, client)
+        app = web.Application()
+        app.router.add_route("*", "/{tail:.*}", proxy.take)
+        runner = web.AppRunner(app, shutdown_timeout=1.0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        yield proxy, f"http://127.0.0.1:{port}"
+        await runner.cleanup()
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("slash", ["/", ""])
+async def test_the_page_works_under_a_path(browser: Browser, proxy: tuple[Proxy, str], worker: Worker, slash: str):
+    taken, url = proxy
+    devices = Devices(browser, url)
+    page = await devices.open(f"{UNDER}{slash}", **DESK_SIZE)
+    await expect(page.locator(".agents .name")).to_have_text(["ann", "bob"])
+    assert await page.evaluate("location.pathname") == f"{UNDER}/"
+    task = await worker.ask("ann", question("Run it?"))
+    await expect(page.locator(".card .question")).to_have_text("Run it?")
+    await read(page)
+    await page.get_by_role("button", name="Approve").click()
+    await expect(page.locator(".outcome")).to_contain_text("Yes")
+    assert worker.answers == [(task, "1", "p1")]
+    await page.goto(f"{url}{UNDER}/#/agent/ann")
+    await expect(page.locator(".r")).to_have_text(["the screen"])
+    await page.locator("#terminal").click()
+    await expect(page.locator(".xterm-rows")).to_contain_text("screen")
+    kept = await page.wait_for_function(  # `ready` is of the address at which the page was opened, without its slash
+        """async () => {
+          const one = await navigator.serviceWorker.getRegistration(location.href);
+          return one?.active && [one.scope, one.active.scriptURL];
+        }"""
+    )
+    scope, script = await kept.json_value()
+    assert (scope, script) == (f"{url}{UNDER}/", f"{url}{UNDER}/web/sw.js")
+    manifest: Any = await page.evaluate(
+        """async () => {
+          const address = document.querySelector("link[rel=manifest]").href;
+          const told = await (await fetch(address)).json();
+          const at = (path) => new URL(path, address).href;
+          return [at(told.scope), at(told.start_url), (await fetch(at(told.icons[0].src))).status, told.id];
+        }"""
+    )
+    assert manifest == [f"{url}{UNDER}/", f"{url}{UNDER}/", 200, None]
+    assert taken.missed == []
+    await devices.check()
+
+
+@pytest.mark.night
+async def test_without_a_line_it_opens_under_its_path(browser: Browser, proxy: tuple[Proxy, str], worker: Worker):
+    taken, url = proxy
+    taken.silent = True  # links of the page stand beside it, too
+    devices = Devices(browser, url)
+    page = await devices.open(f"{UNDER}/")
+    await expect(page.locator(".agents .name")).to_have_text(["ann", "bob"])
+    await page.evaluate("navigator.serviceWorker.ready")
+    await page.wait_for_function("() => navigator.serviceWorker.controller !== null")
+    await page.context.set_offline(True)
+    await page.reload()
+    await expect(page.get_by_text("Offline.")).to_be_visible()
+    kept = await page.evaluate("caches.keys()")
+    assert kept == [f"synapsed{UNDER}/{page_files().version}"]
+    assert [path for path in taken.missed if path != "/favicon.ico"] == []
