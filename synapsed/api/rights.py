@@ -135,7 +135,8 @@ class Rights:
     def may_see_prompt(self, agent_id: str, prompt: Prompt) -> bool:
         """Returns True if this caller may read the agent's question: whoever may see its screen, or may answer it. A
         question that is the screen itself is for the former alone."""
-        return self.may_see_agent(agent_id) or (prompt.type != "screen" and self.may_answer(agent_id))
+        sees = self.may("look") and self.may_see_agent(agent_id)
+        return sees or (prompt.type != "screen" and self.may_answer(agent_id))
 
     def seen[View: AgentView](self, agent: View) -> View:
         """Returns the agent as this caller may see it."""
@@ -163,11 +164,17 @@ class Rights:
             raise Forbidden("an agent may read only its own tasks", task_id=task.id, rights=self.standing.value)
 
     def shown(self, task: Task) -> Task:
-        """Returns the task without the question of another agent's program, unless this caller may see it."""
+        """Returns the task without the question of another agent's program, unless this caller may see it; and without
+        the id of the task before it, by which a grant that may only send could read that."""
         behind = task.waits_behind
-        if behind is None or behind.prompt is None or self.may_see_prompt(task.agent_id, behind.prompt):
+        if behind is None:
             return task
-        return task.model_copy(update={"waits_behind": behind.model_copy(update={"prompt": None})})
+        hidden = dict[str, None]()
+        if behind.prompt is not None and not self.may_see_prompt(task.agent_id, behind.prompt):
+            hidden["prompt"] = None
+        if not (self.may("look") or self.may("answer")):
+            hidden["task"] = None
+        return task.model_copy(update={"waits_behind": behind.model_copy(update=hidden)}) if hidden else task
 
     def require_list(self) -> None:
         """Raises Forbidden for a caller without identity, because its own tasks are unknown."""

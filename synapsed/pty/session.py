@@ -7,7 +7,7 @@ from the stage that draws the screen. `PtyTurn` decides about the present turn, 
 
 import functools
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -436,8 +436,8 @@ class Session:
     def has_drawn(self, turn: PtyTurn, look: Look) -> bool:
         """Returns True if anything stands above the composer that was not there when the message was submitted; also if
         that is not known."""
-        stood = set(turn.state.stood)
-        return not stood or any(row not in stood for row in _above(look))
+        stood = turn.state.stood
+        return not (stood and look.composer.row) or bool(Counter(_above(look)) - Counter(stood))
 
     def prepared(self) -> turns.TurnState:
         """Returns the state of a turn whose message is about to be pasted into the last screen."""

@@ -68,6 +68,10 @@ SELECT coalesce(max(n), 0) FROM (
 ) WHERE n < 1 << 53 -- a greater one was damaged
 """
 """Finds the greatest id of an event that is known, also of one that was lost."""
+DOCUMENTS = {"schedules": 2, "followers": 1}
+"""Tables whose last columns, so many, are JSON that is read as a whole table."""
+LAST = (1 << 63) - 1
+"""The greatest number of a row."""
 UNKNOWN_END = 1 << 22
 """Number up to which rows are searched if the greatest number of a table cannot be read."""
 CHUNK = 1 << 10
@@ -195,6 +199,9 @@ def _take(
         if row is None:
             lost += 1
             continue
+        if table in DOCUMENTS and not all(_is_document(value) for value in row[-DOCUMENTS[table] :]):
+            lost += 1  # one row of these that cannot be read keeps its part down
+            continue
         made = row if change is None else change(dict(zip(columns, row, strict=True)))
         if made is None:
             continue
@@ -214,10 +221,8 @@ def _rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tupl
             yield None
         return
     key = KEYS[table]
-    try:
-        source.execute(f"SELECT 1 FROM {table} NOT INDEXED WHERE {key} = 0").fetchall()  # noqa: S608 - constants
-    except sqlite3.DatabaseError:  # the first page, through which each row is found
-        yield None
+    if not any(_reaches(source, table, key, number) for number in (0, LAST)):
+        yield None  # the first page, through which each row is found
         return
     end = _end(source, table, key)
     ranges = [(low, min(low + CHUNK - 1, end)) for low in range(1, end + 1, CHUNK)][::-1]
@@ -236,6 +241,22 @@ def _rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tupl
             ranges += [(middle + 1, high), (low, middle)]
         else:
             yield from found
+
+
+def _is_document(value: object) -> bool:
+    try:
+        return value is None or isinstance(json.loads(str(value)), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _reaches(source: sqlite3.Connection, table: str, key: str, number: int) -> bool:
+    """Returns True if the way to the place of that row can be read."""
+    try:
+        source.execute(f"SELECT 1 FROM {table} NOT INDEXED WHERE {key} = ?", (number,)).fetchall()  # noqa: S608 - constants
+    except sqlite3.DatabaseError:
+        return False
+    return True
 
 
 def _end(source: sqlite3.Connection, table: str, key: str) -> int:

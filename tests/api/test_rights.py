@@ -7,6 +7,7 @@ import pytest
 
 from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
 from synapsed.errors import Forbidden, Unauthorized
+from synapsed.model.grants import Grant
 from synapsed.model.task import Message, Prompt, Task, WaitsBehind
 
 ME, OTHER = 1000, 1001
@@ -170,4 +171,10 @@ def test_who_sees_a_question():
     waiting = a_task("codex", "claude").model_copy(update={"waits_behind": WaitsBehind(prompt=asked)})
     assert CLAUDE.shown(waiting).waits_behind == WaitsBehind()
     assert answers.shown(waiting) == waiting
+
+    behind = WaitsBehind(task="t", prompt=asked)
+    waiting = waiting.model_copy(update={"waits_behind": behind})
+    for right, seen in (("send", WaitsBehind()), ("look", behind), ("answer", behind)):
+        token = replace(PERSON, grant=Grant(kind="token", id="1", name="ci", rights=frozenset({right})))
+        assert token.shown(waiting).waits_behind == seen, right
     assert asked.unseen() == Prompt(prompt_id="p", type="permission", prompt="")

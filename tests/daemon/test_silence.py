@@ -60,4 +60,4 @@ def test_a_program_with_the_terminal_for_itself_that_rests_is_not_busy(daemon: D
     assert state["activity"] == "unknown"
     assert "full-screen" in state["prompt"]["prompt"]
     refused = daemon.ctl("input", "full", "x")
-    assert (refused.code, "attach answers it" in refused.err) == (6, True), refused
+    assert (refused.code, "answer in an attached terminal" in refused.err) == (6, True), refused

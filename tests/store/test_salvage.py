@@ -241,6 +241,42 @@ def wreck(path: Path, *tables: str) -> None:
             file.write(b"\xee" * PAGE)
 
 
+def leftmost_leaf(path: Path, table: str) -> int:
+    """Returns the number of the page that has the first rows of a table with several levels."""
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    raw = path.read_bytes()
+    while raw[at := (page - 1) * PAGE] == 5:  # an interior page: its first cell begins with the page to the left
+        cell = at + int.from_bytes(raw[at + 12 : at + 14])
+        page = int.from_bytes(raw[cell : cell + 4])
+    return page
+
+
+@pytest.mark.parametrize("table", ["events", "tasks"])
+async def test_a_damaged_page_with_the_first_rows_costs_these_alone(path: Path, table: str) -> None:
+    await filled(path)
+    count = len(rows_of(path, table))
+    page = leftmost_leaf(path, table)
+    with path.open("r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\0" * PAGE)
+    saved = salvage(path, [])
+    assert count - 100 < len(rows_of(path, table)) < count
+    assert saved.lost < 100
+
+
+async def test_a_row_that_would_keep_its_part_down_is_lost(path: Path) -> None:
+    await with_rows_of_parts(path)
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        connection.execute("UPDATE schedules SET state = substr(state, 1, 20) WHERE id = 'added'")
+        connection.execute("UPDATE followers SET data = '[]'")
+    saved = salvage(path, [])
+    assert rows_of(path, "schedules") == ROWS["schedules"][1:]
+    assert rows_of(path, "followers") == []
+    assert saved.lost == 2
+
+
 def test_each_table_is_saved_or_left_with_a_reason(path: Path) -> None:
     with closing(sqlite3.connect(path, autocommit=True)) as connection:
         migrate(connection)

@@ -48,7 +48,7 @@ def test_what_is_not_understood_for_long_enough_is_told_as_it_is() -> None:
     assert told.asked is not None
     assert told.asked.prompt.prompt == "Which gate?\n   left    right"
     assert (told.asked.prompt.type, told.asked.prompt.options, told.asked.prompt.own_words) == ("screen", [], False)
-    with pytest.raises(InvalidChoice, match="attach answers it"):
+    with pytest.raises(InvalidChoice, match="answer in an attached terminal"):
         keys_for(told.asked, "left")
     shows(watched, b"> ", 9.0)
     assert receives(watched.look(9.0))

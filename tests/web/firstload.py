@@ -15,7 +15,7 @@ SIZES: Final = """async () => {
     watch.observe({ type: "resource", buffered: true });
   });
   const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
-  // Two seconds behind the lists, a page that has come to rest loads what waits for a newer one, and for none.
+  // Last, behind the lists and what they need, a page loads what waits for a newer one, and for none.
   const rest = (one) => /\\/(newer|kept)\\.js$/.test(one.name);
   const files = all.filter((one) => /^\\/(web\\/[^?]*\\.[a-z]+)?$/.test(new URL(one.name).pathname) && !rest(one));
   const sum = (list, what) => list.reduce((total, one) => total + one[what], 0);

@@ -24,7 +24,7 @@ def other(than: Pages, missing: str = "") -> Pages:
         if name.startswith("js/"):
             found[name] = (body + b"/* another */", None)
     index, _ = found["index.html"]
-    unversioned = re.sub(rb"/web/[0-9a-f]{16}/", b"/web/", index)
+    unversioned = re.sub(rb'"web/[0-9a-f]{16}/', b'"web/', index)
     found["index.html"] = (unversioned.replace(b"<html ", b"<html data-other "), None)
     found["sw.js"] = (found["sw.js"][0].partition(b";\n")[2], None)
     pages = together(found)

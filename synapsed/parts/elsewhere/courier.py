@@ -353,7 +353,12 @@ class Courier:
         metadata = {"synapsed": {"prompt_id": asked}} if known else {}
         given = None if task.prompt is None else _given(task.prompt, message, origin)
         async with self._turn:  # after a kill the same words may be its next question
-            await self._note(asked={**there.get("asked", {}), "given": True})
+            present = self.task.prompt
+            if self.task.terminal or (present is None) != (asked is None):
+                raise NotWaiting(f"task {task.id} does not wait for input any more: look at it", task=task.id)
+            if present is not None and present.prompt_id != asked:  # meanwhile
+                raise PromptChanged("it asks something else now", prompt_id=present.prompt_id)
+            await self._note(asked={**self._there.get("asked", {}), "given": True})
         await self._apply(await self._send(remote, message, metadata, **ids), given=given)
 
     # --- what is learned ---

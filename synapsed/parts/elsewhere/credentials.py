@@ -1,5 +1,6 @@
 """Credentials for one agent elsewhere: they go with every request to it, and stand in no message."""
 
+import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ class Credentials:
 
     def covered(self, text: str) -> str:
         """Returns the text without secrets that an agent may have repeated in it."""
-        values = (*self.headers.values(), *self.query.values())
+        values = [*self.headers.values(), *self.query.values()]
+        values += [inner for name, value in self.headers.items() for inner in _within(name, value)]
         secrets = {word for value in values for word in (value, quote(value, safe=""), *value.split())}
         for secret in sorted(secrets, key=len, reverse=True):
             if len(secret) >= _SHORTEST:
@@ -40,6 +42,20 @@ class Credentials:
             error.message = self.covered(error.message)
             error.args = (error.message,)
             raise
+
+
+def _within(name: str, value: str) -> list[str]:
+    """Returns the secrets within a header: the values of cookies, name and password of HTTP Basic."""
+    if name.lower() == "cookie":
+        return [one.partition("=")[2].strip() for one in value.split(";")]
+    scheme, _, encoded = value.partition(" ")
+    if scheme.lower() != "basic":
+        return []
+    try:
+        decoded = base64.b64decode(encoded, validate=True).decode()
+    except ValueError:
+        return []
+    return [decoded, decoded.partition(":")[2]]
 
 
 NONE: Final = Credentials()

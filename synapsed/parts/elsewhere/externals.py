@@ -158,8 +158,8 @@ class Externals:
         taken: Container[str] = (),
     ) -> ExternalAgent:
         """Looks at the agent, tries it and saves it, under a name that is not `taken`: without `alias` the name in its
-        card. A known agent is looked at again; without `headers` and `query`, its credentials, and without `key`, by
-        which its card is signed, it keeps its present ones, unless its address is another."""
+        card. A known agent is looked at again: without `key`, the one by which its card is signed, it keeps the
+        present one, and without `headers` and `query`, its credentials, unless its address is another."""
         if alias is not None:
             _check_alias(alias, taken)
         async with self._changing:
@@ -173,7 +173,7 @@ class Externals:
             if same is not None and headers is None and query is None:
                 credentials = await asyncio.to_thread(self._book.secret, same.alias)
             module = await _load("synapsed.parts.elsewhere.discovery")
-            key = module.checked_key(key) if key is not None or same is None else same.key
+            key = module.checked_key(key) if key is not None or before is None else before.key
             terms = module.Terms(credentials, other_host, in_the_clear, key)
             found = await module.look_up(url, terms, self._outgoing)
             alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))

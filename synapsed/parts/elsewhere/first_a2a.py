@@ -145,7 +145,7 @@ class FirstRemote:
             told = await read(raw)
         except ValueError as error:
             if not response.is_success:
-                said = self._credentials.covered(raw[:TEXT_SHOWN].decode("utf-8", "replace").strip())
+                said = self._credentials.covered(raw.decode("utf-8", "replace").strip())[:TEXT_SHOWN]
                 raise of_status(self._url, response.status_code, asked=asked, said=said) from error
             raise self._invalid(error, asked=asked) from error
         self._check(told)
@@ -159,7 +159,7 @@ class FirstRemote:
         if isinstance(error, dict):
             code = error.get("code")
             raise RemoteRefused(
-                f"{self._url} says: {self._credentials.covered(str(error.get('message') or code)[:TEXT_SHOWN])}",
+                f"{self._url} says: {self._credentials.covered(str(error.get('message') or code))[:TEXT_SHOWN]}",
                 remote=NAMES.get(code, f"RPC_{code}") if isinstance(code, int) else "INVALID",
             )
 

@@ -177,7 +177,7 @@ class SeedsRemote:
 
     def _said(self, raw: bytes) -> str:
         """Returns the beginning of what the agent says of a request that it refuses."""
-        return self._credentials.covered(raw[:TEXT_SHOWN].decode("utf-8", "replace").strip())
+        return self._credentials.covered(raw.decode("utf-8", "replace").strip())[:TEXT_SHOWN]
 
     def _task(self, task_id: str) -> str:
         return f"{self._base}/tasks/{quote(task_id, safe='')}"

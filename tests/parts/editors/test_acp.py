@@ -376,6 +376,7 @@ def test_a_prompt_at_a_usage_limit_is_told_until_when(daemon: Daemon, folder: Pa
         assert one.answer(waits)["stopReason"] == "end_turn"
         titles = {each["title"].partition(" until ")[0] for each in one.updates("tool_call")}
         assert titles == {"bob has reached its usage limit: waits"}
+        one.see(lambda _: len(one.updates("tool_call_update")) == 2, "both are over")
         assert [each["status"] for each in one.updates("tool_call_update")] == ["completed"] * 2
 
 

@@ -1,5 +1,7 @@
 """The same question asked again: another one in the inbox, once the first was answered, and never one too many."""
 
+import asyncio
+
 import pytest
 
 from synapsed.a2a_types.partial_answer import Snapshot
@@ -46,6 +48,23 @@ async def test_it_is_another_question(here: Here) -> None:
     assert await told(here) == ["opened", "answered", "opened", "answered"]
     answers = [event.data.answer for event in here.store.events.all if isinstance(event.data, InputAnswered)]
     assert answers == ["red", "blue"]
+
+
+async def test_an_answer_is_not_given_to_a_question_that_came_meanwhile(here: Here) -> None:
+    async with asker(WORDS, WORDS) as far:
+        await here.externals.discover(far.agent.url, "far", headers=None)
+        task = await asked(here, await here.send("paint"))
+        assert task.prompt is not None
+        courier = here.externals._couriers[task.id]
+        async with courier._turn:  # a look over there is about to be recorded
+            answering = asyncio.ensure_future(here.externals.answer(task, Message.of("yes"), task.prompt.prompt_id))
+            while not courier._answering:
+                await asyncio.sleep(0)
+            other = task.prompt.model_copy(update={"prompt_id": "other", "prompt": "Delete all?"})
+            courier.task = courier.task.model_copy(update={"prompt": other})
+        with pytest.raises(PromptChanged):
+            await answering
+    assert far.said == ["paint"]
 
 
 async def test_an_agent_that_takes_up_the_answer_late_has_not_asked_again(here: Here) -> None:

@@ -1,5 +1,6 @@
 """Credentials of every kind: given, tried when the agent is added, sent with each request, and told to nobody."""
 
+import base64
 import json
 import logging
 from collections.abc import AsyncGenerator
@@ -104,6 +105,12 @@ async def test_credentials_are_kept_until_others_are_given(far: Asker, here: Her
 def test_short_words_are_not_covered() -> None:
     given = Credentials({"Authorization": "Bearer abc", "Cookie": "sid=long-enough"}, {"k": "a key"})
     assert given.covered("a Bearer abc said sid=long-enough") == "a … said …"
+
+
+def test_what_is_within_a_header_is_covered() -> None:
+    basic = "Basic " + base64.b64encode(b"bob:hunter2hunter2").decode()
+    given = Credentials({"Authorization": basic, "cookie": "sid=verysecret; lang=en"}, {})
+    assert given.covered("no hunter2hunter2 for verysecret, bob:hunter2hunter2") == "no … for …, …"
 
 
 # --- the extended card -----------------------------------------------------------------------------------------------

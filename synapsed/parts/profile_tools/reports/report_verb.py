@@ -138,7 +138,7 @@ def process_facts(pid: int | None) -> tuple[float, dict[str, str], list[str]]:
 def _pieces(cast: str, began: float, limit: int) -> tuple[tuple[int, int], list[tuple[float, str]], bool]:
     """Returns the size of the terminal, the output since `began` in pieces with their times, and True if that is all of
     it."""
-    head, *lines = cast.splitlines()
+    head, *lines = cast.removesuffix("\n").split("\n")  # its texts may have other ends of lines in them
     about = json.loads(head)
     at, pieces = float(about["timestamp"]), list[tuple[float, str]]()
     for pause, kind, text in map(json.loads, lines):

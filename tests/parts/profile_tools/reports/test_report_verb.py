@@ -152,6 +152,11 @@ def test_the_last_launch_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (made["start"], made["seen"]) == ("launch", ["the xxxxxxxxx, xxxxxxxx now"])
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b"])
+def test_other_ends_of_lines_in_the_output_are_part_of_it(end: str) -> None:
+    assert of_pi(cast=cast([(BEGAN, f"a{end}b"), (BEGAN + 1, "c")]))["seen"]
+
+
 def test_the_variables_of_the_running_program_are_known() -> None:
     began, environ, arguments = report_verb.process_facts(os.getpid())
     assert (began > BEGAN, environ.get("PATH"), bool(arguments)) == (True, os.environ.get("PATH"), True)

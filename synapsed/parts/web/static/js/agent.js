@@ -61,10 +61,10 @@ export default function AgentView({ name, clock, desk }) {
   const question = asks.length ? h("ul", { class: "cards here" }, asks.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: false }))) : null;
   const screen = typing && Terminal ? h(Terminal, { agent: agent.name, key: agent.id }) : h(Screen, { agent: agent.name, desk, key: agent.id });
   const talk = !Talk ? h("div", { class: "talk", "aria-busy": "true" }) : h(Talk.Conversation, { agent: agent.name, agentId: agent.id, clock, key: agent.id });
-  if (desk) return h("div", { class: "agent wide" }, bar, h("div", { class: "halves" }, h("div", { class: "half" }, screen, typing || !Talk ? null : h(Talk.Keys, { agent: agent.name })), h("div", { class: "half" }, question, talk, Talk ? h(Talk.Send, { agent: agent.name, desk }) : null)));
+  if (desk) return h("div", { class: "agent wide" }, bar, h("div", { class: "halves" }, h("div", { class: "half" }, screen, typing || !Talk ? null : h(Talk.Keys, { agent: agent.name })), h("div", { class: "half" }, question, talk, Talk ? h(Talk.Send, { agent: agent.name, desk, key: agent.id }) : null)));
   return h("div", { class: "agent" }, bar, question,
     h("div", { class: "tabs", role: "tablist" }, tabButton("screen", "Screen"), tabButton("talk", "Conversation")),
     tab === "screen" ? screen : talk,
     tab === "screen" && Talk ? h(Talk.Keys, { agent: agent.name }) : null,
-    Talk ? h(Talk.Send, { agent: agent.name, desk }) : null);
+    Talk ? h(Talk.Send, { agent: agent.name, desk, key: agent.id }) : null);
 }

@@ -115,9 +115,10 @@ export function Send({ agent, desk }) {
           await new Promise((resolve) => setTimeout(resolve, 1000 * tries));
         }
       }
-      keep(NONE);
+      if (draftOf(agent).key === key) keep(NONE); // else something else was typed meanwhile
     } catch (error) {
-      if (!(error instanceof ApiError && error.unsure)) keep({ ...draft, key: "" });
+      const present = draftOf(agent);
+      if (present.key === key && !(error instanceof ApiError && error.unsure)) keep({ ...present, key: "" });
       toast(error instanceof Error ? error.message : String(error));
     } finally {
       setBusy("");

@@ -1,7 +1,7 @@
 // Starting an agent: of a profile, in a folder in which there is one already. For anything else there is synapsectl.
 
 import { h } from "../vendor/preact.mjs";
-import { useEffect, useState } from "../vendor/hooks.mjs";
+import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, get, post } from "./api.js";
 import { may, useStore } from "./store.js";
 import { readAgents } from "./stream.js";
@@ -15,6 +15,9 @@ export default function Start({ desk }) {
   const [name, setName] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
+  // The name under which it may have been started already: no answer came.
+  const tried = useRef("");
+  useEffect(() => { tried.current = ""; }, [profile, cwd, name]);
   useEffect(() => {
     get("/control/profiles").then(setProfiles, (error) => setProblem(error instanceof Error ? error.message : String(error)));
   }, []);
@@ -32,10 +35,17 @@ export default function Start({ desk }) {
     setProblem("");
     try {
       // Under a name, so that it is started once however often it is sent.
-      const made = await post("/control/start", { ...chosen, name: name.trim() || free });
+      const again = tried.current;
+      const given = again || name.trim() || free;
+      tried.current = given;
+      await post("/control/start", { ...chosen, name: given }).catch((error) => {
+        if (!(again && error instanceof ApiError && error.code === "NAME_TAKEN")) throw error;
+      });
+      tried.current = "";
       await readAgents();
-      location.hash = `#/agent/${encodeURIComponent(made.name)}`;
+      location.hash = `#/agent/${encodeURIComponent(given)}`;
     } catch (error) {
+      if (!(error instanceof ApiError && error.unsure)) tried.current = "";
       setProblem(error instanceof ApiError ? error.message : String(error));
     }
     setBusy(false);

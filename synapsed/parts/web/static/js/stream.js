@@ -8,8 +8,6 @@ import { now, onEvent, put, told } from "./store.js";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 20_000;
-/** So long behind the first lists, what no first view has need of is loaded. */
-const REST_MS = 2000;
 /** How long what agents do is gathered. */
 const DRAWN_MS = 200;
 /** A page that was hidden for so long may hold a dead connection: a phone that slept tells nobody. */
@@ -87,7 +85,6 @@ function connect() {
 /** What is of use only once the lists are there, and of that last what waits for another page, or for none. */
 async function behind() {
   await import("./elsewhere.js");
-  await new Promise((resolve) => setTimeout(resolve, REST_MS));
   const [{ Newer }] = await Promise.all([import("./newer.js"), import("./kept.js")]);
   put({ Newer });
 }
