@@ -200,8 +200,9 @@ async def test_a_card_must_be_signed_from_then_on(here: Here) -> None:
             await here.restarted()
             with pytest.raises(CardInvalid, match=f"{why}.*--key FILE"):
                 await here.send("hi")
-            with pytest.raises(CardInvalid):
-                await add(here, place)
+            for url in (place.url, f"{place.url}/"):
+                with pytest.raises(CardInvalid):
+                    await here.externals.discover(url, "far", headers=None)
         assert here.externals.view("far") == agent.model_copy(
             update={"last_seen": here.externals.view("far").last_seen}
         )
