@@ -15,6 +15,7 @@ from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launchers import ProcessLauncher, keeper_command, sweep_launch
 from synapsed.process.file_owners import private_directory
+from tests.fakes.clock import until
 from tests.keeper.conftest import DEADLINE_S, Lab, kill, living, until_file, until_gone
 
 # --- what the program finds -------------------------------------------------------------------------------------------
@@ -206,7 +207,8 @@ async def test_a_launch_that_is_cancelled_leaves_nothing(lab: Lab, runs: bool) -
     spec = lab.spec("sleep", "1000", launch_id="cancelled")
     launch = asyncio.create_task(ProcessLauncher(python=str(python)).launch(spec))
     await until_file(told)
-    assert len(living(spec.launch_id)) == (2 if runs else 1), "what stands for the interpreter, and the program"
+    # What stands for the interpreter, and the program, which has its keeper's command line for a moment.
+    await until(lambda: len(living(spec.launch_id)) == (2 if runs else 1))
     launch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await launch
