@@ -227,11 +227,10 @@ class Agent:
             removed = await asyncio.to_thread(
                 message_files.tidy, self._inbox, self.turns.open_tasks, now=self._clock.settled()
             )
-        except OSError as error:
-            self._actor.log.warning("the inbox cannot be tidied", error=str(error))
-        else:
             if removed:
                 self._actor.log.info("old files removed from the inbox", count=removed)
+        except OSError as error:
+            self._actor.log.warning("the inbox cannot be tidied", error=str(error))
 
     async def believed(self) -> None:
         """Returns when earlier durable changes have taken effect here: the event log reports them a moment earlier."""

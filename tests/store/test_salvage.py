@@ -329,7 +329,7 @@ async def test_a_row_that_was_removed_does_not_come_back_and_act(path: Path, tab
     broken.write_bytes(path.read_bytes())
     wreck(path, "checkpoints")
     salvage(path, [first])
-    assert rows_of(path, table) == [], "the damaged file says that there is none"
+    assert rows_of(path, table) == [], "the damaged file, which was read whole, has no such row"
     wreck(broken, table, "checkpoints")
     salvage(broken, [second, first])
     assert rows_of(broken, table) == [], "the newer copy says so"
