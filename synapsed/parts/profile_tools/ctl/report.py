@@ -123,6 +123,8 @@ def _show(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContext) 
         )
     counts = ", ".join(f"{one_line(kind)} ({count})" for kind, count in sorted(found["masked"].items()))
     out.line(f"masked: {counts or 'nothing'}")
+    if told["state"] != RUNNING:
+        out.note("its program does not run: values of variables and arguments that only it had are not masked")
     if found["full"]:
         out.note("there are more secrets than can be followed over its screens: look closely")
     out.note("no program finds every secret: read it before you send it; --mask TEXT masks more")

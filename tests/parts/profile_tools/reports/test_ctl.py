@@ -70,6 +70,10 @@ def test_of_one_that_runs_and_of_one_that_has_ended(daemon: Daemon, tmp_path: Pa
     assert daemon.ctl("stop", "dummy").code == 0
     ended = daemon.ctl("report", "dummy", "--yes", "--json", "-o", str(tmp_path / "s.json"))
     assert (ended.code, ended.json["drawn"]) == (0, None), ended.err
+    assert (
+        "that only it had are not masked" in daemon.ctl("report", "dummy", "--yes", "-o", str(tmp_path / "e.json")).err
+    )
+    assert "that only it had are not masked" not in shown.err
 
 
 def test_without_a_daemon_there_is_none(daemon: Daemon) -> None:
