@@ -81,7 +81,8 @@ class RegistryFiles:
             agent_id = path.stem
             if agent_id in live:
                 continue
-            if (agent_id in known and agent_id in self._wanted) or _is_dead(path):
+            # An agent that this process has written and that is not `known` has come since the question.
+            if agent_id in known if agent_id in self._wanted else _is_dead(path):
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
                     self._wanted.pop(agent_id, None)

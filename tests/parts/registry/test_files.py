@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ def entry(status: str = "IDLE", name: str = "a") -> RegistryEntry:
         working_dir="/",
         endpoint="http://localhost:1",
     )
+
+
+def test_an_agent_that_comes_while_stale_entries_are_searched_stays(tmp_path: Path) -> None:
+    """Those that live were asked for before; its program may have ended, and the next is on its way."""
+    files = RegistryFiles(tmp_path)
+    files.write(replace(entry(), pid=4_194_305))
+    assert files.sweep(frozenset(), frozenset()) == []
+    assert (tmp_path / "synapse-a-1.json").exists()
 
 
 def test_write_only_on_change(tmp_path: Path) -> None:
