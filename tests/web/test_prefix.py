@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from http.cookies import SimpleCookie
+from http.cookies import Morsel, SimpleCookie
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from playwright.async_api import Browser, expect
 from synapsed.api.security import Proxies
 from synapsed.parts.web.page_files import page_files
 from synapsed.parts.web.records import DESK
+from synapsed.parts.web.visitors import cookie_name
 from tests.api.serving import TOKEN, Api
 from tests.parts.web.test_doors import book_of
 from tests.web.conftest import DESK as DESK_SIZE
@@ -82,14 +83,46 @@ async def test_what_looks_odd_and_is_a_path_is_taken(trusted: Api, said: str):
     assert status == 200
 
 
+PAGE_OF_HTTPS = {"Synapsed-Page": "1", "Origin": "https://localhost"}
+
+
+async def me(api: Api, cookie: str, **headers: str) -> tuple[int, Morsel[str] | None]:
+    """Returns the status of `/web/me` with these cookies, and the cookie that is set."""
+    asked = FORWARDED | PAGE_OF_HTTPS | {"Cookie": cookie} | headers
+    async with api.http.get("/web/me", headers=asked) as answer:
+        return answer.status, next(iter(SimpleCookie(answer.headers.get("Set-Cookie", "")).values()), None)
+
+
 async def test_the_cookie_is_sent_to_nothing_else_there(trusted: Api):
     _, session = await book_of(trusted).pair("a browser", DESK)
-    page = {"Synapsed-Page": "1", "Origin": "https://localhost"}
-    headers = FORWARDED | page | {"Cookie": f"__Secure-synapsed={session}"}
-    async with trusted.http.get("/web/me", headers=headers) as answer:
-        assert answer.status == 200
-        (said,) = SimpleCookie(answer.headers["Set-Cookie"]).values()
-    assert (said.key, said["path"], said["secure"], said["httponly"]) == ("__Secure-synapsed", UNDER, True, True)
+    status, said = await me(trusted, f"{cookie_name('https', 'localhost', UNDER)}={session}")
+    assert status == 200
+    assert said is not None
+    assert (said.key.rpartition("-")[0], said["path"]) == ("__Secure-synapsed", UNDER)
+    assert (said.value, said["secure"], said["httponly"]) == (session, True, True)
+
+
+async def test_a_session_under_the_former_name_goes_on_under_the_new_one(trusted: Api):
+    """The cookie of another daemon, at a shorter path of the same address, had that name too, and comes along."""
+    _, session = await book_of(trusted).pair("a browser", DESK)
+    former = "__Secure-synapsed"
+    status, said = await me(trusted, f"{former}={session}; {former}=00000000.of-another")
+    assert status == 200
+    assert said is not None
+    assert (said.key, said.value) == (cookie_name("https", "localhost", UNDER), session)
+    status, said = await me(trusted, f"{former}=00000000.of-another; {said.key}={said.value}")
+    assert (status, said and said.value) == (200, session)
+
+
+async def test_a_cookie_of_another_daemon_at_the_address_is_no_failed_attempt(trusted: Api):
+    for _ in range(12):
+        status, _ = await me(trusted, "__Secure-synapsed=00000000.of-another")
+        assert status == 401
+
+
+def test_each_prefix_has_a_cookie_of_its_own():
+    names = {cookie_name("https", "localhost", prefix) for prefix in ("", "/lab", "/lab/b", "/lab-b", "/lab.b")}
+    assert len(names) == 5
 
 
 async def test_the_next_page_of_a_list_is_below_the_path(trusted: Api):

@@ -36,7 +36,7 @@ from synapsed.parts.web.devices import (
 from synapsed.parts.web.page_files import pages
 from synapsed.parts.web.records import DESK, NAME_MAX
 from synapsed.parts.web.service import Web
-from synapsed.parts.web.visitors import check_page, cookie_header, cookie_of, may_have_session
+from synapsed.parts.web.visitors import check_page, cookie_header, may_have_session
 
 _SYSTEMS = ("iPhone", "iPad", "Android", "Windows", "Macintosh", "CrOS", "Linux")
 _BROWSERS = (("Edg/", "Edge"), ("Firefox/", "Firefox"), ("FxiOS/", "Firefox"), ("Chrome/", "Chrome"))
@@ -86,7 +86,7 @@ async def me(request: web.Request, context: ApiContext, own: Web) -> WithHeaders
     kept = own.book.device(rights.grant.id)
     push = kept is not None and kept.push is not None
     answer = await _me(context, own, known, PageDevice(id=rights.grant.id, name=rights.grant.name, push=push))
-    return _with_cookie(request, answer, request.cookies.get(cookie_of(request), ""))
+    return _with_cookie(request, answer, own.visitors.session_of(request) or "")
 
 
 async def _me(context: ApiContext, own: Web, rights: Iterable[Right], device: PageDevice | None) -> MeAnswer:

@@ -15,7 +15,7 @@ from synapsed.interfaces import Grant, Token, TokenKind
 from synapsed.kernel import Bearers
 from synapsed.parts.web.book import SESSION_S, AccessBook
 from synapsed.parts.web.certificates import is_for
-from synapsed.parts.web.codes import CODE_LENGTH_MAX, Codes, PairingCode
+from synapsed.parts.web.codes import CODE_LENGTH_MAX, Codes, PairingCode, digest
 from synapsed.parts.web.lockout import Lockout, Source
 
 PAGE_HEADER: Final = "Synapsed-Page"
@@ -23,6 +23,11 @@ PAGE_HEADER: Final = "Synapsed-Page"
 
 SESSION_LENGTH_MAX = 128
 """Characters of a cookie that are read."""
+
+BELOW_A_PREFIX: Final = "__Secure-synapsed"
+"""Beginning of a cookie's name under a proxy's prefix; before each prefix had its own, it was the whole name."""
+PREFIX_DIGITS: Final = 8
+"""Hexadecimal digits of a prefix's hash in the name of its cookie."""
 
 EXPIRY_LOOK_S = 10.0
 """Seconds between two readings of the wall clock while a request is open whose right expires."""
@@ -56,12 +61,25 @@ class Visitors(Bearers):
             return _token(self.book.token_of(token))
         if not may_have_session(request):
             return Token()
-        session = request.cookies.get(cookie_of(request))
+        session = self.session_of(request)
         if session is None:
             return Token()
         check_page(request)
-        device = self.book.device_of(session[:SESSION_LENGTH_MAX])
+        device = self.book.device_of(session)
         return _token(None if device is None else device.grant())
+
+    def session_of(self, request: web.Request) -> str | None:
+        """Returns the session in the request's cookie; None if there is no cookie of this daemon's.
+
+        Under a proxy's path, a session under the name that its cookie had before is taken too, if it is one of this
+        daemon's: another daemon at the same address may have cookies of that name.
+        """
+        if (session := request.cookies.get(cookie_of(request))) is not None:
+            return session[:SESSION_LENGTH_MAX]
+        if not request.app[CONTEXT].security.prefix(request):
+            return None
+        sessions = [value[:SESSION_LENGTH_MAX] for value in _cookies(request, BELOW_A_PREFIX)]
+        return next((one for one in sessions if self.book.device_of(one) is not None), None)
 
     def failed(self, request: web.Request) -> None:
         self._count(_source(request))
@@ -186,11 +204,18 @@ def cookie_of(request: web.Request) -> str:
 
 def cookie_name(scheme: str, host: str, prefix: str = "") -> str:
     """Returns the name. Over TLS no other name of the domain, and no page without TLS, can set it; on loopback every
-    port has its own. Under a proxy's path, it is not sent to what else is at that address, for which a `__Host-` cookie
-    would have to be."""
+    port has its own. Under a proxy's `prefix`, which has a session over TLS only, it is not sent to what else is at
+    that address, for which a `__Host-` cookie would have to be; and each prefix has its own, because a browser sends
+    the cookies of `/lab` to `/lab/b` too."""
     if scheme == "https":
-        return "__Secure-synapsed" if prefix else "__Host-synapsed"
+        return f"{BELOW_A_PREFIX}-{digest(prefix)[:PREFIX_DIGITS]}" if prefix else "__Host-synapsed"
     return f"synapsed-{host.rpartition(':')[2] or '80'}"
+
+
+def _cookies(request: web.Request, name: str) -> list[str]:
+    """Returns the values of all cookies with this name, of which `request.cookies` keeps one."""
+    pairs = ";".join(request.headers.getall(hdrs.COOKIE, ())).split(";")
+    return [value.strip() for key, _, value in (pair.partition("=") for pair in pairs) if key.strip() == name]
 
 
 def cookie_header(request: web.Request, session: str) -> str:
