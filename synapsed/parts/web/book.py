@@ -12,7 +12,7 @@ import structlog
 from pydantic import ValidationError
 
 from synapsed.clock import Clock
-from synapsed.errors import ConfigError, InvalidRequest, QueueFull, UnknownDevice, UnknownToken
+from synapsed.errors import ConfigError, InvalidRequest, QueueFull, StoreError, UnknownDevice, UnknownToken
 from synapsed.interfaces import Grant, PushPlace, Right, Subscriber
 from synapsed.parts.web.codes import digest
 from synapsed.parts.web.records import DEVICES_MAX, SERVED_MAX, TOKENS_MAX, AccessKept, Device, ScopedToken
@@ -129,7 +129,12 @@ class AccessBook:
         """Extends its session. A file that cannot be written now is written another time."""
         device, now = self.device(device_id), self._clock.wall()
         if device is not None and now - device.seen >= SEEN_EVERY_S:
-            await self._change(device_id, seen=now)
+            try:
+                await self._change(device_id, seen=now)
+            except UnknownDevice:
+                return  # it was removed meanwhile
+            except StoreError as error:
+                log.warning("a device's visit cannot be noted", device=device_id, why=error.message)
 
     async def subscribe(self, grant_id: str, push: PushPlace | None) -> None:
         """Sends the device's notices there from now on; None: nowhere. Raises UnknownDevice, StoreError."""

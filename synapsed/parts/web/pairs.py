@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from cryptography.exceptions import UnsupportedAlgorithm
+
 from synapsed.errors import ConfigError
 from synapsed.outgoing.certificates import Pem
 from synapsed.parts.web.certificates import (
@@ -28,6 +30,7 @@ from synapsed.shared.files import read_private, write_private
 FILE_MAX: Final = 1024 * 1024
 NAMES_MAX: Final = 32
 """Most names of the daemon's own certificate: the present ones of this machine, then former ones."""
+AUTHORITY: Final = "authority.pem"
 _KEY: Final = "-----BEGIN PRIVATE KEY-----"
 
 
@@ -71,13 +74,16 @@ def load_own(folder: Path, names: Iterable[str], *, given: Iterable[str] = (), h
     """
     names, given = list(dict.fromkeys(names)), set(given)
     required = [name for name in names if name in given]
-    authority = _own_authority(folder / "authority.pem", names, required, host=host, now=now)
+    authority = _own_authority(folder / AUTHORITY, names, required, host=host, now=now)
     wanted = [name for name in names if vouches_for(authority.certificate, [name])]
     path = folder / "server.pem"
     told = _kept(path, authority)
     if told is None or not _is_good(told, now) or not set(wanted) <= set(told.names):
         before = [name for name in told.names if name not in wanted] if told is not None else []
-        made = make_server(authority, [*wanted, *before][:NAMES_MAX], now=now)
+        try:
+            made = make_server(authority, [*wanted, *before][:NAMES_MAX], now=now)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise _spoilt(folder / AUTHORITY) from None
         write_private(path, (made.certificate + made.key).encode())
         told = read(made.certificate)
     return Pair(_context(path, path), told, authority.certificate)
@@ -93,14 +99,18 @@ def _own_authority(path: Path, names: list[str], required: list[str], *, host: s
     except FileNotFoundError:
         pass
     except ValueError:
-        raise ConfigError(
-            f"{path}: holds no certificate with its key; remove the file, and a new one is made: devices that trust "
-            "the old one have to be told of it",
-            file=str(path),
-        ) from None
+        raise _spoilt(path) from None
     made = make_authority(host, names, now=now)
     write_private(path, (made.certificate + made.key).encode())
     return made
+
+
+def _spoilt(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path}: holds no certificate with its key; remove the file, and a new one is made: devices that trust the "
+        "old one have to be told of it",
+        file=str(path),
+    )
 
 
 def _kept(path: Path, authority: Pem) -> ServerFacts | None:

@@ -50,6 +50,20 @@ async def test_a_device_that_is_seen_is_written_now_and_then(tmp_path: Path) -> 
     assert [one.seen for one in book.devices] == [clock.wall()]
 
 
+async def test_a_visit_that_cannot_be_noted_is_no_error_of_the_visitor(tmp_path: Path) -> None:
+    book = AccessBook((folder := tmp_path / "state") / "access.json", clock := FakeClock())
+    device, session = await book.pair("a browser", DESK)
+    (folder / "access.json").unlink()
+    folder.rmdir()
+    folder.write_text("in the way")
+    clock.jump(SEEN_EVERY_S)
+    await book.seen(device.id)
+    assert book.device_of(session) is not None
+    folder.unlink()
+    await book.seen(device.id)
+    assert [one.seen for one in book.devices] == [clock.wall()]
+
+
 async def test_a_removed_device_is_seen_no_more(tmp_path: Path) -> None:
     book = AccessBook(tmp_path / "access.json", clock := FakeClock())
     device, _ = await book.pair("a browser", DESK)

@@ -121,6 +121,16 @@ def test_a_spoilt_server_s_file_is_made_again_and_an_authority_s_is_not(tmp_path
         own(tmp_path)
 
 
+def test_an_authority_with_a_spoilt_key_is_named(tmp_path: Path) -> None:
+    """Else the error would end the daemon at its start, which only ConfigError and its kin do not."""
+    own(tmp_path)
+    text = (path := tmp_path / "authority.pem").read_text()
+    path.write_text(text.partition("-----BEGIN PRIVATE KEY-----")[0] + "-----BEGIN PRIVATE KEY-----\nno\n")
+    (tmp_path / "server.pem").unlink()
+    with pytest.raises(ConfigError, match=r"authority\.pem: holds no certificate with its key; remove the file"):
+        own(tmp_path)
+
+
 def test_own_files_that_others_can_read_are_refused(tmp_path: Path) -> None:
     own(tmp_path)
     (tmp_path / "authority.pem").chmod(0o640)
