@@ -78,6 +78,26 @@ async def tunnel(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Tunnel
         yield make
 
 
+async def test_a_bug_in_a_connection_is_named_and_it_is_tried_again(tunnel: Any, monkeypatch: pytest.MonkeyPatch):
+    tries = 0
+    again = asyncio.Event()
+
+    async def failing() -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 2:
+            again.set()
+        raise KeyError("of the tests")
+
+    made = await tunnel("box", well)
+    monkeypatch.setattr(made, "_connect", failing)
+    monkeypatch.setattr(made._backoff, "pause", lambda: 0.0)
+    made.start()
+    await again.wait()
+    assert not made.up
+    assert "its log says why" in made.error
+
+
 async def well(_request: web.Request) -> web.Response:
     return web.Response(body=encoded(ROW))
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import structlog
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, UnixConnector
@@ -142,12 +142,15 @@ class Tunnel:
                 await self._connect()
             except (_Ended, InvalidRequest, OSError) as error:
                 why = error.message if isinstance(error, InvalidRequest) else str(error)
-                pause = self._backoff.pause()
-                self._become(HostState.DOWN, why[: ssh.SAID_MAX], retry_at=self._means.clock.wall() + pause)
-                await asyncio.sleep(pause)
-                self._become(HostState.CONNECTING, self.error)
+            except Exception:  # a bug here must not leave the host without a connection until the next start
+                log.exception("the connection to a host failed", host=self.host.name)
+                why = "the daemon failed on the connection; its log says why"
+            pause = self._backoff.pause()
+            self._become(HostState.DOWN, why[: ssh.SAID_MAX], retry_at=self._means.clock.wall() + pause)
+            await asyncio.sleep(pause)
+            self._become(HostState.CONNECTING, self.error)
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> NoReturn:
         """Connects and watches the connection; never returns. Raises _Ended, or the error that ended it."""
         remote = self.host.socket or await self._look_up()
         local = ssh.check_socket(str(self.local))
