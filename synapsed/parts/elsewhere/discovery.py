@@ -13,7 +13,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
 import httpx
@@ -99,7 +99,7 @@ async def _look(http: httpx.AsyncClient, base: str, terms: Terms, version: str) 
             if await answers(http, place):
                 return _of_seeds(place, card_url, card)
     if raw:
-        found = await _read(raw, card_url, terms)
+        found = await asyncio.to_thread(_read, raw, card_url, terms)
         return found if versioned else replace(found, protocol_version=version or await spoken_version(http, found))
     alone = "" if terms.key else ", and no agent that speaks as synapse-a2a does"
     raise CardInvalid(f"{card_url}: there is no agent card (HTTP {status}){alone}", url=card_url)
@@ -119,7 +119,7 @@ async def look_again(agent: ExternalAgent, credentials: Credentials, outgoing: O
         raise CardInvalid(error.message, url=agent.card_url) from error
     card = _parsed(raw)
     if any(card.get(member) for member in _A2A):
-        return await _read(raw, card_url, terms)
+        return await asyncio.to_thread(_read, raw, card_url, terms)
     return _of_seeds(agent.endpoint, card_url, card)
 
 
@@ -215,11 +215,13 @@ def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
 # --- who speaks A2A --------------------------------------------------------------------------------------------------
 
 
-async def _read(raw: bytes, card_url: str, terms: Terms) -> Found:
+def _read(raw: bytes, card_url: str, terms: Terms) -> Found:
+    """Reads a card, which takes the SDK most of a second for the largest: runs in a thread. Raises CardInvalid,
+    InvalidRequest."""
     try:
         told, signed_by = read_object(raw), ""
         if terms.key:
-            told, signed_by = await _signed(told, card_url, terms.key)
+            told, signed_by = _signed(told, card_url, terms.key)
         card = parse_agent_card(told)
     except (ValueError, ParseError, RecursionError, AttributeError) as error:
         raise CardInvalid(f"{card_url}: is no agent card: {str(error)[:TEXT_SHOWN]}", url=card_url) from error
@@ -242,9 +244,9 @@ async def _read(raw: bytes, card_url: str, terms: Terms) -> Found:
     )
 
 
-async def _signed(card: dict[str, Any], card_url: str, key: str) -> tuple[dict[str, Any], str]:
+def _signed(card: dict[str, Any], card_url: str, key: str) -> tuple[dict[str, Any], str]:
     try:
-        return await asyncio.to_thread(signed, card, keys_of(key))
+        return signed(card, keys_of(key))
     except ValueError as error:
         raise CardInvalid(
             f"{card_url}: the card {error}; if that is right, add it again with the key of its present signer "
@@ -302,9 +304,11 @@ def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:
 
 def _check_place(card_url: str, endpoint: str, terms: Terms) -> None:
     """Raises CardInvalid unless the card may name this endpoint."""
-    here, there = urlsplit(card_url), urlsplit(endpoint)
-    if there.scheme not in ("http", "https") or not there.hostname:
-        raise CardInvalid(f"{card_url}: its endpoint is no address: {endpoint[:200]!r}", url=card_url)
+    here = urlsplit(card_url)
+    try:
+        there = _split(endpoint)
+    except ValueError:
+        raise CardInvalid(f"{card_url}: its endpoint is no address: {endpoint[:200]!r}", url=card_url) from None
     same = here.hostname == there.hostname or {here.hostname, there.hostname} <= _LOOPBACK
     if not (same or terms.other_host):
         raise CardInvalid(
@@ -320,12 +324,9 @@ def _check_place(card_url: str, endpoint: str, terms: Terms) -> None:
 
 def _checked(url: str, *, secret: bool) -> str:
     try:
-        split = urlsplit(url)
-        _ = split.port
+        split = _split(url)
     except ValueError as error:
         raise InvalidRequest(f"url: {error}", field="url") from error
-    if split.scheme not in ("http", "https") or not split.hostname:
-        raise InvalidRequest("url: must be http://… or https://…", field="url")
     if split.username is not None or split.query or split.fragment:
         raise InvalidRequest(
             "url: may have no user, query or fragment; credentials are given apart (--query-env and others)",
@@ -335,7 +336,20 @@ def _checked(url: str, *, secret: bool) -> str:
     return url.rstrip("/")
 
 
-def _check_secret(scheme: str, host: str, *, secret: bool) -> None:
+def _split(url: str) -> SplitResult:
+    """Returns the parts of a URL that can be requested. Raises ValueError for another text."""
+    split = urlsplit(url)
+    if split.scheme not in ("http", "https") or not split.hostname:
+        raise ValueError("must be http://… or https://…")
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ValueError(str(error)) from None
+    _ = split.port
+    return split
+
+
+def _check_secret(scheme: str, host: str | None, *, secret: bool) -> None:
     if secret and scheme != "https" and host not in _LOOPBACK:
         raise InvalidRequest(
             f"credentials would go to {host} in the clear; use https, or --in-the-clear on a network that you trust",

@@ -18,7 +18,7 @@ import asyncio
 import importlib
 import re
 from collections.abc import Container
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -242,10 +242,8 @@ class Externals:
             return host
 
     async def _call_back(self, task_ids: list[str]) -> None:
+        await cancel_all([self._under_way[task_id] for task_id in task_ids])
         for task_id in task_ids:
-            self._under_way[task_id].cancel()
-            with suppress(asyncio.CancelledError):
-                await self._under_way[task_id]
             task = await self._store.task(task_id)
             if task is not None and not task.terminal:
                 await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from a2a.client.card_resolver import parse_agent_card
+from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from synapsed.errors import CardInvalid, ExternalError, RemoteRefused, Unreachable
@@ -62,10 +63,14 @@ def _shut(agent: ExternalAgent) -> CardInvalid:
 async def _extended(agent: ExternalAgent, remote: Remote) -> dict[str, Any]:
     """Returns what its extended card says beyond its card. Raises ExternalError; ValueError if the card must be signed
     and that one is not."""
-    card = await remote.extended_card()
-    if agent.key:
-        told, _ = await asyncio.to_thread(signed, MessageToDict(card), keys_of(agent.key))
-        card = parse_agent_card(told)
+    return await asyncio.to_thread(_facts, await remote.extended_card(), agent.key)
+
+
+def _facts(card: pb.AgentCard, key: str) -> dict[str, Any]:
+    """Returns the facts of an extended card that are used here. Runs in a thread, because a card may be large. Raises
+    ValueError if it must be signed with `key` and is not."""
+    if key:
+        card = parse_agent_card(signed(MessageToDict(card), keys_of(key))[0])
     return {
         "description": card.description[:1000],
         "skills": skills_of(card),

@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 import json
 import stat
+import threading
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
+from a2a.client.card_resolver import parse_agent_card
 
 from synapsed.a2a_types.partial_answer import Snapshot
 from synapsed.errors import (
@@ -28,6 +31,7 @@ from synapsed.interfaces import SendRequest
 from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.external import KEY
 from synapsed.model.task import DataPart, Message, Prompt, Task, TaskState
+from synapsed.parts.elsewhere import discovery
 from synapsed.parts.elsewhere.remote import Remote
 from tests.api.serving import Api
 from tests.fakes.control import hold
@@ -278,6 +282,8 @@ async def test_where_nobody_can_tell_it_fails_and_is_not_sent_again(far, here: H
         ("http://x/?q=1", "no user"),
         ("http://[", "url"),
         ("http://x:99999/", "url"),
+        ("http://x/\x7f", "url"),
+        (f"http://{'x' * 70_000}/", "url"),
     ],
 )
 async def test_addresses_that_are_none(here: Here, url, why):
@@ -306,6 +312,9 @@ async def test_nobody_there(here: Here):
         ({"card": b" " * (1 << 20) + b"  "}, "at most"),
         ({"card": card_10("http://elsewhere.example/a2a")}, "another host, elsewhere.example"),
         ({"card": card_10("file:///etc/passwd")}, "no address"),
+        ({"card": card_10("http://[")}, "no address"),
+        ({"card": card_10("http://127.0.0.1:99999/")}, "no address"),
+        ({"card": card_10("http://127.0.0.1/\x7f")}, "no address"),
         ({"card": card_10("http://127.0.0.1/", supportedInterfaces=[{"url": "x", "protocolBinding": "GRPC"}])}, "GRPC"),
         ({"status": 404}, "HTTP 404"),
         ({"status": 401}, "credentials are missing"),
@@ -318,6 +327,20 @@ async def test_cards_that_are_none(here: Here, changes, why):
             setattr(place, name, value)
         with pytest.raises(CardInvalid, match=why):
             await here.externals.discover(place.url, "far", headers=None)
+
+
+async def test_a_large_card_does_not_hold_up_the_loop(here: Here, monkeypatch: pytest.MonkeyPatch):
+    threads: list[threading.Thread] = []
+
+    def parsed(told: dict[str, Any]) -> Any:
+        threads.append(threading.current_thread())
+        return parse_agent_card(told)
+
+    monkeypatch.setattr(discovery, "parse_agent_card", parsed)
+    async with elsewhere(card_10("http://127.0.0.1:1/a2a")) as place:
+        await here.externals.discover(place.url, "far", headers=None)
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_another_host_is_a_persons_decision(here: Here):
@@ -400,6 +423,19 @@ async def test_they_are_remembered_and_forgotten(far, here: Here, api: Api):
     with pytest.raises(UnknownAgent, match="external add"):
         here.externals.view("far")
     assert here.externals.find("far") is None
+
+
+async def test_tasks_that_end_while_their_agent_is_removed_do_not_stop_that(far, here: Here, api: Api):
+    api.control.script = hold
+    first, second = [await here.send(text) for text in ("one", "two")]
+    await here.there(first)
+    await here.there(second)
+    running = here.externals._under_way
+    running[first.id].add_done_callback(lambda _: running[second.id].cancel())
+    await here.externals.remove("far")
+    assert list(here.folder.iterdir()) == []
+    for task in (first, second):
+        assert (await here.over(task)).metadata["reason"] == "removed"
 
 
 async def test_files_that_are_none_are_passed_over(here: Here):

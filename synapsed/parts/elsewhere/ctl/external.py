@@ -154,6 +154,10 @@ def _key(args: argparse.Namespace) -> dict[str, str]:
 def _variable(ctx: CommandContext, name: str) -> str:
     if not (value := ctx.environ.get(name, "").strip()):
         raise UsageError(f"the variable {name} is not set")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the variable {name} is not UTF-8") from None
     return value
 
 
