@@ -179,10 +179,10 @@ async def replied(
 
 
 async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, T]) -> T:
-    """Awaits `answer` while the client is connected: a blocking call of hours must not outlive its client. Its task
-    does."""
+    """Awaits `answer` while the client is connected: a blocking call of hours must not outlive its client, though
+    the task that it waits for does."""
     context = request.app[CONTEXT]
-    # Eager: what needs no waiting, as GetTask, is done at once.
+    # Eager: a method that need not wait, such as GetTask, is done at once.
     task = at_once(answer)
     try:
         while not task.done():

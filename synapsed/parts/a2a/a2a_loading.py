@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class A2aSdk:
-    """Gives the endpoints, once their modules are there."""
+    """Loads the endpoints at their first use."""
 
     def __init__(
         self, tasks: Tasks, events: EventLog, pushes: PushSender | None = None, *, repeats: bool = True
@@ -30,7 +30,7 @@ class A2aSdk:
 
     @classmethod
     def of(cls, request: web.Request) -> Self:
-        """Returns the one of the daemon. Raises NotReady."""
+        """Returns the daemon's own. Raises NotReady."""
         found: Self = request.app[CONTEXT].parts.provided(cls)
         return found
 

@@ -1,13 +1,13 @@
 """Makes an agent's A2A card (specification 4.4.1 and 8, S18), the JSON document that says what it is and how to talk to
 it. Pure, and without the SDK.
 
-It is a visiting card: who this is and how to talk to it, never its instructions.
+A card works like a visiting card: it never has the agent's instructions.
 
-It also makes the documents of the host about all its agents: its own card, and the catalogs by which they are found.
-Pure, without the SDK.
+The module also makes the host's documents about all its agents: the host's card, and the catalogs in which clients find
+the agents.
 
-The card is of A2A's form, so that any client can read it: one interface for each agent, all at one URL, told apart by
-`tenant`, which the SDK's clients send along; and one skill for each. docs/adr/0009 says why these catalogs.
+The host's card has A2A's form, so that any client can read it. It has a skill and interfaces for each agent, all at the
+same URLs: they differ by `tenant`, which the SDK's clients send along. docs/adr/0009 explains the catalogs.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ def agent_card(
 ) -> dict[str, Any]:
     """The card of `view`, whose routes the client reaches below `base`.
 
-    It is one of 1.0 and one of 0.3 at once: each version ignores what it does not know of the other's. `extensions` at
-    its top and `capabilities.multiTurn` are of neither: the seeds' clients look there.
+    It is valid in 1.0 and in 0.3: clients of one version ignore the members of the other. `extensions` at the top level
+    and `capabilities.multiTurn` belong to neither version: the seeds' clients read them.
     """
     rpc_url = f"{base}/a2a"
     return {
@@ -105,7 +105,7 @@ def _security(authentication: Authentication) -> dict[str, Any]:
 
 
 def capabilities(*, pushes: bool) -> dict[str, Any]:
-    """Returns the capabilities of all agents; `multiTurn` is the seeds'."""
+    """Returns the capabilities of all agents; `multiTurn` is for the seeds' clients."""
     return {
         "streaming": True,
         "pushNotifications": pushes,

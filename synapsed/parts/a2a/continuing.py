@@ -1,17 +1,17 @@
 """Search for the waiting task that a message without a `taskId` answers (specification 3.4.3). Pure.
 
 A message that names a task answers it. One that names only the context usually is a new task there; while a task of the
-context waits for input, many a client means the answer. It is taken for that only where nothing else can be meant:
+context waits for input, many clients mean the answer. The message is taken for an answer only if all of this holds:
 
 ====================  ==============================================================================================
-exactly one           task of that context waits for input at this agent
-the same sender       has sent it; who may not answer prompts never does so unawares
-what it says          names an option of the prompt by its key or its label, whole; or is words, where the prompt
-                      takes these: a question for text, or one with options that takes words of one's own besides
+one waiting task      Exactly one task of that context waits for input at this agent.
+same sender           The sender of the message has sent the task, and has the right to answer prompts.
+fitting text          The text is the whole key or label of an option of the prompt; or it is free text, and the prompt
+                      takes that: a question for text, or a question with options that takes other words too.
 ====================  ==============================================================================================
 
-A password is never taken from a message that did not mean to give it, and a permission is given by an option alone.
-Everything else waits in the mailbox, and says what it waits behind (`waitsBehind`).
+A message without a `taskId` never gives a password, and gives a permission only by the name of an option. Every other
+message waits in the mailbox; its task names the task before it (`waitsBehind`).
 """
 
 from collections.abc import Sequence

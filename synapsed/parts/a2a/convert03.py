@@ -1,8 +1,8 @@
 """A2A 1.0's JSON as that of 0.3 (its section 6): pure, and without the SDK.
 
 The differences: objects name their `kind`, states are in kebab-case, roles in lower case, a part's file is an object of
-its own, and its `data` is always one. tests/parts/a2a/test_convert03.py holds what comes out against the SDK's types of
-0.3.
+its own, and its `data` is always an object. tests/parts/a2a/test_convert03.py compares the results with the SDK's types
+of 0.3.
 """
 
 from collections.abc import Mapping

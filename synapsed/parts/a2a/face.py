@@ -55,7 +55,7 @@ FACE = Face(
         Route(method="GET", path=CARD_PATH, handler="a2a.card", at="agent", public=True),
         Route(method="GET", path=CARD_PATH_03, handler="a2a.card", at="agent", public=True),
         Route(method="GET", path="/a2a", handler="a2a.card", at="agent", public=True, described=False),
-        # What methods of JSON-RPC need, the rights say.
+        # The caller's rights decide which methods of JSON-RPC it may call.
         _at_agent("POST", "/a2a", "rpc", _TASK),
         _at_agent("POST", "/a2a/", "rpc", _TASK),
         _at_agent("*", "/a2a/rest/{path:.*}", "rest", _TASK),

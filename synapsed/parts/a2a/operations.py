@@ -41,14 +41,14 @@ SNAPSHOT_TRIES: Final = 5
 
 
 class RequestScope(Protocol):
-    """The caller, and its way into the mailbox of the agent that is asked for. Refusals are Forbidden."""
+    """The caller, and its way into the mailbox of the requested agent. A method that refuses raises Forbidden."""
 
     def require_cancel(self, task: Task) -> None: ...
 
     def require_notify(self, task: Task) -> None: ...
 
     def require_notify_own(self) -> None:
-        """Checks the same right for the task that a message of the caller's is about to make."""
+        """Checks the right of `require_notify` for the task that the caller's message is about to make."""
         ...
 
     def require_list(self) -> None: ...
@@ -57,7 +57,7 @@ class RequestScope(Protocol):
 
     @property
     def scope(self) -> str | None:
-        """The agent whose own tasks are all that this caller may see; None: any."""
+        """The agent to whose own tasks this caller is limited; None if it may see all."""
         ...
 
     @property
@@ -204,7 +204,7 @@ class Operations:
             task = await self._task(agent_id, caller, task_id)
             _check_context(task, context_id)
             again = self._repeats and has_answer(task, message)
-            if not again:  # the same answer again is the same task, whatever that does by now
+            if not again:  # a repeated answer gives the same task, whatever its state is by now
                 _check_waits(task)
             context_id = task.context_id
         wanted = SendRequest(
@@ -236,7 +236,7 @@ class Operations:
     async def _send(
         self, caller: RequestScope, wanted: SendRequest, request: pb.SendMessageRequest, cursor: int
     ) -> Task:
-        """Hands the message over; a config that came with it is durable before the task is told to anybody."""
+        """Hands the message over; a config that came with it is durable before the caller gets the task."""
         if request.configuration.HasField("task_push_notification_config"):
             caller.require_notify_own()
         receiver = await self.push.inline(request)

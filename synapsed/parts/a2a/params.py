@@ -103,7 +103,7 @@ def _violations(value: dict[str, Any], kind: Descriptor, path: str) -> Iterable[
             yield path.removesuffix(".") or "params", f"must have only one of {allowed}, not {' and '.join(given)}"
 
 
-@cache  # a descriptor makes its fields again for whoever asks
+@cache  # a descriptor makes its fields anew at each access
 def _fields(kind: Descriptor) -> list[tuple[FieldDescriptor, tuple[str, ...], bool]]:
     """Returns each field with its names in JSON, and True if it is an array."""
     return [(field, _names(field), field.is_repeated) for field in kind.fields]
@@ -165,8 +165,8 @@ def _wrong_time(value: Any) -> str | None:
 
 
 def _is_value(value: Any, enum: EnumDescriptor) -> bool:
-    """True for a value of the enum, by name, or by number as protobuf allows; the first value of every enum means no
-    value."""
+    """Returns True for a value of the enum, by name, or by number as protobuf allows; the first value of every enum
+    means no value."""
     if isinstance(value, str):
         found = enum.values_by_name.get(value)
         return found is not None and found.number != 0

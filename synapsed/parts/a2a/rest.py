@@ -43,7 +43,7 @@ class RestBinding:
 
     def __init__(self, methods: Iterable[Method]) -> None:
         rows = list(methods)
-        # A path that means something without a tenant means that: `tasks` cannot name a tenant.
+        # Paths without a tenant are tried first, so that `tasks` cannot name a tenant.
         self._paths = [(_pattern(row.path, ""), row) for row in rows]
         self._paths += [(_pattern(row.path, _TENANT), row) for row in rows]
 
@@ -101,7 +101,7 @@ def _params(request: RestRequest, method: Method, variables: dict[str, str]) -> 
         return from_query(request.query, variables, method.request)
     if not isinstance(request.body, dict):
         raise invalid_params("body", "must be a JSON object")
-    # What the path says wins, under whichever of its two names the body has the field.
+    # The path's variables win over fields of the body, under either of a field's two names.
     fields = method.request.DESCRIPTOR.fields_by_name
     said = {key for name in variables for key in (name, fields[name].json_name)}
     return parse({key: value for key, value in request.body.items() if key not in said} | variables, method.request)

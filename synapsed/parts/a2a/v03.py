@@ -110,7 +110,7 @@ STREAMING_03: Final = frozenset({"message/stream", "tasks/resubscribe"})
 
 
 class Dialect03:
-    """0.3's methods of every agent."""
+    """Answers 0.3's methods, for every agent."""
 
     def __init__(self, methods: Iterable[Method]) -> None:
         self._methods = {method.name: method for method in methods}
@@ -177,7 +177,7 @@ def _request(row: _Row, name: str, params: Json) -> Any:
     check_arrays(params, *_ARRAYS)
     params = packed(params, objects_only=True)
     try:
-        # The envelope has been looked at; its id is nothing to the parameters.
+        # The envelope has been checked, and its id does not matter to the parameters.
         request = row.request.model_validate({"id": 0, "method": name, "params": params})
     except ValidationError as error:
         raise _invalid(error) from error

@@ -45,7 +45,7 @@ class AddressBook:
         write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2).encode())
 
     def save_secret(self, alias: str, credentials: Credentials) -> None:
-        """Saves what goes with every request; without any the file is removed."""
+        """Saves the credentials; if there are none, the file is removed."""
         path = self._secret(alias)
         if credentials:
             write_private(path, json.dumps(asdict(credentials)).encode())
@@ -53,7 +53,7 @@ class AddressBook:
             path.unlink(missing_ok=True)
 
     def secret(self, alias: str) -> Credentials:
-        """Returns what is saved. Raises ConfigError if others can read the file, or it holds no credentials."""
+        """Returns the saved credentials. Raises ConfigError if others can read the file, or it holds no credentials."""
         path = self._secret(alias)
         try:
             if stat.S_IMODE(path.lstat().st_mode) & 0o077:

@@ -83,7 +83,7 @@ class Courier:
         self._hearing: asyncio.Task[None] | None = None
         """Task that reads the stream of the answer to a sent message."""
         self._before: Told | None = None
-        """The part of the answer that was told so far; None if the log has to be asked."""
+        """The part of the answer that was reported so far; None until it is read from the log."""
         self._turn = asyncio.Lock()
         """Lock that lets one writer at a time record news of the task."""
         self._answering = False
@@ -120,7 +120,7 @@ class Courier:
 
     @property
     def _settled_there(self) -> bool:
-        """True if it says that it waits or is over: it may not have taken up our answer yet."""
+        """True if the agent says that the task waits or is over: it may not have processed our answer yet."""
         return self._heard.snapshot is not None and self._heard.snapshot.state in _SETTLED
 
     async def _hand_over(self, remote: AgentConnection) -> None:
@@ -214,7 +214,7 @@ class Courier:
                 first.set_exception(RemoteRefused(f"{self._alias} answered with neither a task nor a message"))
         except Exception as error:
             if not first.done():
-                first.set_exception(error)  # whoever waits for it tells what has become of the task
+                first.set_exception(error)  # the waiting caller reports what became of the task
             elif isinstance(error, SynapsedError):
                 log.debug("the stream of an external task broke", alias=self._alias, why=error.message)
             else:
@@ -301,7 +301,7 @@ class Courier:
             told[SENDER] = {key: sender[key] for key in ("sender_id", "sender_type") if key in sender}
         return {**told, "synapsed": {"priority": self.task.priority}}
 
-    # --- asked for by a caller ---
+    # --- requests of callers ---
 
     async def cancel(self) -> Task:
         if self.task.terminal:
@@ -325,7 +325,7 @@ class Courier:
             raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
         if prompt_id is None and task.prompt is not None:
             prompt_id = task.prompt.prompt_id
-        if there.get("asked", {}).get("given"):  # to this question, by an answer that may have arrived
+        if there.get("asked", {}).get("given"):  # an answer to this question was sent, and may have arrived
             await self._apply(await (await self._externals.remote(self._alias)).get(str(there["task_id"])))
             task = self.task
         if task.prompt is None:
@@ -348,7 +348,7 @@ class Courier:
         remote = await self._externals.remote(self._alias)
         ids = {"task_id": str(there["task_id"]), "context_id": str(there.get("context_id") or "")}
         asked = task.prompt.prompt_id if task.prompt is not None else None
-        # Over there it may have been answered by now. Nobody there would know an id that we made.
+        # Over there it may have been answered by now. An id that was made here is unknown there.
         known = asked is not None and not asked.startswith(f"{ids['task_id']}:")
         metadata = {"synapsed": {"prompt_id": asked}} if known else {}
         given = None if task.prompt is None else _given(task.prompt, message, origin)
@@ -361,10 +361,10 @@ class Courier:
             await self._note(asked={**self._there.get("asked", {}), "given": True})
         await self._apply(await self._send(remote, message, metadata, **ids), given=given)
 
-    # --- what is learned ---
+    # --- news of the task ---
 
     async def _apply(self, there: Snapshot, *, given: InputAnswered | None = None) -> None:
-        """Records the state `there`; `given` tells that a question was just answered, which may be gone by now."""
+        """Records the state `there`; `given` is an answer just sent, whose question may be gone by now."""
         async with self._turn:
             if self.task.terminal:
                 return
@@ -411,7 +411,7 @@ class Courier:
 
 
 def _given(prompt: Prompt, message: Message, origin: Origin) -> InputAnswered:
-    """Returns the event that tells of the answer, without passwords and links to log in."""
+    """Returns the event that reports the answer, without passwords and links to log in."""
     answer = None if prompt.type in _SECRET else message.text
     return InputAnswered(prompt_id=prompt.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
 

@@ -4,7 +4,7 @@ A card that names an interface, or a version of A2A, is believed. One that names
 the first A2A), and no card at all, are no evidence: then the agent is asked. A card without a contradiction is one of
 A2A 0.3, whose members are optional in older servers.
 
-An agent is asked if it speaks as synapse-a2a does only if no card says another way. Where a person has given a key,
+An agent is asked if it speaks as synapse-a2a does only if its card names no other way. If a person has given a key,
 the card must be signed with it, and nothing else is believed.
 """
 
@@ -176,7 +176,7 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         return {}
 
 
-# --- who speaks as synapse-a2a does ----------------------------------------------------------------------------------
+# --- agents that speak as synapse-a2a does ---------------------------------------------------------------------------
 
 
 def _places(base: str, card_url: str, card: dict[str, Any], terms: Terms) -> list[str]:
@@ -212,7 +212,7 @@ def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
     )
 
 
-# --- who speaks A2A --------------------------------------------------------------------------------------------------
+# --- agents that speak A2A -------------------------------------------------------------------------------------------
 
 
 def _read(raw: bytes, card_url: str, terms: Terms) -> Found:
@@ -362,8 +362,8 @@ MISSING: Final = (404, 405, 501)
 
 
 async def answers(http: httpx.AsyncClient, base: str) -> bool:
-    """True if an agent that speaks as synapse-a2a does listens at `base`. Posts an empty message, which is refused,
-    only if there is no other way to find out. Raises CardInvalid if the agent demands credentials."""
+    """Returns True if an agent that speaks as synapse-a2a does listens at `base`. Posts an empty message, which is
+    refused, only if there is no other way to find out. Raises CardInvalid if the agent demands credentials."""
     nobody = uuid4()
     task = await _try(http, "GET", f"{base}/tasks/{nobody}")
     if task is not None and task.status_code in (401, 403):
@@ -378,7 +378,7 @@ async def answers(http: httpx.AsyncClient, base: str) -> bool:
         return True
     nothing = await _try(http, "POST", f"{base}/{nobody}", json={})
     if nothing is None or nothing.status_code not in MISSING:
-        return False  # it says something to everybody
+        return False  # it has an answer at any path
     refused = await _try(http, "POST", f"{base}/tasks/send", json={})
     return refused is not None and not refused.is_redirect and refused.status_code not in (*MISSING, 401, 403)
 

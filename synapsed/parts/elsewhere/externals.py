@@ -1,14 +1,14 @@
 """External agents as the API sees them: the address book, and a courier for every task that was sent to one.
 
 Such a task is a task like any other, in the same store and log; `agent_id` is `external:<alias>`, and
-`metadata.external` says how far the courier has come. What is known is durable before the next step, so that a daemon
-that was killed goes on:
+`metadata.external` says how far the courier has come. Each step is durable before the next one, so that the next daemon
+continues after a kill:
 
 ::
 
     nothing            it was never sent: it is sent now
-    sending            it may have arrived: it is looked for there; where that cannot be found out it has failed, since
-                       nothing is ever sent twice
+    sending            it may have arrived: it is searched there; if the search is not conclusive, the task fails,
+                       since nothing is ever sent twice
     task_id            it is followed
 
 The SDK is loaded, in a thread, when the first agent is spoken to.
@@ -88,7 +88,7 @@ class Externals:
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
         self._left: set[str] = set()
-        """Tasks that were under way when the daemon before this one ended."""
+        """Tasks that were under way when the previous daemon ended."""
         self._idempotency = Idempotency(store)
         self._hosts = hosts
         if hosts is not None:
@@ -102,7 +102,7 @@ class Externals:
         self._left = {task.id for task in await self._store.open_tasks()}
 
     async def resume(self) -> None:
-        """Continues the tasks of the daemon before this one; tasks that were sent since have their couriers already."""
+        """Continues the tasks of the previous daemon; tasks that were sent since have their couriers already."""
         for task in await self._store.open_tasks():
             if task.id not in self._left or (alias := alias_of(task)) is None or not self.carries(task):
                 continue
@@ -158,8 +158,8 @@ class Externals:
         taken: Container[str] = (),
     ) -> ExternalAgent:
         """Looks at the agent, tries it and saves it, under a name that is not `taken`: without `alias` the name in its
-        card. A known agent is looked at again: without `key`, the one by which its card is signed, it keeps the
-        present one, and without `headers` and `query`, its credentials, unless its address is another."""
+        card. A known agent is looked at again: without `key` (of its card's signer) it keeps the present key, and
+        without `headers` and `query` its credentials, unless its address is another."""
         if alias is not None:
             _check_alias(alias, taken)
         async with self._changing:

@@ -1,9 +1,9 @@
-"""One agent elsewhere that speaks A2A as it was first: JSON-RPC with `tasks/send`, `tasks/get`, `tasks/cancel`, and
+"""One agent elsewhere that speaks the first A2A: JSON-RPC with `tasks/send`, `tasks/get`, `tasks/cancel`, and
 `tasks/sendSubscribe` if its card says that it streams. There is no version in its card: `discovery` asks.
 
-The id of a task is given by whoever sends it, and is the key of ours. So a message whose answer was lost is looked for
-by it. That it is not known there proves nothing, since such servers keep their tasks in memory: it is not sent again.
-Nothing is subscribed to again either, which hardly one of them can: a task whose stream broke is asked for.
+The sender of a task gives its id, here the key of our task. So a message whose answer was lost is searched by that id.
+If the agent does not know it, that proves nothing, since such servers keep their tasks in memory: it is not sent again.
+After a broken stream the task is requested, because hardly any such server lets a client subscribe again.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ NAMES: Final = {-32001: "TASK_NOT_FOUND", -32002: "TaskNotCancelableError", -320
 """Names of A2A's later versions for the refusals of an agent, by JSON-RPC's code."""
 
 NOT_ITS_OWN: Final = frozenset({401, 403, 429, 502, 503, 504})
-"""Status codes that say all, whatever the body is: credentials, and an agent that is not ready."""
+"""Status codes for which the body does not matter: wrong credentials, or an agent that is not ready."""
 
 
 class FirstRemote:
@@ -154,7 +154,7 @@ class FirstRemote:
         return told["result"]
 
     def _check(self, told: Any) -> None:
-        """Raises RemoteRefused where it is an error of JSON-RPC."""
+        """Raises RemoteRefused if the answer is an error of JSON-RPC."""
         error = told.get("error") if isinstance(told, dict) else None
         if isinstance(error, dict):
             code = error.get("code")

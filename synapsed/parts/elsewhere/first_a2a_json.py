@@ -1,7 +1,7 @@
-"""The JSON of the first A2A ↔ ours: what its agents say, and are told. Pure. Nothing is believed to have its type.
+"""The JSON of agents that speak the first A2A, from and to our models. Pure. Every value is checked for its type.
 
-A message and its parts have the form that ours have. An artifact is told by its number, and comes in pieces where
-`append` says so; what an agent says in a status is no part of its answer unless there is no artifact.
+A message and its parts have the same form as ours. An artifact is identified by its number, and comes in pieces if
+`append` is true; the message in a status is part of the answer only if there is no artifact.
 """
 
 from typing import Any, Final

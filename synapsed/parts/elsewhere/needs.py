@@ -33,7 +33,7 @@ def _all(card: pb.AgentCard, given: Credentials, key: str) -> Iterator[str]:
 
 
 def _met(card: pb.AgentCard, name: str, given: Credentials) -> bool:
-    """True if what is given is of this kind; it need not be right."""
+    """Returns True if credentials of this kind are given, be they right or wrong."""
     scheme = card.security_schemes[name] if name in card.security_schemes else pb.SecurityScheme()
     headers = {header.lower(): value for header, value in given.headers.items()}
     authorization = headers.get("authorization", "").lower()

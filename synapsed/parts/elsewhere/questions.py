@@ -1,5 +1,5 @@
-"""Questions that agents elsewhere ask a person, told as those of agents here: they stand in the inbox, and notify the
-person everywhere.
+"""Questions that agents elsewhere ask a person, reported as those of agents here: in the inbox, and in notices
+everywhere.
 
 It follows the states of their tasks, whoever changes these. The open questions are kept with the place in the log, in
 one commit with the events that tell of them: even after a kill nothing is opened twice, and a question that is over is
@@ -33,7 +33,7 @@ QUESTION_MAX: Final = 500
 
 
 class AskedElsewhere(BaseModel):
-    """The question for which one task waits, as it was told."""
+    """The question for which one task waits, as it was reported."""
 
     agent_id: str
     context_id: str | None = None
@@ -41,7 +41,7 @@ class AskedElsewhere(BaseModel):
     since: str
     """RFC 3339, UTC."""
     said: str = ""
-    """A digest of the prompt; empty where an older daemon told of it."""
+    """A digest of the prompt; empty if an older daemon reported it."""
 
 
 Open = Mapping[str, AskedElsewhere]
@@ -84,7 +84,7 @@ def opened(agent_id: str, context_id: str | None, prompt: Prompt, *, mark: str, 
 
 
 def _more(task_id: str, known: Open, asked: AskedElsewhere, prompt: Prompt) -> tuple[list[NewEvent], Open] | None:
-    """The prompt that stands, where more is known of it now: its command, or its edit."""
+    """Returns the event for a prompt of which more is known now, its command say, and the open questions."""
     if (said := _digest(prompt)) == asked.said:
         return None
     event = NewEvent(asked.agent_id, InputRequired(prompt=prompt), task_id, asked.context_id)
@@ -111,7 +111,7 @@ def _closed(task_id: str, known: Open, by: Origin | None) -> tuple[list[NewEvent
 
 
 class ElsewhereAsking(DurableFollower):
-    """Tells the questions of agents elsewhere as events."""
+    """Reports the questions of agents elsewhere as events."""
 
     name = "asked_elsewhere"
     wants = EventFilter(types=frozenset({"taskStatus", "inputAnswered"}))
@@ -144,7 +144,7 @@ class ElsewhereAsking(DurableFollower):
         await self.keep_state(state, events=changes.events)
 
     async def _begin(self) -> None:
-        """Tells the questions that are already open, if no earlier daemon has done so."""
+        """Reports the questions that are already open, if no earlier daemon has done so."""
         cursor, begun, events = self._events.last_id, dict[str, AskedElsewhere](), list[NewEvent]()
         for task in await self._store.open_tasks():
             if task.status in INTERRUPTED_STATES and task.prompt is not None and is_aliased(task.agent_id):

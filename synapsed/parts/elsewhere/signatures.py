@@ -1,9 +1,9 @@
 """Signatures of agent cards (A2A 1.0, 8.4): JWS over the card in canonical JSON (RFC 8785), checked with public keys
 that a person has given. Pure.
 
-Servers differ in what they leave out before they sign. So a card is tried in each form, and what is read of it is what
-was signed, nothing beside it. No key is fetched from where a card says that it is (`jku`): whoever forges the card
-would say where.
+Servers leave out different members before they sign. So a card is tried in each form, and only the form that was
+signed is read. No key is fetched from the address that a card names (`jku`): a forger of the card would choose that
+address.
 """
 
 import base64
@@ -56,7 +56,7 @@ class _Unusable(ValueError):
 
 
 def keys_of(text: str) -> list[CardKey]:
-    """Reads the public keys of a file. Raises ValueError, without a word of the file: it may be the wrong one."""
+    """Reads the public keys of a file. Raises ValueError, which quotes nothing of the file: it may be the wrong one."""
     if "PRIVATE KEY" in text:
         raise _Unusable(f"is a private key, which stays with its owner; give {_PUBLIC}")
     try:

@@ -270,7 +270,7 @@ def _found(told: Any, message_id: str) -> Snapshot | None:
 
 
 def _settled(told: Snapshot | ArtifactPiece) -> bool:
-    """True if nothing useful follows, though a stream may continue while the task waits for an answer."""
+    """Returns True if nothing useful follows, though a stream may continue while the task waits for an answer."""
     return isinstance(told, Snapshot) and told.state in _SETTLED
 
 

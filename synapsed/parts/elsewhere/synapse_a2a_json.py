@@ -36,7 +36,7 @@ def body_of(message: Message, metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def made_of(told: Any, message_id: str) -> bool:
-    """True if the task was made of this message."""
+    """Returns True if the task was made of this message."""
     task = _object(told)
     own = _object(_object(task.get("metadata")).get("synapsed"))
     return message_id in (own.get(MARK), _object(task.get("message")).get(MARK))

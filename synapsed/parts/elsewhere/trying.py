@@ -1,4 +1,4 @@
-"""Tries an agent elsewhere when it is added: a request that changes nothing tells if it lets this daemon in, and its
+"""Tries an agent elsewhere when it is added: a request that changes nothing shows if it lets this daemon in, and its
 extended card is read, if it has one."""
 
 import asyncio
@@ -19,8 +19,8 @@ from synapsed.parts.elsewhere.signatures import keys_of, signed
 
 
 async def tried(agent: ExternalAgent, remote: AgentConnection) -> ExternalAgent:
-    """Returns the agent with what it told, and with what it needs beside that. Raises CardInvalid if it lets nobody in
-    with these credentials."""
+    """Returns the agent with the facts of its extended card, and with further needs. Raises CardInvalid if it refuses
+    these credentials."""
     needs = [*agent.needs, *await _refusals(agent, remote)]
     agent = agent.model_copy(update={"needs": needs})
     if not agent.extended or not isinstance(remote, Remote):

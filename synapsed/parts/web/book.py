@@ -34,8 +34,9 @@ log = structlog.stdlib.get_logger("synapsed.access")
 
 
 class AccessBook:
-    """Call `load` before any other method. `on_removed` is called with the id of a removed device or token. Its methods
-    for browsers' subscriptions implement `interfaces.Subscriptions`."""
+    """Paired devices, tokens and served names, kept in one file. Call `load` before any other method. `on_removed` is
+    called with the id of a removed device or token. `interfaces.Subscriptions` is the part for browsers'
+    subscriptions."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -126,7 +127,7 @@ class AccessBook:
         return found
 
     async def seen(self, device_id: str) -> None:
-        """Extends its session. A file that cannot be written now is written another time."""
+        """Extends the device's session. If the file cannot be written now, a later visit writes it."""
         device, now = self.device(device_id), self._clock.wall()
         if device is not None and now - device.seen >= SEEN_EVERY_S:
             try:
@@ -137,12 +138,12 @@ class AccessBook:
                 log.warning("a device's visit cannot be noted", device=device_id, why=error.message)
 
     async def subscribe(self, grant_id: str, push: PushPlace | None) -> None:
-        """Sends the device's notices there from now on; None: nowhere. Raises UnknownDevice, StoreError."""
+        """Sends the device's notices to `push` from now on, None: nowhere. Raises UnknownDevice, StoreError."""
         await self._change(grant_id, push=push)
         self.on_subscribed()
 
     async def unsubscribe(self, grant_id: str, dead: PushPlace) -> None:
-        """Ends its browser's notices to that address, unless it has given a newer one."""
+        """Ends the device's notices to the address `dead`, unless its browser has given a newer one."""
         device = self.device(grant_id)
         if device is not None and device.push == dead:
             await self.subscribe(grant_id, None)
@@ -172,7 +173,7 @@ class AccessBook:
     async def make_token(
         self, name: str, rights: frozenset[Right], *, agents: list[str] | None, days: float | None
     ) -> tuple[ScopedToken, str]:
-        """Returns the token as it is kept, and as it is shown once. Raises QueueFull, StoreError."""
+        """Returns the token's record, and its text, which is shown only once. Raises QueueFull, StoreError."""
         now, secret = self._clock.wall(), secrets.token_urlsafe(SECRET_BYTES)
         made = ScopedToken(
             id=secrets.token_hex(4),

@@ -48,8 +48,8 @@ _COMMENTS: Final = re.compile(
     r"^[ \t]*//.*\n|(?<=;) // .*|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|/\*\* @(?:type|param)(?s:.*?)\*/ ?|^[ \t]+|\n+(?=\n)",
     re.MULTILINE,
 )
-"""Parts of the page's own files that only readers here need, a sixth of them: comments, types, indentation. No text of
-theirs looks so (tests/web/test_files.py)."""
+"""Parts of the page's own files that only readers of the source need, a sixth of the bytes: comments, types,
+indentation. Nothing else in the files matches (tests/web/test_files.py)."""
 
 _BLANKS: Final = re.compile(r"(?<=[{;:,]) +| +(?=[{}])")
 """Blanks of style sheets without effect."""
@@ -67,9 +67,9 @@ _LINKS: Final = re.compile(rb'"web/(?=(?:js|vendor)/|\w+\.css")')
 class PageFile:
     body: bytes
     packed: bytes | None
-    """Content with gzip, if it is smaller enough."""
+    """Content compressed with gzip; None for a type that is compressed already."""
     squeezed: bytes | None
-    """Content with brotli, if there is such a file beside it."""
+    """Content compressed with brotli; None unless the package has such a file beside it."""
     media: str
     etag: str
 
@@ -95,7 +95,7 @@ def page_files() -> Pages:
 
 
 def together(found: Mapping[str, tuple[bytes, bytes | None]]) -> Pages:
-    """Returns one page, from files' bodies and the same with brotli, by their names."""
+    """Returns the page that is made of `found`: the body of each file, and the same with brotli, by its path."""
     digest = hashlib.sha256(POLICY.encode())
     for name, (body, _) in sorted(found.items()):
         digest.update(b"%s %d\n%s" % (name.encode(), len(body), body))
@@ -122,7 +122,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _read(folder: Traversable, prefix: str) -> dict[str, tuple[bytes, bytes | None]]:
-    """Returns bodies, and the same with brotli if there is such a file beside it."""
+    """Returns the body of each file, and the same with brotli if there is such a file beside it, by its path."""
     found: dict[str, tuple[bytes, bytes | None]] = {}
     for entry in folder.iterdir():
         if entry.is_dir():

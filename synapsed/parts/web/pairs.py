@@ -1,6 +1,6 @@
 """A certificate and its key for a listener: a pair of files from the user, or the daemon's own.
 
-Each of the daemon's own is one file that holds both, so that none is ever beside a key that is not its own.
+The daemon's own are one file each, which holds both, so that no certificate is ever beside another one's key.
 """
 
 import os

@@ -48,8 +48,8 @@ class TlsSettings:
 
 
 class TlsService:
-    """`names`: returns those of this machine, for a listener at an address; blocks. `on_use` is called with each new
-    pair, and with the addresses of the listener."""
+    """Keeps the listener up. `names` returns this machine's names for a listener with such settings, and blocks.
+    `on_use` is called with each new pair, and with the addresses of the listener."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ EXPIRY_LOOK_S = 10.0
 
 
 class Visitors(Bearers):
-    """Knows the visitors. `book` has their kept data; this object has those of the running daemon."""
+    """Authenticates visitors. `book` keeps their data on disk; codes, failures and open requests are kept here."""
 
     def __init__(self, book: AccessBook, clock: Clock) -> None:
         self.book = book
@@ -55,8 +55,8 @@ class Visitors(Bearers):
         return is_for(self.certified, name) or name == address
 
     def authenticate(self, request: web.Request, token: str | None) -> Token:
-        """Recognises a token for scripts, or the cookie of a paired device. Raises Forbidden for a cookie that another
-        page may have had sent."""
+        """Recognises a token for scripts, or the cookie of a paired device. Raises Forbidden for a cookie in a
+        request that another page may have caused."""
         if token is not None:
             return _token(self.book.token_of(token))
         if not may_have_session(request):
@@ -116,7 +116,7 @@ class Visitors(Bearers):
                 self._open.pop(grant.id, None)
 
     def excuse(self, grant: Grant) -> None:
-        """Excludes the present request from that end: a device that removes itself gets its answer."""
+        """Exempts the present request from the end of the others: a device that removes itself gets its answer."""
         mine = self._open.get(grant.id, set())
         mine -= {one for one in mine if one[0] is asyncio.current_task()}
 

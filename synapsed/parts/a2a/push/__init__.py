@@ -1,5 +1,5 @@
-"""Push notifications (specification 3.1.7-10, 4.3, 13.2): receivers are told of a task, durably, at least once, in
-order.
+"""Push notifications (specification 3.1.7-10, 4.3, 13.2): receivers get the events of a task, durably, at least
+once and in order.
 
 - `operations`: the requests of clients, and the shown form of a config.
 - `lanes`: the number of notifications at a time.

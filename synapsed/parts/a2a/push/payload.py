@@ -14,7 +14,7 @@ type Dialect = Literal["1.0", "0.3"]
 
 
 def is_told(event: Event) -> bool:
-    """True if receivers are told of the event: pieces of unfinished text are not told, and no blocks, which repeat the
+    """Returns True if receivers get the event: they get no pieces of unfinished text, and no blocks, which repeat the
     answer."""
     match event.data:
         case TaskStatusChanged():

@@ -9,8 +9,8 @@ from synapsed.interfaces import LogProgress
 
 class PushRecord(LogProgress):
     """Receiver of notifications about a task. `token` and `credentials` are secrets: they are sent to the receiver and
-    nowhere else. `cursor` is the last event that the receiver accepted; `state` is `done` once it was told the task's
-    end."""
+    nowhere else. `cursor` is the last event that the receiver accepted; `state` is `done` once it has accepted the
+    task's end."""
 
     model_config = ConfigDict(extra="ignore")
 

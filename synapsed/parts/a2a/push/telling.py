@@ -2,8 +2,8 @@
 
 The loop takes the next event of the task, posts it until the receiver has taken it, makes the cursor durable, and goes
 on. So notifications arrive in order, one is on its way at a time, and a daemon that is killed anywhere in between sends
-at most the last one twice (`metadata.synapsed.eventId` tells). A failure is made durable too, so that a restart does
-not shorten a pause; nothing of a notification is kept in memory during one. With the task's end the config is done.
+at most the last one twice (with the same `metadata.synapsed.eventId`). A failure is made durable too, so that a restart does not
+shorten a pause; during a pause nothing of a notification is kept in memory. With the task's end the config is done.
 
 A large document is read and sent when there is room for it among all that is on its way to clients
 (`documents.budget`).
@@ -89,7 +89,7 @@ class Telling:
 
     async def _tell(self) -> bool:
         """Sends the present and coming events, until that fails; returns True if there is more to tell."""
-        # The SDK, for the documents: in a thread, and only when there is something to tell.
+        # The documents need the SDK, which is loaded in a thread, and only when there is something to send.
         await asyncio.to_thread(importlib.import_module, "synapsed.parts.a2a.push.payload")
         from synapsed.parts.a2a.push import payload as documents
 
@@ -120,7 +120,7 @@ class Telling:
                     continue
                 if documents.of_task(event, record.dialect):
                     by_task = event
-                    break  # it leaves its room first: who has some must not wait for more
+                    break  # its room is released first: a holder of room must not wait for more
                 document = documents.notification(event, context_id)
                 more = await self._deliver(event.id, document, last=_is_end(event))
                 if not more or self._record.attempt:

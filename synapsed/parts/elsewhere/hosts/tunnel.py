@@ -52,7 +52,7 @@ class TunnelDeps:
 
 
 class _Ended(Exception):
-    """Error for a connection that has ended or never was; its text says why."""
+    """Error for a connection that has ended, or could not be made; its text says why."""
 
 
 class Tunnel:
