@@ -72,7 +72,7 @@ class DeviceAnswer(_Answer):
     rights: list[Right]
     paired: str
     seen: str = Field(description="When it last opened the page, give or take an hour")
-    push: bool = Field(description="Whether it is told of what waits")
+    push: bool = Field(description="True if its browser is notified of what waits")
 
     @classmethod
     def of(cls, device: Device) -> "DeviceAnswer":
@@ -89,7 +89,7 @@ class DeviceAnswer(_Answer):
 class PageDevice(_Answer):
     id: str
     name: str
-    push: bool = Field(description="Whether it is told of what waits")
+    push: bool = Field(description="True if its browser is notified of what waits")
 
 
 class MeAnswer(_Answer):
@@ -97,9 +97,9 @@ class MeAnswer(_Answer):
 
     device: PageDevice | None
     rights: list[Right]
-    push_key: str | None = Field(description="With which pushes are signed: the page subscribes with it")
+    push_key: str | None = Field(description="Public key of signed pushes, with which the page subscribes")
     version: str
-    page: str = Field(description="Which page the daemon has: one that is open looks whether it is still that")
+    page: str = Field(description="Version of the daemon's page; an open page compares it with its own")
 
 
 class OwnCertificate(_Answer):

@@ -44,7 +44,7 @@ _BROWSERS = (("Edg/", "Edge"), ("Firefox/", "Firefox"), ("FxiOS/", "Firefox"), (
 
 @operation(
     "Pair a device, with a code that was made for it",
-    "who it is from now on; the session is a cookie",
+    "the device; its session is a cookie",
     errors=(Unauthorized, Forbidden, LockedOut, QueueFull, StoreError),
 )
 async def enter(request: web.Request, body: SessionBody, context: ApiContext, own: Web) -> WithHeaders[MeAnswer]:
@@ -63,7 +63,9 @@ async def enter(request: web.Request, body: SessionBody, context: ApiContext, ow
     return _with_cookie(request, answer, session)
 
 
-@operation("Forget this device", "it is forgotten, and so is its cookie", errors=(UnknownDevice, StoreError))
+@operation(
+    "Forget this device", "the removed device; the browser forgets its cookie", errors=(UnknownDevice, StoreError)
+)
 async def leave(request: web.Request, own: Web) -> WithHeaders[DeviceAnswer]:
     device = _own_device(request)
     own.visitors.excuse(device)
@@ -71,7 +73,7 @@ async def leave(request: web.Request, own: Web) -> WithHeaders[DeviceAnswer]:
     return _with_cookie(request, DeviceAnswer.of(removed), "")
 
 
-@operation("Who opens the page", "the device, and what it may")
+@operation("Who opens the page", "the device, and its rights")
 async def me(request: web.Request, context: ApiContext, own: Web) -> WithHeaders[MeAnswer]:
     """Returns the visitor, for a paired device, whose session it extends, and for a person with the control token."""
     rights = rights_of(request)
@@ -94,7 +96,7 @@ async def _me(context: ApiContext, own: Web, rights: Iterable[Right], device: Pa
     return MeAnswer(device=device, rights=sorted(rights), push_key=own.book.key, version=context.version, page=page)
 
 
-@operation("A code that pairs one device", "the code, and where it goes", allowed=person("pair devices"))
+@operation("A code that pairs one device", "the code, and the addresses of the page", allowed=person("pair devices"))
 async def invite(request: web.Request, body: CodeBody, context: ApiContext, own: Web) -> CodeAnswer:
     """Makes a code, valid once, and for two minutes."""
     now = context.clock.boot()
@@ -139,7 +141,9 @@ async def list_devices(request: web.Request, own: Web) -> list[DeviceAnswer]:
     return [DeviceAnswer.of(one) for one in own.book.devices]
 
 
-@operation("Remove a device", "what it was", allowed=person("remove devices"), errors=(UnknownDevice, StoreError))
+@operation(
+    "Remove a device", "the removed device", allowed=person("remove devices"), errors=(UnknownDevice, StoreError)
+)
 async def remove_device(request: web.Request, own: Web) -> DeviceAnswer:
     """Removes a device by its id, or by a name that one device has. Its open requests end at once."""
     return DeviceAnswer.of(await to_the_end(own.book.remove_device(request.match_info["device"])))
@@ -152,7 +156,7 @@ async def list_tokens(request: web.Request, own: Web) -> list[TokenAnswer]:
 
 @operation(
     "Make a token for a script",
-    "the token, which is told this once",
+    "the token, whose text is shown only now",
     allowed=person("make tokens"),
     errors=(UnknownAgent, AmbiguousAddress, QueueFull, StoreError),
 )
@@ -165,7 +169,7 @@ async def make_token(request: web.Request, body: TokenBody, control: Control, ow
     return TokenAnswer.of(*await to_the_end(making))
 
 
-@operation("Revoke a token", "what it was", allowed=person("revoke tokens"), errors=(UnknownToken, StoreError))
+@operation("Revoke a token", "the revoked token", allowed=person("revoke tokens"), errors=(UnknownToken, StoreError))
 async def revoke_token(request: web.Request, own: Web) -> TokenAnswer:
     """Revokes a token by its id, or by a name that one token has. Its open requests end at once."""
     return TokenAnswer.of(await to_the_end(own.book.revoke(request.match_info["token"])))

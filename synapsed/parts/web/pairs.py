@@ -108,7 +108,7 @@ def _own_authority(path: Path, names: list[str], required: list[str], *, host: s
 def _spoilt(path: Path) -> ConfigError:
     return ConfigError(
         f"{path}: holds no certificate with its key; remove the file, and a new one is made: devices that trust the "
-        "old one have to be told of it",
+        "old one have to trust the new one, too",
         file=str(path),
     )
 

@@ -129,7 +129,7 @@ class Visitors(Bearers):
         now = self._clock.boot()
         if wait := self._lockout.wait(source, now=now):
             raise LockedOut(
-                "too many codes, cookies or tokens that nobody has came from there; wait, or use synapsectl",
+                "too many unknown codes, cookies or tokens came from this address; wait, or use synapsectl",
                 retry_after=int(wait) + 1,
             )
         self._lockout.failed(source, now=now)
@@ -188,7 +188,7 @@ def check_page(request: web.Request) -> None:
     reads = request.method in ("GET", "HEAD")
     if reads and hdrs.UPGRADE not in request.headers:
         if origin is None and not ours and request.headers.get("Sec-Fetch-Site") != "same-origin":
-            raise Forbidden("with a device's cookie only its page may ask: nothing says that it does")
+            raise Forbidden("with a device's cookie only its page may ask, and nothing shows that the page does")
         return
     if origin is None:
         raise Forbidden("with a device's cookie only its page may do this, and there is no Origin")

@@ -2,8 +2,8 @@
 
 The loop takes the next event of the task, posts it until the receiver has taken it, makes the cursor durable, and goes
 on. So notifications arrive in order, one is on its way at a time, and a daemon that is killed anywhere in between sends
-at most the last one twice (with the same `metadata.synapsed.eventId`). A failure is made durable too, so that a restart does not
-shorten a pause; during a pause nothing of a notification is kept in memory. With the task's end the config is done.
+at most the last one twice (with the same `metadata.synapsed.eventId`). A failure is made durable too, so that a restart
+does not shorten a pause; in a pause no notification is kept in memory. With the task's end the config is done.
 
 A large document is read and sent when there is room for it among all that is on its way to clients
 (`documents.budget`).

@@ -27,7 +27,7 @@ FIRST = "0.1"
 EXAMPLES = (
     ("synapsectl external add https://agents.example/a2a --as far", "its card is read, and it is far from here on"),
     ("synapsectl external send far 'what can you do?' --wait", "a message, and its answer"),
-    ("synapsectl external list", "whom there is, and when they were seen"),
+    ("synapsectl external list", "list them, and when each was last seen"),
 )
 
 

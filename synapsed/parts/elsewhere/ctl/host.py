@@ -24,9 +24,7 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="its name here")
     parser.add_argument("target", metavar="ssh://[USER@]HOST[:PORT]", help="where ssh finds it")
     parser.add_argument("--socket", metavar="PATH", help="the daemon's control socket over there")
-    parser.add_argument(
-        "--synapsectl", metavar="PATH", help="synapsectl over there, which else is looked for in its PATH"
-    )
+    parser.add_argument("--synapsectl", metavar="PATH", help="synapsectl over there (default: the one in PATH there)")
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 

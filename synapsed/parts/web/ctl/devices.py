@@ -13,7 +13,7 @@ HEADINGS = ("ID", "NAME", "RIGHTS", "SEEN", "PAIRED", "PUSH")
 
 EXAMPLES = (
     ("synapsectl devices list", "the browsers that were let in, and what each may"),
-    ("synapsectl devices remove 3fa9c2d1", "the phone is lost: what it has open ends at once"),
+    ("synapsectl devices remove 3fa9c2d1", "the phone is lost: its open requests end at once"),
 )
 
 
@@ -42,5 +42,5 @@ def _row(one: dict[str, Any]) -> tuple[Any, ...]:
 
 SUBVERBS = {
     "list": SubVerb("list the paired devices", of_all, _list, EXAMPLES[:1]),
-    "remove": SubVerb("remove a device, which ends what it has open", _configure_remove, _remove, EXAMPLES[1:]),
+    "remove": SubVerb("remove a device, which ends its open requests", _configure_remove, _remove, EXAMPLES[1:]),
 }

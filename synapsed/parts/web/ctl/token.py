@@ -14,8 +14,8 @@ RIGHTS = ("look", "send", "answer", "type", "manage")
 
 EXAMPLES = (
     ("synapsectl token create --rights send --agent codex --days 30", "for a script that writes to codex, for a month"),
-    ("synapsectl token list", "which there are; none of them is told again"),
-    ("synapsectl token revoke 3fa9c2d1", "it is good no more, and what it has open ends"),
+    ("synapsectl token list", "list the tokens; their texts are not shown again"),
+    ("synapsectl token revoke 3fa9c2d1", "it is not valid any more, and its open requests end"),
 )
 
 
@@ -32,7 +32,9 @@ def _create(args: argparse.Namespace, ctx: CommandContext) -> int:
     body: dict[str, Any] = {"name": args.name, "rights": rights, "agents": args.agent, "days": args.days}
     made = ctx.client.post("/control/tokens", {key: value for key, value in body.items() if value is not None})
     if not args.json:
-        ctx.out.note(f"{made['id']} may {', '.join(made['rights'])}; it is told this once: 'Authorization: Bearer …'")
+        ctx.out.note(
+            f"{made['id']} may {', '.join(made['rights'])}; it is shown only this once: 'Authorization: Bearer …'"
+        )
     ctx.out.either(made, as_json=args.json, line=made["token"])
     return DONE
 
@@ -51,7 +53,7 @@ def _configure_revoke(parser: argparse.ArgumentParser) -> None:
 
 def _revoke(args: argparse.Namespace, ctx: CommandContext) -> int:
     revoked = ctx.client.delete(f"/control/tokens/{quote(args.token, safe='')}")
-    ctx.out.either(revoked, as_json=args.json, line=f"{revoked['name']} ({revoked['id']}) is good no more")
+    ctx.out.either(revoked, as_json=args.json, line=f"{revoked['name']} ({revoked['id']}) is not valid any more")
     return DONE
 
 
@@ -72,5 +74,5 @@ def _row(one: dict[str, Any]) -> tuple[Any, ...]:
 SUBVERBS = {
     "create": SubVerb("make a token for a script", _configure_create, _create, EXAMPLES[:1]),
     "list": SubVerb("list the tokens", of_all, _list, EXAMPLES[1:2]),
-    "revoke": SubVerb("revoke a token, which ends what it has open", _configure_revoke, _revoke, EXAMPLES[2:]),
+    "revoke": SubVerb("revoke a token, which ends its open requests", _configure_revoke, _revoke, EXAMPLES[2:]),
 }
