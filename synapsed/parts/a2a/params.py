@@ -103,7 +103,7 @@ def _violations(value: dict[str, Any], kind: Descriptor, path: str) -> Iterable[
             yield path.removesuffix(".") or "params", f"must have only one of {allowed}, not {' and '.join(given)}"
 
 
-@cache  # a descriptor makes its fields anew at each access
+@cache  # a descriptor makes its fields again at each access
 def _fields(kind: Descriptor) -> list[tuple[FieldDescriptor, tuple[str, ...], bool]]:
     """Returns each field with its names in JSON, and True if it is an array."""
     return [(field, _names(field), field.is_repeated) for field in kind.fields]

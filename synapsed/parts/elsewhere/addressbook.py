@@ -45,7 +45,7 @@ class AddressBook:
         write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2).encode())
 
     def save_secret(self, alias: str, credentials: Credentials) -> None:
-        """Saves the credentials; if there are none, the file is removed."""
+        """Saves the credentials; removes the file if they are empty."""
         path = self._secret(alias)
         if credentials:
             write_private(path, json.dumps(asdict(credentials)).encode())
