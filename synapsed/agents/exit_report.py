@@ -35,7 +35,7 @@ REFUSAL_S = 30.0
 their own may take long to start on a busy machine."""
 
 SIGNALED = 128
-"""Exit codes from this number on are a shell's for a signal; 126 and 127 are a shell's for a command that is none."""
+"""Exit codes from this number on are a shell's for a signal; 126 and 127 say that it ran no such command."""
 
 WORDS_MAX = 300
 

@@ -219,7 +219,7 @@ class Grid:
         return column, self._pens[row.styles[column]] + graphemes[column].encode("utf-8", "replace") + b"\x1b[m"
 
     def last_text(self) -> tuple[int, int]:
-        """Returns the index of the last row with text on it, and its columns there; (-1, 0) if there is none."""
+        """Returns the index of the last row with text on it, and its columns there; (-1, 0) without text."""
         for index in range(len(self._texts) - 1, -1, -1):
             if self._texts[index]:
                 graphemes = redraw.graphemes_of(self._emulator.row(index))
