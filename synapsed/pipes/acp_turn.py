@@ -32,8 +32,7 @@ class AcpTurn(ChannelTurn):
         return super().overrule()
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Handles a fact. TurnInterrupted ends the turn even if it is unknown whether the program has the message: the
-        turn was given up."""
+        """Handles a fact. TurnInterrupted ends the turn even if the program may have the message: it was given up."""
         if self.phase is Phase.SENDING and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:
             return self._reported(fact, now)
         return super().told(fact, now)

@@ -69,8 +69,7 @@ class ChannelTurnState(KeptTurn):
     submitted: bool = True
     """Always True: a message of such a turn is never typed."""
     refused_at: float | None = None
-    """Time, in Unix seconds, at which a person chose an option on the terminal after which the program stops the turn
-    by itself."""
+    """Time, in Unix seconds, at which a person chose an option on the terminal by which the program stops the turn."""
 
 
 class ChannelTurn(TurnMachine[ChannelTurnState]):
@@ -134,8 +133,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return commands
 
     def unsent(self, why: str, *, sent: bool, now: float) -> list[Command]:
-        """Handles a channel that did not answer; `sent`: the request may have arrived. Later `reached` continues the
-        turn."""
+        """Handles a channel that did not answer; `sent`: the request may have arrived. `reached` continues the turn."""
         if self.phase is not Phase.SENDING:
             self._waiting = None
             if not self.over:
