@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, SynapsedError
+from synapsed.errors import ChannelAway, MessageRefused, NotReady, SynapsedError
 from synapsed.interfaces import Delivery, DeliveryWay
 from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnSaid
@@ -203,7 +203,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         try:
             if not await self._channel.interrupt(what) and self._press is not None and self._channel.reach() != "idle":
                 await self._press()
-        except (ChannelAway, KeeperLost) as error:
+        except SynapsedError as error:  # also one of the keys: the worker goes on, and the stop counts as not confirmed
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
 
     def _end(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from synapsed.errors import ChannelAway, MessageRefused, NotReady, StoreError
 from synapsed.interfaces import Delivering, Delivery, FoundTurn, Reach, Submitted
+from synapsed.keepers.keeper_messages import KeeperBusy
 from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact, PromptAccepted, TurnEnded, TurnInterrupted
 from synapsed.model.link import (
     LinkEvent,
@@ -110,6 +111,7 @@ class Played:
         self.pressed = 0
         self.shown = ""
         self.no_screen: StoreError | None = None
+        self.fails: Exception | None = None
         self.given_when_durable: list[int] = []
         self.turns = ChannelDelivery(
             "agent",
@@ -136,6 +138,8 @@ class Played:
 
     async def _press(self) -> bool:
         self.pressed += 1
+        if self.fails is not None:
+            raise self.fails
         return True
 
     def _emit(self, event: LinkEvent) -> None:
@@ -349,3 +353,15 @@ async def test_a_program_that_has_no_command_for_it_is_stopped_by_keys(played: P
     await until(lambda: played.pressed == 1)
     played.tell(TurnInterrupted)
     assert await stopping
+
+
+@pytest.mark.parametrize("error", [KeeperBusy("the program does not read", reason="busy"), MessageRefused("unknown")])
+async def test_a_stop_that_fails_leaves_the_turn_to_its_end(played: Played, error: Exception) -> None:
+    """The worker of all turns goes on: the program may still end the turn, and another one may come."""
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    played.channel.now, played.fails = "busy", error
+    played.channel.stops = False
+    assert not await played.stopping.stop(0.01)
+    played.tell(TurnEnded, answer="all the same")
+    assert (await played.until(LinkTurnEnded)).answer == "all the same"
