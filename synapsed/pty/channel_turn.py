@@ -22,7 +22,18 @@ from synapsed.interfaces import Delivery, FoundTurn, Reach, Submitted
 from synapsed.model.facts import ChannelFact, PromptAccepted
 from synapsed.model.link import LinkTurnAccepted, LinkTurnFailed
 from synapsed.pty.turn_machine import TurnMachine
-from synapsed.pty.turn_types import Command, GiveMessage, KeptTurn, LookUp, Phase, RenewKey, Save, Say, StopTurn
+from synapsed.pty.turn_types import (
+    UNASKED,
+    Command,
+    GiveMessage,
+    KeptTurn,
+    LookUp,
+    Phase,
+    RenewKey,
+    Save,
+    Say,
+    StopTurn,
+)
 
 BY: Literal["channel"] = "channel"
 """Value of `by` in the record of such a turn; records of turns at the terminal have no `by`."""
@@ -51,11 +62,6 @@ LOST = (
 
 EARLY_MAX = 256
 """Largest number of facts, the latest ones, that are kept until it is known to which turn they belong."""
-
-UNKNOWN = (
-    "the program's server was given the message and cannot be asked what became of it: whether it works on it is not "
-    "known, so it is not sent again"
-)
 
 
 class ChannelTurnState(KeptTurn):
@@ -178,7 +184,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         away = self._away_since
         if self.phase is not Phase.SENDING or away is None or now - away < SENDING_S:
             return []
-        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, self.evidence + "no answer"))
+        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNASKED, self.evidence + "no answer"))
 
     def found(self, found: FoundTurn | None, reach: Reach, now: float) -> list[Command]:
         """Handles the program's answer to `LookUp`: `found`, or None if it does not have the message."""

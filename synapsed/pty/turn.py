@@ -142,6 +142,8 @@ class PtyTurn(TurnMachine[TurnState]):
                 return [Recall("submit", self._typed.submit)]
             case Phase.READING:
                 self.state.phase = Phase.WORKING
+            case Phase.SENDING:  # an earlier daemon gave it over a channel that the profile does not have any more
+                return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNASKED, "no channel"))
         return []
 
     def recalled(self, part: str, offset: int | None, now: float) -> list[Command]:
