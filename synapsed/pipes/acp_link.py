@@ -342,10 +342,7 @@ class AcpLink(ProgramLink):
         """Reports the end of the task's turn before the end of the program."""
         if self._gives_up:
             self._perform(self._session.given_up(time.monotonic_ns()))
-        if self._turns.turn is not None and self._turns.turn.over:
-            self._turns.recorded()  # the end need not wait any longer until the turn's record is durable
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._turns.idle.wait(), LAST_WORDS_S)
+        await self._turns.last_words(LAST_WORDS_S)
         self._turns.drop()
         self._viewers.end()
 

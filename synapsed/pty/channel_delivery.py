@@ -2,6 +2,7 @@
 delivers, or its pipes. `ChannelTurn` decides; this module does the I/O."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -132,6 +133,13 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             return
         note = marked(self.turn.task_id, self._profile.prompts.refusal_note)
         self.add(self.turn.refuse(note, self._now()) if refuses else self.turn.overrule())
+
+    async def last_words(self, within: float) -> None:
+        """Reports the end of a turn that is over, in `within` seconds; called before the program's end is reported."""
+        if self.turn is not None and self.turn.over:
+            self.recorded()  # the end need not wait any longer until the turn's record is durable
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.idle.wait(), within)
 
     def drop(self) -> None:
         """Drops the turn, because the program has ended: the turn's outcome is reported with the exit."""

@@ -92,6 +92,10 @@ class StructuredLink(PtyLink):
         self._opening = False
         self._observe()
 
+    async def last_words(self) -> None:
+        await self._turns.last_words(self._patience)
+        await super().last_words()
+
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
