@@ -118,6 +118,7 @@ class AcpLink(ProgramLink):
             clock=self._clock,
             emit=self._tell,
             over=self._observe,
+            person_at=lambda: self.person_at,
             screen=self.screen_text,
             machine=AcpTurn,
         )
@@ -491,7 +492,7 @@ class AcpLink(ProgramLink):
                 self._session.asked_to_stop()
                 turn = self._turns.turn
                 if turn is not None:
-                    self._program.tasks.spawn(self._stopping.stop())
+                    self._program.tasks.spawn(self._stopping.stop(by_person=True))
                 else:
                     self._tell_to_stop()
                 continue

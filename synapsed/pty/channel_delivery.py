@@ -52,11 +52,13 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         clock: Clock,
         emit: Callable[[LinkEvent], None],
         over: Callable[[], None],
+        person_at: Callable[[], float | None],
         screen: Callable[[], Awaitable[str]],
         press: Callable[[], Awaitable[bool]] | None = None,
         machine: type[ChannelTurn] = ChannelTurn,
     ) -> None:
-        """`over` is called when a turn is over; `press` stops the running turn by keys, and returns True if it has
+        """`over` is called when a turn is over; `person_at` returns the time, in monotonic seconds, at which a person
+        last pressed a key at the program; `press` stops the running turn by keys, and returns True if it has
         stopped; `screen` returns the terminal's text; `machine` is the class that decides each turn."""
         super().__init__(emit)
         self._agent_id = agent_id
@@ -65,6 +67,10 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self._clock = clock
         self._shift = clock.wall() - clock.monotonic()
         self._told_over = over
+        self._person_at = person_at
+        self._begun_at = 0.0
+        """Time at which this daemon began the turn, in monotonic seconds: a person's key after it may have stopped the
+        turn."""
         self._screen = screen
         self._press = press
         self._machine = machine
@@ -92,6 +98,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         state = ChannelTurnState.model_validate(delivery.record.link)
         denial = marked(delivery.task_id, self._profile.prompts.denial_note)
         self.turn = self._machine(delivery, state, denial=denial, settles_s=self._channel.settles_s)
+        self._begun_at = self._clock.monotonic() if delivery.fresh else 0.0
         self.ended.clear()
         if self._profile.stream.enabled:
             self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
@@ -170,7 +177,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             case turns.Say(event):
                 if not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
                     self._end()
-                self._emit(event)
+                at = self._person_at()
+                self._emit(turn.explained(event, touched=at is not None and at >= self._begun_at))
         return []
 
     async def _submit(self, turn: ChannelTurn, key: str, text: str) -> Sequence[turns.Command]:

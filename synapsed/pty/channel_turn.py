@@ -270,10 +270,12 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
 
     # --- stopping ---
 
-    def interrupt(self) -> list[Command]:
-        """Stops the turn, or notes that it is to be stopped when it begins. The outcome comes as facts."""
+    def interrupt(self, *, by_person: bool = False) -> list[Command]:
+        """Stops the turn, or notes that it is to be stopped when it begins. The outcome comes as facts. `by_person`: a
+        key at the program's terminal asks for it."""
         if self.over:
             return []
+        self.asked_to_stop = self.asked_to_stop or not by_person
         first, self.state.interrupting = not self.state.interrupting, True
         stop: list[Command] = [StopTurn(self.state.turn)] if self.state.turn is not None else []
         return [Save(), *stop] if first else stop

@@ -95,8 +95,6 @@ class PtyTurn(TurnMachine[TurnState]):
         self._echoed_before = False
         """True if the message was elsewhere on the screen when this began: an earlier message had the same text."""
         self._typed_not_before = 0.0
-        self.asked_to_stop = False
-        """True if a stop was requested through synapsed, even if the program did not confirm it in time."""
         self.deadline: float | None = None
         """Time, in monotonic seconds, at which `seen` must be called again at the latest."""
 
@@ -546,6 +544,7 @@ class PtyTurn(TurnMachine[TurnState]):
 
     def interrupt(self) -> list[Command]:
         """Stops the turn; its end follows from `seen` or `told`."""
+        self.asked_to_stop = True
         if self.state.phase is Phase.PREPARED:
             return self._interrupted("interrupted", "not yet typed")
         if self.state.phase is Phase.PASTING:  # the keys may be on their way: their result ends the turn
@@ -554,7 +553,7 @@ class PtyTurn(TurnMachine[TurnState]):
         self.withdrawing = False
         if self.state.phase is Phase.SETTLING:
             return self._taken_back()
-        self.state.interrupting = self.asked_to_stop = True
+        self.state.interrupting = True
         return [Save()]
 
     @property

@@ -6,6 +6,7 @@ A machine takes facts and returns the commands to perform, in order.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 from synapsed.interfaces import Delivery
 from synapsed.model.facts import AssistantSaid, ChannelFact, TurnEnded, TurnFailed, TurnInterrupted
@@ -13,6 +14,7 @@ from synapsed.model.link import (
     LinkTurnEnded,
     LinkTurnFailed,
     LinkTurnInterrupted,
+    LinkTurnNews,
     LinkTurnOutcome,
     LinkTurnProgress,
     LinkUndelivered,
@@ -35,6 +37,8 @@ class TurnMachine[Kept: KeptTurn](ABC):
         self.task_id = delivery.task_id
         self.attempt = delivery.record.attempt
         self.state = state
+        self.asked_to_stop = state.interrupting
+        """True if a stop was requested through synapsed, even if the program did not confirm it in time."""
         self._delivery = delivery
         self._denial = denial
 
@@ -134,6 +138,17 @@ class TurnMachine[Kept: KeptTurn](ABC):
     @abstractmethod
     def _say_note(self, now: float) -> list[Command]:
         """Begins the second leg."""
+
+    def explained(self, event: LinkTurnNews, *, touched: bool) -> LinkTurnNews:
+        """Returns the event; if it reports a stop, with the one who has stopped the turn as far as that is known.
+        `touched`: a person has pressed a key at the program since it was given the message."""
+        if not isinstance(event, LinkTurnInterrupted) or event.reason == "refused":
+            return event
+        if event.reason == "interrupted" and self.asked_to_stop:
+            return event
+        if event.reason == "person" and not touched:
+            return replace(event, reason="interrupted" if self.asked_to_stop else "program")
+        return replace(event, reason="person")
 
     # --- refusals ---
 
