@@ -16,7 +16,7 @@ from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty import turn_types as turns
-from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState
+from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState, TurnRules
 from synapsed.pty.streaming import TurnStream
 from synapsed.pty.turn_machine import marked
 from synapsed.pty.turn_types import Phase
@@ -55,11 +55,11 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         person_at: Callable[[], float | None],
         screen: Callable[[], Awaitable[str]],
         press: Callable[[], Awaitable[bool]] | None = None,
-        machine: type[ChannelTurn] = ChannelTurn,
+        rules: TurnRules | None = None,
     ) -> None:
         """`over` is called when a turn is over; `person_at` returns the time, in monotonic seconds, at which a person
         last pressed a key at the program; `press` stops the running turn by keys, and returns True if it has
-        stopped; `screen` returns the terminal's text; `machine` is the class that decides each turn."""
+        stopped; `screen` returns the terminal's text; `rules`: see `ChannelTurn`."""
         super().__init__(emit)
         self._agent_id = agent_id
         self._profile = profile
@@ -73,7 +73,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         turn."""
         self._screen = screen
         self._press = press
-        self._machine = machine
+        self._rules = rules
         self._new_when = profile.channels[channel.name].new_when if channel.name in profile.channels else None
         self._streams = profile.model_copy(
             update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
@@ -97,7 +97,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             raise NotReady("a turn runs already", task=self.turn.task_id)
         state = ChannelTurnState.model_validate(delivery.record.link)
         denial = marked(delivery.task_id, self._profile.prompts.denial_note)
-        self.turn = self._machine(delivery, state, denial=denial, settles_s=self._channel.settles_s)
+        settles_s = self._channel.settles_s
+        self.turn = ChannelTurn(delivery, state, denial=denial, settles_s=settles_s, rules=self._rules)
         self._begun_at = self._clock.monotonic() if delivery.fresh else 0.0
         self.ended.clear()
         if self._profile.stream.enabled:
@@ -112,7 +113,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             return
         if isinstance(fact, AssistantSaying):
             if fact.turn == self.turn.state.turn:
-                self.add(self.turn.overrule())  # a refusal did not stop the program: it goes on talking
+                self.add(self.turn.works_on())
             if self._stream is not None and self.turn.state.turn in (None, fact.turn):
                 self._stream.told(fact)
                 self._tell_soon()
@@ -135,7 +136,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             self.add(self.turn.reached(self._channel.reach()))
 
     def refuse(self, refuses: bool) -> None:
-        """Notes that a person has refused in a dialog on the terminal, or that an earlier refusal no longer counts."""
+        """Notes that a person has refused in a dialog, or that an earlier refusal no longer counts."""
         if self.turn is None:
             return
         note = marked(self.turn.task_id, self._profile.prompts.refusal_note)

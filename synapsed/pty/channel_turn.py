@@ -1,4 +1,5 @@
-"""Decides one turn over a channel that delivers (`interfaces.Delivering`), from the message to its answer. Pure.
+"""Decides one turn on a way by which the program itself takes messages (`interfaces.DeliveryWay`), from the message to
+its answer. Pure.
 
 The state machine takes facts (the result of a submission or of a question, the channel's reports) and returns commands,
 which `ChannelDelivery` performs. It has no I/O and no clock.
@@ -16,11 +17,13 @@ if the program does not have it, would show it by now if it had it, and rests. I
 a message that may have arrived is never typed.
 """
 
+import math
+from dataclasses import dataclass
 from typing import Literal
 
 from synapsed.interfaces import Delivery, FoundTurn, Reach, Submitted
-from synapsed.model.facts import ChannelFact, PromptAccepted
-from synapsed.model.link import LinkTurnAccepted, LinkTurnFailed
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnInterrupted
+from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.pty.turn_machine import TurnMachine
 from synapsed.pty.turn_types import (
     UNASKED,
@@ -64,6 +67,19 @@ EARLY_MAX = 256
 """Largest number of facts, the latest ones, that are kept until it is known to which turn they belong."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRules:
+    """The differences between turns on several ways; the defaults are for a channel. A time may be infinite."""
+
+    sending_s: float = SENDING_S
+    refusal_stops_s: float = REFUSAL_STOPS_S
+    """If it is infinite, a refusal counts until the turn ends, whatever the program does next."""
+    notes_refusals: bool = True
+    """False if the program gets a refusal itself, so that its model knows of it without a note."""
+    answer_stands: bool = False
+    """True if text of a turn that was told to stop is its answer."""
+
+
 class ChannelTurnState(KeptTurn):
     """The state of a turn that survives the daemon. `minted_at`: time at which the key was made, in Unix seconds."""
 
@@ -89,9 +105,11 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         *,
         denial: str | None = None,
         settles_s: float = 0.0,
+        rules: TurnRules | None = None,
     ) -> None:
         """`settles_s`: see `interfaces.DeliveryWay`; `denial`: the note for the model after a refusal."""
         super().__init__(delivery, state, denial)
+        self._rules = rules or TurnRules()
         self._settles_s = settles_s
         self._lost_since: float | None = None
         """Time since which the program does not show the message or its turn; None if it shows it."""
@@ -179,10 +197,10 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
             self._look_at = None
             return self._find()
         refused = self.state.refused_at
-        if refused is not None and now - refused >= REFUSAL_STOPS_S and self.phase is Phase.WORKING:
+        if refused is not None and now - refused >= self._rules.refusal_stops_s and self.phase is Phase.WORKING:
             return self.overrule()
         away = self._away_since
-        if self.phase is not Phase.SENDING or away is None or now - away < SENDING_S:
+        if self.phase is not Phase.SENDING or away is None or now - away < self._rules.sending_s:
             return []
         return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNASKED, self.evidence + "no answer"))
 
@@ -250,9 +268,16 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
             known = fact.key == self.state.key and fact.turn is not None and self.phase is Phase.SENDING
             return self._accept(fact.turn or "", "prompt accepted", now) if known else []
         if self.phase is Phase.SENDING:
+            if self.state.interrupting and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:
+                return self._reported(fact, now)  # it was given up, although nobody knows if the program has it
             self._early = [*self._early[-EARLY_MAX:], fact]
             return []
         return self._reported(fact, now) if fact.turn == self.state.turn else []
+
+    def _ended(self, fact: TurnEnded, evidence: str, now: float) -> list[Command]:
+        if fact.answer and self._rules.answer_stands:
+            return self._over(LinkTurnEnded(self.task_id, fact.answer, True, evidence, fact.truncated))
+        return super()._ended(fact, evidence, now)
 
     def _find_answer(self, now: float) -> list[Command]:
         return self._find()
@@ -267,6 +292,15 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         if self.over:
             return []
         return self._over(LinkTurnFailed(self.task_id, "AGENT_EXITED", why, self.evidence + "gone"))
+
+    # --- refusals ---
+
+    def refuse(self, note: str | None, now: float) -> list[Command]:
+        return super().refuse(note if self._rules.notes_refusals else None, now)
+
+    def works_on(self) -> list[Command]:
+        """Handles a program that goes on with the turn: a refusal has not stopped it, unless it may do so later."""
+        return self.overrule() if math.isfinite(self._rules.refusal_stops_s) else []
 
     # --- stopping ---
 
