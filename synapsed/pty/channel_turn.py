@@ -135,7 +135,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return [GiveMessage(self.state.key, self.text)]
 
     def _find(self) -> list[Command]:
-        self._waiting = "found"
+        self._waiting, self._look_at = "found", None
         return [LookUp(self.state.key, self.state.turn)]
 
     def submitted(self, how: Submitted, now: float) -> list[Command]:
@@ -158,8 +158,8 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return commands
 
     def unsent(self, why: str, *, sent: bool, now: float) -> list[Command]:
-        """Handles a channel that did not answer; `sent`: the request may have arrived. Later `reached` continues the
-        turn."""
+        """Handles a channel that did not answer; `sent`: the request may have arrived. Later `reached` or `waited`
+        continues the turn."""
         if self.phase is not Phase.SENDING:
             self._waiting = None
             if not self.over:
@@ -172,6 +172,8 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         never = waited_for == "submitted" and not sent and not self.state.taken
         if never and self.state.interrupting:
             return self._interrupted("interrupted", f"not yet sent: {why}")
+        if waited_for == "found":
+            self._look_at = now + LOOK_S  # the way may be reached all the same: then nothing else asks again
         return self.waited(now)
 
     def refused(self, why: str) -> list[Command]:
@@ -194,7 +196,6 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
     def waited(self, now: float) -> list[Command]:
         """Handles the passing of time."""
         if self._look_at is not None and now >= self._look_at and self._waiting is None and not self.over:
-            self._look_at = None
             return self._find()
         refused = self.state.refused_at
         if refused is not None and now - refused >= self._rules.refusal_stops_s and self.phase is Phase.WORKING:

@@ -69,6 +69,18 @@ def test_a_message_that_the_keeper_does_not_confirm_is_waited_for() -> None:
     assert it.phase is Phase.SENDING
 
 
+@pytest.mark.parametrize("phase", [Phase.SENDING, Phase.WORKING])
+def test_a_keeper_that_did_not_answer_is_asked_again(phase: Phase) -> None:
+    """It may have been stopped for a while when this daemon came; else the turn's end would not be told."""
+    it = turn(phase=phase, turn="k", taken=True)
+    assert it.begin(fresh=False) == [LookUp("k", "k")]
+    assert it.unsent("silent", sent=True, now=NOW) == []
+    assert it.waited(NOW + 1.0) == [LookUp("k", "k")]
+    it.found(FoundTurn(turn="k"), "away", NOW + 1.0)
+    assert it.waited(NOW + 3600) == []
+    assert it.phase is Phase.WORKING
+
+
 @pytest.mark.parametrize("more", [{}, {"submit_offset": 7}, {"interrupting": True}, {"refused": True}])
 def test_a_turn_that_a_version_before_has_begun_is_gone_on_with(more: dict[str, Any]) -> None:
     it = turn(**of_before({"prompt": "t.1", "submitted": True, **more}))
