@@ -63,9 +63,6 @@ LOST = (
     "known, so it is not sent again"
 )
 
-EARLY_MAX = 256
-"""Largest number of facts, the latest ones, that are kept until it is known to which turn they belong."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRules:
@@ -115,7 +112,6 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         """Time since which the program does not show the message or its turn; None if it shows it."""
         self._look_at: float | None = None
         """Time at which the program is asked again."""
-        self._early: list[ChannelFact] = []
         self._waiting: Literal["found", "submitted"] | None = None
         """The result that the machine waits for; None while it waits for facts."""
         self._away_since: float | None = None
@@ -152,10 +148,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         commands: list[Command] = [Save(), Say(LinkTurnAccepted(self.task_id, self.evidence + what))]
         if self.state.interrupting:
             commands.append(StopTurn(turn))
-        early, self._early = self._early, []
-        for fact in early:
-            commands += self.told(fact, now)
-        return commands
+        return [*commands, *self._told_early(now)]
 
     def unsent(self, why: str, *, sent: bool, now: float) -> list[Command]:
         """Handles a channel that did not answer; `sent`: the request may have arrived. Later `reached` or `waited`
@@ -262,7 +255,6 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
     # --- facts ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Handles a fact that the channel reports."""
         if fact.channel != self.state.channel or self.over:
             return []
         if isinstance(fact, PromptAccepted):
@@ -271,7 +263,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         if self.phase is Phase.SENDING:
             if self.state.interrupting and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:
                 return self._reported(fact, now)  # it was given up, although nobody knows if the program has it
-            self._early = [*self._early[-EARLY_MAX:], fact]
+            self._early.append(fact)
             return []
         return self._reported(fact, now) if fact.turn == self.state.turn else []
 

@@ -88,8 +88,6 @@ class PtyTurn(TurnMachine[TurnState]):
         """Time since which the program shows work although a refusal should have stopped it."""
         self._pasted_at_offset = 0
         self._reports = TurnReports()
-        self._early: list[ChannelFact] = []
-        """Facts that came before the keeper has confirmed that the submit key is written."""
         self.withdrawing = False
         """True while the message, which the program did not take, is being removed from the composer."""
         self._echoed_before = False
@@ -201,8 +199,7 @@ class PtyTurn(TurnMachine[TurnState]):
             self._go(Phase.SUBMITTED, now)
             self.state.submit_offset = offset
             self.deadline = now + self._profile.delivery.accept_ms / 1000
-            early, self._early = self._early, []
-            return [Save(), *(command for fact in early for command in self.told(fact, now))]
+            return [Save(), *self._told_early(now)]  # the keeper confirms the key only now
         return []
 
     # --- looks ---
@@ -480,7 +477,6 @@ class PtyTurn(TurnMachine[TurnState]):
     # --- facts ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Takes a fact that a side channel reports."""
         if not self.is_younger(fact):
             return []
         if self.state.phase is Phase.SUBMITTING:

@@ -6,6 +6,7 @@ A machine takes facts and returns the commands to perform, in order.
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from dataclasses import replace
 
 from synapsed.interfaces import Delivery
@@ -22,6 +23,9 @@ from synapsed.model.link import (
 from synapsed.model.records import TurnRecord
 from synapsed.pty.turn_types import NEXT, Command, KeptTurn, Phase, Save, Say
 from synapsed.tasks.prompt_text import system_mark
+
+EARLY_MAX = 256
+"""Largest number of facts, the latest ones, that are kept until it is known to which turn they belong."""
 
 
 def marked(task_id: str, note: str | None) -> str | None:
@@ -41,6 +45,8 @@ class TurnMachine[Kept: KeptTurn](ABC):
         """True if a stop was requested through synapsed, even if the program did not confirm it in time."""
         self._delivery = delivery
         self._denial = denial
+        self._early: deque[ChannelFact] = deque(maxlen=EARLY_MAX)
+        """Facts that came before it is known that the program has the present leg."""
 
     @property
     def record(self) -> TurnRecord:
@@ -82,6 +88,16 @@ class TurnMachine[Kept: KeptTurn](ABC):
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
             return self._interrupted("refused", why, left=left)
         return self._over(LinkUndelivered(self.task_id, why), left=left)
+
+    @abstractmethod
+    def told(self, fact: ChannelFact, now: float) -> list[Command]:
+        """Takes a fact that a channel reports."""
+
+    def _told_early(self, now: float) -> list[Command]:
+        """Takes the early facts again."""
+        early = [*self._early]
+        self._early.clear()
+        return [command for fact in early for command in self.told(fact, now)]
 
     def _reported(self, fact: ChannelFact, now: float) -> list[Command]:
         """Takes a fact that a channel reports about this turn."""
