@@ -39,6 +39,9 @@ def _tried(folder: Path) -> Hindrance | None:
             while left > 0:
                 left -= file.write(bytes(left))
             os.fsync(file.fileno())
+    except FileNotFoundError as error:
+        # A daemon that ends removes its own folders: the next one makes them again, in the folder above.
+        return _cause(folder, error) if (above := existing(folder)) == folder else _tried(above)
     except OSError as error:
         return _cause(folder, error)
     return None

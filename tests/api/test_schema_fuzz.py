@@ -52,6 +52,8 @@ LANGUAGES = frozenset({"at", "zone", "env"})
 """Fields in languages of their own: of a schedule, and JSON within a text."""
 PARTS = ("message.parts", "agent.", "event", "data")
 """Beginnings of fields that have other rules for each kind of what they are of."""
+ORDERED = "attributes.limits."
+"""The beginning of fields with two numbers, of which the first must not be above the second."""
 SITUATIONS = frozenset({"NOT_WAITING", "INVALID_CHOICE", "PROGRAM_NOT_FOUND", "CONFIG_ERROR"})
 UNFIT = [
     allow_header_conformance,  # `tasks/send` is a `{task}` too: GET is allowed there, and there is no such task
@@ -160,4 +162,4 @@ def _has_no_use_for_it(response: Response) -> bool:
     field = error["details"].get("field", "")
     if "last_id" in error["details"]:
         return True  # a cursor that is still to come
-    return error["code"] in SITUATIONS or field in LANGUAGES or field.startswith(PARTS)
+    return error["code"] in SITUATIONS or field in LANGUAGES or field.startswith((*PARTS, ORDERED))

@@ -87,14 +87,15 @@ def test_a_daemon_that_goes_while_the_line_is_dead(here: Daemon, box: Box, tool:
     eventually(lambda: "dummy" in here.ctl("list").out, "it is there again")
     tool.until(b" bytes that you typed may not have arrived")
     # The word that "hello" had got there may have been on its way, too.
-    assert re.search(rb"\b(?:5|11) bytes that you typed may not have", tool.shown)
+    told = re.search(rb"\b(?:5|11) bytes that you typed may not have", tool.shown)
+    assert told is not None
     eventually(lambda: tool.shown.rpartition(b"the daemon is away")[2].count(b"dummy>"), "it is attached again")
     tool.type(b"next\r")
     tool.until(b"You said: next")
     assert "lost" not in here.ctl("screen", "dummy@box").out
     tool.type(b"\x1d\x1d")
     assert tool.end() == 0
-    tool.until(b"5 bytes that you typed may not have")
+    assert told[0] in tool.shown.rpartition(b"\x1b[?1049l")[2], "on the person's own screen, too"
 
 
 def test_whoever_has_no_way_any_more_leaves_at_once(here: Daemon, box: Box, tool: PtyTool) -> None:

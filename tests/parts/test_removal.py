@@ -213,8 +213,9 @@ def test_the_rest_takes_a_message(part: str, source: Path, python: str, tmp_path
         of_kernel = before if f"[{section}]\n" in before else f"{before}\n[{section}]\n"
         of_kernel = of_kernel.replace(f"[{section}]\n", f"[{section}]\n{key} = true\n")
         config.write_text(of_kernel if section else f"{before}\n[{name}]\nenabled = true\n")
-        refused = tool(daemon, "up").stderr
-        assert f"'{name}' belongs to the part {part}, which is not installed: {take_out}" in refused
+        refused = tool(daemon, "check-config", program="synapsed")
+        assert refused.returncode == EXIT_CONFIG
+        assert f"'{name}' belongs to the part {part}, which is not installed: {take_out}" in refused.stderr
 
 
 @pytest.mark.night

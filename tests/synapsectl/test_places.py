@@ -33,3 +33,18 @@ def test_the_cause_is_named(code: int, told: str, tmp_path: Path, monkeypatch: p
     assert told in found.cause
     assert str(tmp_path) in found.cause
     assert found.mend
+
+
+def test_a_folder_that_is_removed_meanwhile_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    real = places.existing
+
+    def and_removed(place: Path) -> Path:
+        found = real(place)
+        if found == gone:
+            gone.rmdir()
+        return found
+
+    monkeypatch.setattr(places, "existing", and_removed)
+    assert places.unwritable([gone]) == []
