@@ -70,7 +70,7 @@ class TurnRules:
 
     sending_s: float = SENDING_S
     refusal_stops_s: float = REFUSAL_STOPS_S
-    """If it is infinite, a refusal counts until the turn ends, whatever the program does next."""
+    """Infinite: a refusal counts until the turn ends, whatever the program does next."""
     notes_refusals: bool = True
     """False if the program gets a refusal itself, so that its model knows of it without a note."""
     answer_stands: bool = False
