@@ -26,8 +26,7 @@ class _Callback(Protocol):
 
 
 def at_once[T](work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-    """Returns a task for `work`, which has already run as far as it can: it does not wait for the other work of the
-    loop."""
+    """Returns a task for `work`, which has already run as far as it can: it waits for no other work of the loop."""
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, eager_start=True)
 
 

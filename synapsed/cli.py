@@ -38,9 +38,8 @@ NEXT: Final = """synapsed is the daemon; what you type is synapsectl:
 No account at hand: 'synapsectl start dummy'. In the foreground: 'synapsed run'; 'synapsed -h' has more."""
 """Text for a command line without a verb."""
 SWITCH_S = 0.0005
-"""Seconds for which a computing thread may keep the interpreter from the event loop. The default is ten times as long,
-and the loop waits that long again after each system call: twenty short calls beside a busy thread took a tenth of a
-second."""
+"""Seconds for which a computing thread may keep the interpreter from the event loop. The default is tenfold, and the
+loop waits that long again after each system call: twenty short calls beside a busy thread took a tenth of a second."""
 OWN: Final = ("run", "check-config", "repair", "version")
 """Verbs that need no part."""
 

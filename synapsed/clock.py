@@ -16,20 +16,17 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 JUMP_S: Final = 60.0
-"""Seconds by which a wall clock must move against the boot clock to count as set: corrections are made in smaller
-steps."""
+"""Seconds by which a wall clock must move against the boot clock to count as set: corrections have smaller steps."""
 
 SETTLED_S: Final = 86_400.0
-"""Seconds after a jump in which nothing is removed for its age: a person who has set a clock wrong notices it within a
-day."""
+"""Seconds after a jump in which nothing is removed for age: a person who has set a clock wrong sees it within a day."""
 
 AGES_MAX: Final = 10_000
 """Number of ages that are remembered. Beyond it those that were requested longest ago are forgotten, and computed from
 their dates again."""
 
 STEP_S: Final = 1.0
-"""Change in seconds of the wall clock against the monotonic one that is remembered: a date may be wrong by that
-much."""
+"""Change in seconds of the wall clock against the monotonic one to remember: a date may be wrong by that much."""
 
 STEPS_MAX: Final = 64
 
@@ -41,13 +38,11 @@ class Clock(Protocol):
     """The machine's clocks: for durations, for people, and for irreversible actions."""
 
     def monotonic(self) -> float:
-        """Returns seconds that only grow, and stand still while the machine sleeps; never compare them over a restart
-        of the daemon."""
+        """Returns seconds that only grow, but not while the machine sleeps; never compare them over a restart."""
         ...
 
     def boot(self) -> float:
-        """Returns seconds that only grow, also while the machine sleeps; never compare them over a restart of the
-        daemon."""
+        """Returns seconds that grow, also while the machine sleeps; never compare them over a restart of the daemon."""
         ...
 
     def wall(self) -> float:

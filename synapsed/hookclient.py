@@ -36,8 +36,7 @@ DECISION_MAX = 1 << 16
 
 
 def read_payload(fd: int) -> tuple[bytes, str | None]:
-    """Returns the content of `fd` until its end, and the problem, if any: PAYLOAD_MAX bytes and STDIN_SECONDS at the
-    most."""
+    """Returns the content of `fd` until its end, and the problem, if any: PAYLOAD_MAX bytes , STDIN_SECONDS at most."""
     if os.isatty(fd):
         return b"", "terminal"
     deadline = time.monotonic() + STDIN_SECONDS
@@ -62,8 +61,7 @@ def envelope(event: str, at_ns: int, wall: float, payload: bytes, problem: str |
 
 
 def store(hooks: str, name: str, content: bytes) -> None:
-    """Stores the file `name` in `hooks`/new, whole or not at all. Raises OSError if the disk or the directory
-    refuses."""
+    """Stores the file `name` in `hooks`/new, whole or not at all. Raises OSError if disk or directory refuses."""
     unfinished = f"{hooks}/tmp/{name}"  # noqa: S108 - the maildir's own, not the system's
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -79,8 +77,7 @@ def store(hooks: str, name: str, content: bytes) -> None:
 
 
 def wake(path: str, agent: str) -> None:
-    """Sends one datagram. Raises OSError if no process listens or the queue is full: the daemon sweeps the directory
-    anyway."""
+    """Sends one datagram. Raises OSError if no process listens or the queue is full: the daemon sweeps anyway."""
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
     try:
         sock.sendto(agent.encode(), _socket.MSG_DONTWAIT, path)
@@ -104,8 +101,7 @@ def peer_is_ours(sock: _socket.socket) -> bool:
 
 
 def decision(path: str, agent: str, content: bytes) -> bytes:
-    """Returns the decision of the daemon at `path`; empty if it has none. Raises OSError if it is missing or does not
-    answer."""
+    """Returns the daemon's decision; empty if it has none. Raises OSError if it is missing or does not answer."""
     deadline = time.monotonic() + DECIDE_SECONDS
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -136,8 +132,7 @@ def decision(path: str, agent: str, content: bytes) -> bytes:
 
 
 def main(argv: list[str]) -> None:
-    """Reports the event of `argv` (program, hooks directory, socket, agent, event[, decide socket]). Raises nothing of
-    its own."""
+    """Reports the event of `argv` (program, hooks directory, socket, agent, event[, decide socket]). Raises nothing."""
     at_ns, wall = time.monotonic_ns(), time.time()
     _, hooks, sock, agent, event, *decide = argv
     try:

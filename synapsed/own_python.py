@@ -25,8 +25,7 @@ _LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_")
 
 
 def command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
-    """Returns the command line that calls `main` of `module`, which is ours; `sys.argv[1:]` are the `arguments`
-    there."""
+    """Returns the command line that calls `main` of our `module`; `sys.argv[1:]` are the `arguments` there."""
     return [python, *_FLAGS, FILE, module, *arguments]
 
 

@@ -202,8 +202,7 @@ class Actor:
         return self._operations.spawn(operation, name=f"agent {self._name}: operation", eager=at_once)
 
     async def persist[**P, T](self, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Writes a fact, however long the database refuses; raises StoreError if the actor ends meanwhile, and within a
-        `call`."""
+        """Writes a fact, however long the database refuses; raises StoreError if the actor ends, and in a `call`."""
         try:
             while True:
                 try:

@@ -252,8 +252,7 @@ class AgentProcess:
         return self._actor.spawn(signal())
 
     async def adopt(self) -> asyncio.Future[None]:
-        """Continues from the state of the last daemon. Called once, when the actor runs; nothing is launched before
-        this call."""
+        """Continues from the state of the last daemon. Called once, when the actor runs; nothing is launched before."""
         self._taken_up = True
         if self.state in LIVE_STATES:
             self._operations.adopt()
@@ -287,8 +286,7 @@ class AgentProcess:
             await self._exit(exited)
 
     def keeper_silent(self) -> None:
-        """Releases the callers that wait for a link that is not open yet: its keeper does not answer, and perhaps never
-        will."""
+        """Releases the callers that wait for a link that may never open: its keeper does not answer."""
         if not self._open and self.state is ProcessState.RUNNING:
             self._waiters.wake()
 

@@ -47,8 +47,7 @@ class HeldMessages:
         self._told = False
 
     def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
-        """Returns the alert to report while `held` keeps `queue` messages from the program, among them one whose turn
-        has begun already."""
+        """Returns the alert while `held` keeps `queue` messages from the program, one of them in its turn."""
         if held != "typing" or queue == 0:
             self._since = None
             if not self._told:
@@ -102,8 +101,7 @@ NOT_ENFORCED = "NOT_ENFORCED"
 
 
 class UnkeptRules:
-    """Watches one agent's program that was started while its rules were kept, and runs on with a daemon in which no
-    part keeps them."""
+    """Watches a program that was started with rules, and runs on with a daemon in which no part keeps them."""
 
     def __init__(self) -> None:
         self._told: str | None = None

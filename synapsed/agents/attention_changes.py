@@ -130,8 +130,7 @@ class Attention:
         return AttentionChange((), self._open, self._settled)
 
     def renewed(self) -> AttentionChange:
-        """Closes the alerts, because the program was adopted and is watched from now on: those that still stand are
-        raised again."""
+        """Closes the alerts: the program was adopted, and those that still stand are raised again."""
         return self._gone([one for one in self._open if one.code is not None])
 
     def over(self) -> AttentionChange:

@@ -38,8 +38,7 @@ class ConversationChange:
 
 
 def obstacle(record: AgentRecord, profile: Profile) -> str | None:
-    """Returns the reason why the next program could not continue the conversation; None if it can, or has nothing to
-    continue."""
+    """Returns why the next program could not continue the conversation; None if it can, or has nothing to continue."""
     if not record.said:
         return None
     if not profile.resumes:
@@ -88,16 +87,14 @@ def told(record: AgentRecord, before: str | None, session: str, *, working: bool
 
 
 def lost(record: AgentRecord, profile: Profile) -> str | None:
-    """Returns the note on the present conversation if it replaced one that was lost, and nothing has been said in it
-    yet; otherwise None."""
+    """Returns the note on the present conversation if it replaced a lost one and is still empty; otherwise None."""
     note = record.conversation_note
     is_lost = note is not None and note.startswith(NEW) and note != NOTHING_SAID
     return note if is_lost and profile.resumes and not record.said else None
 
 
 def chosen(record: AgentRecord, session: str) -> ConversationChange:
-    """Handles the report of a conversation that a person's own arguments chose: the next program continues it without
-    those arguments."""
+    """Handles a conversation that a person's own arguments chose: the next program continues it without them."""
     if record.conversation == session:
         return ConversationChange()
     note = "chosen by the agent's own arguments"
@@ -138,8 +135,7 @@ class LaunchConversation:
 
     def __init__(self) -> None:
         self.ready_seen = False
-        """True once the program was ready or busy since its launch: it accepted the conversation it was resumed
-        with."""
+        """True if the program was ready or busy since its launch: it accepted the conversation it was resumed with."""
         self._chosen = False
         """True if a person's own arguments chose the conversation, and this program has said nothing in it yet."""
         self._session: str | None = None

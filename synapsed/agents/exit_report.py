@@ -35,8 +35,7 @@ REFUSAL_S = 30.0
 their own may take long to start on a busy machine."""
 
 SIGNALED = 128
-"""Exit codes from this number on are a shell's for a signal; 126 and 127 are a shell's for a command that could not be
-run."""
+"""Exit codes from this number on are a shell's for a signal; 126 and 127 say that it ran no such command."""
 
 WORDS_MAX = 300
 
@@ -66,8 +65,7 @@ REFUSALS = re.compile(
     rf"|\bcannot use\b.{{0,80}}{_OPTION})",
     re.IGNORECASE,
 )
-"""Words, in one line, for a command-line argument that was refused, but not those of a failed system call
-(`_SYSTEM`)."""
+"""Words, in one line, for a refused command-line argument, but not those of a failed system call (`_SYSTEM`)."""
 
 _USAGE = re.compile(r"^\s*usage:", re.IGNORECASE)
 _ERROR = re.compile(r"^\W*(?:[\w.-]+:\s*)?(?:fatal|error|panic|exception|\w*Error)\b", re.IGNORECASE)
@@ -88,8 +86,7 @@ class Parting:
 
 
 def parting(exited: LinkExited, screen: str, *, ready: bool, uptime: float) -> Parting:
-    """Returns how the program that showed `screen` ended. `ready`: it was ready in this launch; `uptime` is in
-    seconds."""
+    """Returns how the program that showed `screen` ended. `ready`: it was so in this launch; `uptime` is in seconds."""
     code = exited.exit_code
     how = describe_exit(exited)
     if ready or code is None or code == 0:

@@ -62,8 +62,7 @@ class RunOwner(Protocol):
         ...
 
     async def given(self) -> None:
-        """Returns when the link has the message that is being given to it: while its files are being written, the link
-        does not have it yet."""
+        """Returns when the link has the message that is being given to it: its files are written before."""
         ...
 
     async def persist(self, commit: Commit) -> None:
@@ -76,8 +75,7 @@ class RunOwner(Protocol):
 
 
 class Interruption:
-    """Manages interruptions, at most one at a time. Everything here runs in the agent's actor, except the request
-    itself."""
+    """Manages interruptions, at most one at a time. Everything here runs in the agent's actor but for the request."""
 
     def __init__(self, process: AgentProcess, owner: RunOwner, *, clock: Clock, actor: Actor) -> None:
         self._process = process

@@ -100,8 +100,7 @@ class Lifecycle:
         return event in TABLE[self._state]
 
     def apply(self, event: ProcessEvent) -> ProcessState:
-        """Returns the state after `event`; raises IllegalEvent and keeps the state if the table has no such event
-        there."""
+        """Returns the state after `event`; raises IllegalEvent and keeps the state if the table has no such event."""
         try:
             self._state = TABLE[self._state][event]
         except KeyError:
@@ -110,8 +109,7 @@ class Lifecycle:
 
 
 def known_state(state: str) -> ProcessState:
-    """Returns the state of a record. A state that only a newer version knows counts as stopped: no program lives in it
-    (`store.schema`)."""
+    """Returns the state of a record. One of a newer version counts as stopped: no program lives (`store.schema`)."""
     try:
         return ProcessState(state)
     except ValueError:

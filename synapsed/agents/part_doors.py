@@ -63,8 +63,7 @@ class PartDoors:
         self._closed = closed or {}
 
     def first(self, kind: type) -> Any:
-        """Returns the object of that type from the first part, in the list's order, that provides one; None if no part
-        does."""
+        """Returns the object of that type from the first part, in the list's order, that has one; None if none does."""
         return next(iter(self._provided(kind)), None)
 
     def unkept(self, config: AgentConfig) -> str | None:
@@ -93,8 +92,7 @@ class PartDoors:
     def settings(
         self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
     ) -> tuple[tuple[str, ...], PersonSettings]:
-        """Implements `SettingsReading`. Without a part that reads settings, it is unknown whether the program keeps to
-        a rule."""
+        """Implements `SettingsReading`. Without a part that reads them, it is unknown if a rule is kept."""
         reading: SettingsReading | None = self.first(SettingsReading)
         if reading is not None:
             try:

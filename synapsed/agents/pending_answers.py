@@ -25,8 +25,7 @@ class Given:
 
 class GivenAnswers:
     """Tracks the answers to one agent's prompts. Until the program took an answer, observations do not count for the
-    task that waits for it. A prompt that was answered may stay on the screen for a moment; that does not count as a new
-    question."""
+    task that waits for it. A prompt that was answered may stay on the screen for a moment; that is no new question."""
 
     def __init__(self) -> None:
         self._under_way = 0
@@ -45,8 +44,7 @@ class GivenAnswers:
         self._under_way += 1
 
     def end(self) -> tuple[LinkObserved, bool] | None:
-        """Notes that the answer was taken, or was not; returns the observation to look at again, and whether it asks
-        again."""
+        """Notes that the answer was taken or not; returns the observation to look at again, and if it asks again."""
         self._under_way -= 1
         if self._under_way:
             return None

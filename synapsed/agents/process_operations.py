@@ -25,8 +25,7 @@ class Leftovers:
         self._actor = actor
 
     async def dismiss(self, record: AgentRecord, profile: Profile) -> None:
-        """Ends the keeper of a program whose exit is on record: the last daemon may have been killed before it could
-        end the keeper."""
+        """Ends the keeper of a program whose exit is on record: the last daemon may have been killed before."""
         if (launch := record.launch) is None:
             return
         try:
@@ -83,8 +82,7 @@ class OperationsOwner(Protocol):
 
 
 class ProcessOperations:
-    """Runs the operations. `every` is the profile with its variants for versions; `program` handles the program's
-    reports."""
+    """Runs the operations. `every` is the profile with its variants for versions; `program` handles its reports."""
 
     def __init__(
         self,

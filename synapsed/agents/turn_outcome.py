@@ -20,8 +20,7 @@ def outcome(
     event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, keys: str = "", now: float
 ) -> Commit | None:
     """Returns the commit for `task`; None if nothing changes, or if `event` is an answer, which `AgentTurns` reports
-    with its blocks. `asked` is the interruption that is under way; `keys` names the program's keys that a person has
-    changed."""
+    with its blocks. `asked` is the interruption that is under way; `keys` names the program's keys that are changed."""
     match event:
         case LinkTurnProgress():
             return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)

@@ -66,8 +66,7 @@ class _Turn:
     task: Task
     record: TurnRecord
     told: Told | None = None
-    """The text that was reported so far; None if it must be read from the log: an earlier daemon may have reported
-    some."""
+    """The text that was reported so far; None if it must be read from the log: an earlier daemon may have told some."""
 
 
 class AgentTurns:
@@ -224,8 +223,7 @@ class AgentTurns:
         return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
 
     async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
-        """Cancels a task: returns it if it waited, otherwise the future of its interruption. Raises TaskNotCancelable,
-        StoreError."""
+        """Cancels a task: returns it if it waited, else its interruption. Raises TaskNotCancelable, StoreError."""
         if (task := next((task for task in self._mailbox if task.id == task_id), None)) is not None:
             return (await self._cancel_waiting(task, "canceled")).task
         if self._turn is None or self._turn.task.id != task_id:
@@ -447,8 +445,7 @@ class AgentTurns:
             turn.record = after
 
     async def _held(self, event: LinkEvent, turn: _Turn, link: AgentLink) -> bool:
-        """Returns whether the turn ended for a reason that its message did not cause; then the task waits again, or
-        fails."""
+        """Returns whether the turn ended for a reason that its message did not cause; it then waits again, or fails."""
         if isinstance(event, LinkTurnProgress):
             return False
         held = await self._hold.turn_over(event, stopped=self.interruption.pending is not None)
@@ -471,8 +468,7 @@ class AgentTurns:
         return turn.told
 
     async def _say(self, event: LinkTurnSaid, turn: _Turn) -> None:
-        """Reports a piece of text. If the database refuses, this is not tried again: the piece is reported with the
-        next one."""
+        """Reports a piece of text. If the database refuses, the piece is reported with the next one."""
         told = await self._told(turn)
         before = told.text
         if (piece := told.piece(event)) is None:

@@ -92,8 +92,7 @@ def _conversation(agent: Agent) -> Conversation:
 
 
 async def explanation_of(agent: Agent) -> list[Testimony]:
-    """Returns the chain of evidence: the process first, because a program that has exited does nothing, then its link's
-    evidence."""
+    """Returns the chain of evidence: the process first (one that has exited does nothing), then its link's."""
     link = agent.process.link
     told = await link.explain() if link is not None and agent.state is ProcessState.RUNNING else []
     says = agent.state.value
@@ -189,8 +188,7 @@ def _profile_row(profile: Profile) -> ProfileAnswer:
 
 
 def summary_of(agents: Iterable[Agent]) -> str:
-    """Returns the number of agents in each state, and of waiting messages: `3 agents: 2 ready, 1 busy; 4 messages
-    wait`."""
+    """Counts the agents in each state, and of waiting messages: `3 agents: 2 ready, 1 busy; 4 messages wait`."""
     every = list(agents)
     counts = Counter(
         activity_of(agent)[0].value if agent.state is ProcessState.RUNNING else agent.state.value for agent in every

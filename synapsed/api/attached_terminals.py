@@ -106,8 +106,7 @@ class TerminalSession(ABC):
         """Closes the connection in order; `going`: because the daemon ends."""
 
     async def _output(self) -> None:
-        """Sends the screen to the viewer. A viewer that stops reading stops only this loop; the attachment's buffer is
-        bounded."""
+        """Sends the screen. A viewer that stops reading stops only this loop; the attachment's buffer is bounded."""
         with suppress(ConnectionError):
             await self._show(await self._attachment.redraw(), screen=True)
             self._flow()
@@ -128,8 +127,7 @@ class TerminalSession(ABC):
         """Sends the data of a status line, for as long as the terminal is open."""
 
     async def _end_with_the_daemon(self) -> None:
-        """Ends the output when the daemon ends. It is a task of its own, so that the output needs no wrapper that looks
-        for the end."""
+        """Ends the output when the daemon ends. It is a task of its own: the output needs no wrapper."""
         await self._context.streams.ended()
         await self._attachment.close()
 

@@ -16,8 +16,7 @@ ERRORS_TOLD = 10
 
 
 async def parse_json(raw: bytes) -> Any:
-    """Returns the value of a JSON text. Raises InvalidRequest for a text that `synapsed.documents.reading` does not
-    take."""
+    """Returns a JSON text's value. Raises InvalidRequest for a text that `synapsed.documents.reading` does not take."""
     try:
         return await read(raw)
     except TooMuch as error:
@@ -35,8 +34,7 @@ async def read_body(request: web.Request, *, times: int = 1) -> bytes:
 
 
 async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
-    """Returns the request's body as `schema`. A missing body counts as `{}`. Raises InvalidRequest naming field and
-    expectation."""
+    """Returns the request's body as `schema`. None counts as `{}`. Raises InvalidRequest with field and expectation."""
     raw = await read_body(request)
     value = await parse_json(raw) if raw.strip() else {}
     await others_first(request)

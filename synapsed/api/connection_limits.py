@@ -21,8 +21,7 @@ from synapsed.api.problems import Handler
 from synapsed.kernel import CountedConnection
 
 RESERVED_FILES = 256
-"""Descriptors that are kept for other things than connections: the database, keepers, spools, the listeners
-themselves."""
+"""Descriptors that are kept for other things than connections: the database, keepers, spools, the listeners."""
 LEAST = 32
 CONNECTIONS_MAX = 8192
 TOLD_EVERY_S = 1.0
@@ -54,8 +53,7 @@ class DoorLimits:
 
     @classmethod
     def of(cls, files: int, *, proxied: bool) -> "DoorLimits":
-        """Returns the limits for `files` open files. A proxy, which brings other users' requests, often is another
-        user's."""
+        """Returns the limits for `files` open files. A proxy, which brings others' requests, may be another user's."""
         tcp = max(2 * LEAST, min(CONNECTIONS_MAX, (files - RESERVED_FILES) // 2))
         listener = max(LEAST, tcp // 2)
         return cls(tcp=tcp, listener=listener, foreign=listener if proxied else min(LEAST, listener))
@@ -127,8 +125,7 @@ class Door:
 
 
 class GuardedConnection(CountedConnection):
-    """Passes everything on to the result of `make`, which is aiohttp's own protocol, and closes the connection when a
-    deadline passes."""
+    """Passes everything on to the result of `make`, aiohttp's own protocol, and closes the connection at a deadline."""
 
     def __init__(
         self,
@@ -209,8 +206,7 @@ class GuardedConnection(CountedConnection):
         self._timer = None if seconds is None else loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
-        """Closes the connection because nothing came in time. An answer that the client is still reading is waited
-        for."""
+        """Closes the connection because nothing came in time. An answer that is still being read is waited for."""
         assert self._transport is not None
         unsent = self._transport.get_write_buffer_size()
         if unsent and unsent != self._unsent:

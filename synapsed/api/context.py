@@ -48,8 +48,7 @@ class RequestLimits:
     keepalive: float = 15.0
     """Seconds between comments on an idle SSE stream, and between checks whether its client is still there."""
     write_stall: float = 30.0
-    """Seconds that a write to an SSE client may wait; then the stream is ended, and its client resumes by its
-    cursor."""
+    """Seconds that a write to an SSE client may wait; then the stream ends, and its client resumes by its cursor."""
     streams: int = 1024
     """SSE streams and WebSockets that may be open at once, over all listeners."""
     ws_message: int = 1024 * 1024
@@ -221,8 +220,7 @@ def agent_of(request: web.Request) -> AgentView:
 
 
 async def task_of(request: web.Request) -> Task:
-    """Returns the task of the path, which must belong to the path's agent if there is one, and may be read by the
-    caller."""
+    """Returns the task of the path, which must belong to the path's agent, if any, and be readable by the caller."""
     control = request.app[CONTEXT].control
     on_control = request.path.startswith("/control/")
     agent_id = None if on_control else agent_id_of(request)

@@ -60,8 +60,7 @@ class Description:
 
 
 async def loaded(handler: Any) -> None:
-    """Returns once the handler behind this one is loaded. It is loaded in a thread, because this would block the event
-    loop for too long."""
+    """Returns once the handler behind this one is loaded. It is loaded in a thread: it would block the event loop."""
     load = getattr(handler, LOADS, None)
     if load is not None and not load.cache_info().currsize:
         await asyncio.to_thread(load)

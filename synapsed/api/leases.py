@@ -83,8 +83,7 @@ class Leases:
         return keys
 
     def late(self) -> dict[str, object] | None:
-        """Returns the news that keys came late, once each time: pieces that were sent before the sender gets it are
-        dropped too."""
+        """Returns the news that keys came late, once each time: pieces sent until the sender has it are dropped."""
         if self._told == self._late:
             return None
         self._told = self._late

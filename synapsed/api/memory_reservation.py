@@ -30,8 +30,7 @@ SMALL_BODY: Final = 64 * 1024
 PATIENCE_S: Final = 10.0
 """Seconds that a body waits for room."""
 ROUNDS: Final = 8
-"""Turns of the event loop between two steps with a large body: more than a small request takes, so that few such steps
-delay it."""
+"""Turns of the event loop between two steps with a large body: more than a small request takes, so few delay it."""
 WAITING_MAX: Final = 64
 """Largest number of bodies that wait; the connection of each holds up to 128 KiB."""
 
@@ -91,8 +90,7 @@ async def reserve_page(request: web.Request, control: Control, which: TaskFilter
 
 
 async def with_room(request: web.Request, control: Control, act: Awaitable[Task]) -> Task:
-    """Returns the task of `act`, once there is room for it in the answer. It is read again then: while waiting, no
-    memory is held."""
+    """Returns the task of `act`, once there is room for it. It is read again then: waiting takes no memory."""
     task = await act
     if request[_LEASES] or not has_large(task):
         return task

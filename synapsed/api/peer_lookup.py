@@ -44,8 +44,7 @@ def _address(text: str) -> IPv4Address | IPv6Address:
 
 
 def _decode(text: str) -> Endpoint:
-    """Returns the endpoint of `0100007F:1F9A` and its IPv6 counterpart: words in the machine's byte order, then the
-    port in hex."""
+    """Returns the endpoint of `0100007F:1F9A` and its IPv6 counterpart: words in native order, then the port in hex."""
     hexed, _, port = text.partition(":")
     words = struct.unpack(f">{len(hexed) // 8}I", bytes.fromhex(hexed))
     packed = struct.pack(f"={len(words)}I", *words)

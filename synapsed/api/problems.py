@@ -83,8 +83,7 @@ def _response(status: int, body: dict[str, Any], headers: dict[str, str]) -> web
 
 
 def http_problem(error: web.HTTPException) -> web.Response:
-    """Returns the response for a refusal by aiohttp itself (no route, wrong method, body too large), in the form of all
-    errors."""
+    """Returns the response for a refusal by aiohttp (no route, wrong method, large body), in our errors' form."""
     told = error.text if error.text != f"{error.status}: {error.reason}" else None
     code, message = _HTTP_CODES.get(HTTPStatus(error.status), ("INVALID_REQUEST", told or error.reason))
     headers = {name: error.headers[name] for name in ("Allow",) if name in error.headers}

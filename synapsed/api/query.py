@@ -116,8 +116,7 @@ def some_of(options: Sequence[str]) -> ReadAs:
 
 
 def text_like(pattern: str, expected: str) -> ReadAs:
-    """Returns the type of a text that matches `pattern`, as JSON Schema and `re` both understand it; `expected` is its
-    description."""
+    """Returns the type of a text that matches `pattern`, as JSON Schema and `re` both take it; `expected` says so."""
 
     def read(name: str, text: str) -> str:
         if len(text) > TEXT_MAX or "\0" in text or not re.search(pattern, text):

@@ -72,8 +72,7 @@ class Rights:
             )
 
     def require_send(self) -> None:
-        """Raises Forbidden if the caller has a grant that allows no sending; for routes where the body names the
-        receiver."""
+        """Raises Forbidden if the caller's grant allows no sending; for routes whose body names the receiver."""
         if self.grant is not None and not self.grant.rights & SENDS:
             raise Forbidden(
                 f"this {self.grant.kind} does not have the right 'answer' or 'send': it may not send messages",

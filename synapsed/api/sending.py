@@ -207,8 +207,7 @@ async def reply(request: web.Request, control: Control, agent_id: str, wanted: S
 
 
 async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
-    """Performs `act`, and releases the room of the body once the message is in its mailbox: the sender may wait long
-    for the answer."""
+    """Performs `act`, and releases the body's room once the message is in its mailbox: the answer may come late."""
     await others_first(request)
     try:
         return await to_the_end(act)

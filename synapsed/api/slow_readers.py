@@ -76,8 +76,7 @@ async def respond(
         return response
     hold_little(request)
     try:
-        # The writer is waited for, and not cancelled while it may go on: after that, the connection could not be
-        # waited for again.
+        # The writer is waited for, and not cancelled while it may go on: else it could not be waited for again.
         writing = at_once(write(response, parts, context.pace))
         if not await ended(writing, patience(context.limits.write_stall, parts)):
             await cut_off(request, writing)

@@ -25,8 +25,7 @@ SSE_HEADERS = {
 }
 KEEPALIVE = b": keepalive\n\n"
 TRUNCATED = b'event: truncated\ndata: {"reason": "read too slowly; go on after the last id"}\n\n'
-"""The last message to a client that did not read for too long. It has no id: the client goes on after the one before
-it."""
+"""The last message to a client that has not read too long. It has no id: the client goes on after the one before it."""
 
 
 @dataclass(frozen=True, slots=True)

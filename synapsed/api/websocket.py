@@ -1,5 +1,4 @@
-"""Serves WebSockets: with limits for frames, heartbeats if a peer can vanish, and an orderly end when the daemon
-ends."""
+"""Serves WebSockets: with limits for frames, heartbeats if a peer can vanish, an orderly end when the daemon ends."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -11,8 +11,7 @@ from synapsed.profiles.profile import Profile
 
 
 class Adapter(NamedTuple):
-    """The classes that speak with programs over channels of one kind. They are made with `name`, `channel` and
-    `context`."""
+    """The classes that speak with programs over channels of one kind. Made with `name`, `channel` and `context`."""
 
     reads: Callable[..., SideChannel]
     delivers: Callable[..., Delivering] | None = None
@@ -31,8 +30,7 @@ def known(profile: Profile, adapters: Mapping[str, Adapter]) -> Profile:
 
 
 def side_channels(profile: Profile, context: LaunchContext, adapters: Mapping[str, Adapter]) -> list[SideChannel]:
-    """Returns the channels of one launch, unopened, the best first. A channel whose server the launch does not have is
-    left out."""
+    """Returns the channels of one launch, unopened, the best first. One whose server the launch lacks is left out."""
 
     def rank(item: tuple[str, Channel]) -> tuple[int, str]:
         return item[1].rank, item[0]

@@ -42,8 +42,7 @@ _PLACEHOLDER = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchContext:
-    """One launch of one agent. `prepare` saves it, so that a new daemon that adopts the program (takes it over) finds
-    its port."""
+    """One launch of one agent. `prepare` saves it, so that a new daemon that adopts the program finds its port."""
 
     agent_id: str
     agent_dir: Path
@@ -116,8 +115,7 @@ class LaunchContext:
 
     @classmethod
     def load(cls, agent_dir: Path) -> "LaunchContext":
-        """Returns the context of the agent's last launch. Raises OSError or ValueError if there is no context that can
-        be read."""
+        """Returns the context of the agent's last launch. OSError or ValueError if none can be read."""
         data = json.loads((agent_dir / "launch" / _CONTEXT_FILE).read_bytes())
         try:
             paths = {name: Path(data[name]) for name in ("agent_dir", "hooks_socket", "home")}
@@ -154,8 +152,7 @@ class CompanionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedLaunch:
-    """Command and files of a program's start. `env` is set over its environment; `files` are written, 0600, before the
-    start."""
+    """A start's command and files. `env` is set over its environment; `files` are written, 0600, before the start."""
 
     argv: tuple[str, ...]
     """Command line of the program alone."""
@@ -292,8 +289,7 @@ def program_mark(path: str) -> str:
 
 
 def was_refused(context: LaunchContext) -> bool:
-    """Returns True if the server of the same program file was found to be incompatible with its channel. Call it in a
-    thread."""
+    """Returns True if the same program file's server was found incompatible with its channel. Call it in a thread."""
     try:
         return bool(context.program) and context.refused_file.read_text() == context.program
     except (OSError, ValueError):
@@ -340,8 +336,7 @@ def _has_value(word: str, option: str) -> bool:
 
 
 def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str) -> tuple[list[str], dict[Path, bytes]]:
-    """Returns the command line that starts `program` (its path), and the files that it needs besides those of
-    `launch`."""
+    """Returns the command line that starts `program` (its path), and the files it needs besides those of `launch`."""
     alone = [program, *launch.argv[1:]]
     if launch.companion is None:
         return alone, {}

@@ -12,8 +12,7 @@ from synapsed.profiles.channel_spec import Line, Listing, ToolLine, Transcript, 
 
 
 def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """Returns the place of the files of `spec` for a program with the environment `env`: a folder, and the pattern
-    below it."""
+    """Returns the place of `spec`'s files for a program with environment `env`: a folder, and the pattern below it."""
     files = spec.files or ""
     for name, folder in spec.moved_by.items():
         if (elsewhere := env.get(name)) and files.startswith(f"{folder}/"):

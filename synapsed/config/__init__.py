@@ -1,2 +1,1 @@
-"""The configuration: its sections, its files, the paths of all files of synapsed, and errors in files with their
-place."""
+"""The configuration: its sections, its files, the paths of synapsed's files, and errors in files with their place."""

@@ -126,8 +126,7 @@ class StoreConfig(Section):
 
 
 class InstructionsConfig(Section):
-    """`[instructions]`: instructions for agents about themselves and the others, if their profile has a way to give
-    them."""
+    """`[instructions]`: instructions for agents about themselves and the others, if their profile can give them."""
 
     enabled: bool = True
     language: Literal["en", "ja"] = "en"
@@ -277,8 +276,7 @@ class AgentConfig(Section):
     question_timeout: Duration | None = None
     """Time for which a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
     accept_agents: bool = False
-    """Types messages of other agents even if no model reads them (`model` of the profile): each line is run as a
-    command."""
+    """Types messages of other agents even if no model reads them (`model` of the profile): each line is a command."""
     without_approval: bool = False
     """Starts the agent even if the program's own settings prevent the deny rules of `approval`."""
     prompt: Annotated[str, Field(max_length=200)] | None = None

@@ -21,8 +21,7 @@ from synapsed.shared.files import write_private
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:
-    """Returns the configuration, an empty one if there are no files; `model` has the parts' sections. Raises
-    ConfigError."""
+    """Returns the configuration (empty without files); `model` has the parts' sections. Raises ConfigError."""
     config = model()
     if (text := _read(paths.config_file)) is not None:
         config = _validate(paths.config_file, text, model)

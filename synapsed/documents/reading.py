@@ -179,8 +179,7 @@ def _text(raw: bytes, start: int, stop: int) -> Generator[None, None, str]:
 
 
 def segments(text: bytes) -> list[bytes]:
-    """Returns the pieces between the quotes of `text`, which does not begin within an escape: every second piece is the
-    inside of a string."""
+    """Returns the pieces between the quotes of `text`, which begins in no escape: every second is inside a string."""
     return text.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
 
 

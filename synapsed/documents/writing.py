@@ -101,8 +101,7 @@ class Texts:
         return held
 
     def _lift(self, value: Any, texts: list[SharedText]) -> Any:
-        """Returns `value` with a mark in place of each large text; the texts go to `texts`, in the order of the
-        document."""
+        """Returns `value` with marks in place of large texts; the texts go to `texts`, in the order of the document."""
         if isinstance(value, dict):
             return {key: self._lift(child, texts) for key, child in value.items()}
         if isinstance(value, list):

@@ -1,5 +1,4 @@
-"""Interfaces of an agent's link (its running program) and of its side channels (reports besides the screen), for the
-supervisor."""
+"""Interfaces of an agent's link (its running program) and of its side channels (reports besides the screen)."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -63,8 +62,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTurn:
-    """State of a message that was given earlier. `over` is the end of its turn, as the channel reports one; None while
-    it runs."""
+    """State of a message that was given earlier. `over` is its turn's end as the channel has it; None before."""
 
     turn: str
     over: TurnOver | None = None
@@ -142,8 +140,7 @@ class Delivery:
 
 
 class TypedLine(Protocol):
-    """Follows the keys that a person types at an attached terminal, and takes the lines that are addressed to another
-    agent."""
+    """Follows the keys that a person types at an attached terminal, and takes the lines addressed to another agent."""
 
     def passes(self, data: bytes) -> bool:
         """Returns True if these keys may go to the program at once: they cannot end a line for another agent."""
@@ -193,8 +190,7 @@ class Attachment(Protocol):
         ...
 
     def type_now(self, data: bytes) -> bool:
-        """Types keystrokes without waiting; returns False, and does nothing, if that is impossible: then use
-        `write`."""
+        """Types keystrokes without a wait; returns False, and does nothing, if that is impossible: then use `write`."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -300,14 +296,12 @@ class LinkTerminal(Protocol):
     def watch(self) -> ScreenWatch: ...
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Presses keys for a person, by their names or as text. Raises InvalidRequest; NotReady while a message is
-        being typed."""
+        """Presses keys for a person, by their names or as text. Raises InvalidRequest; NotReady while one is typed."""
         ...
 
 
 class AgentLink(Protocol):
-    """A running program: deliver, observe, interrupt, answer, screen. Each capability uses the best of the profile's
-    channels."""
+    """A running program: deliver, observe, interrupt, answer, screen. Each uses the best of the profile's channels."""
 
     @property
     def launch(self) -> LaunchRecord: ...
@@ -358,8 +352,7 @@ class AgentLink(Protocol):
         ...
 
     async def interrupt(self) -> bool:
-        """Stops the running turn, also one that a person began, by the profile's keys. Returns True if the stop is
-        confirmed."""
+        """Stops the running turn, also a person's, by the profile's keys. Returns True if the stop is confirmed."""
         ...
 
     async def stop_background(self) -> bool:
@@ -373,8 +366,7 @@ class AgentLink(Protocol):
         ...
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
-        """Answers a PermissionAsked of a LinkTold, in the program's own format. Returns True if the program took the
-        answer."""
+        """Answers a PermissionAsked of a LinkTold, in the program's own format. Returns True if it was taken."""
         ...
 
     async def stop(self, grace: float) -> LinkExited:

@@ -46,8 +46,7 @@ class OutputPiece:
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
     """Effect of a new configuration on `agent` (None: the daemon itself): the agent is added or started, restarted when
-    it is idle, stopped, updated without any of these, or refused; `daemon` is for settings that a daemon reads only at
-    its start."""
+    it is idle, stopped, updated without these, or refused; `daemon` is for settings that are read at its start only."""
 
     agent: str | None
     action: Literal["add", "start", "restart", "stop", "update", "refused", "daemon"]
@@ -150,13 +149,11 @@ class Directory(Protocol):
         ...
 
     async def gone(self, agent_id: str) -> list[str]:
-        """Returns the names of variables in the environment of the agent's next start whose values name files that do
-        not exist."""
+        """Returns the variables of the agent's next start whose values name files that do not exist."""
         ...
 
     async def explain(self, agent_id: str) -> list[Testimony]:
-        """Returns the chain of evidence for the agent's state, strongest channel first: its process, then the reports
-        of its link."""
+        """Returns the evidence for the agent's state, strongest first: its process, then the reports of its link."""
         ...
 
     def profiles(self) -> list[ProfileAnswer]: ...
@@ -169,8 +166,7 @@ class Directory(Protocol):
         ...
 
     async def process_of(self, pid: int) -> str | None:
-        """Returns the agent whose program is `pid` or an ancestor of it, by pid and start time; None if there is no
-        such agent."""
+        """Returns the agent whose program is `pid` or an ancestor of it, by pid and start time; else None."""
         ...
 
     def granted(self, agent_id: str) -> frozenset[str]:
@@ -279,8 +275,7 @@ class Tasks(Protocol):
         ...
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        """Appends the event `told` about the agent, perhaps reported by the agent itself, and about its `task` to the
-        log."""
+        """Appends the event `told` about the agent, perhaps reported by itself, and about its `task` to the log."""
         ...
 
 
@@ -336,8 +331,7 @@ class Terminals(Protocol):
         ...
 
     def hands_at(self) -> float | None:
-        """Returns the time at which a person last pressed a key at any agent's terminal, on the monotonic clock; None
-        if no person did."""
+        """Returns when a person last pressed a key at any agent's terminal (monotonic); None if none did."""
         ...
 
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
@@ -354,8 +348,7 @@ class Terminals(Protocol):
         ...
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        """Returns the decision of the agent's approval policy on its program's question `event`; None leaves it to a
-        person."""
+        """Returns the approval policy's decision on the program's question `event`; None leaves it to a person."""
         ...
 
 

@@ -210,8 +210,7 @@ class HoldOwner(Protocol):
         ...
 
     async def keep_hold(self, kept: dict[str, Any] | None, *told: EventData) -> None:
-        """Makes `kept` durable, in one commit with the events: it is the `record.limit` from then on. Raises
-        StoreError."""
+        """Makes `kept` durable, in one commit with the events: it is then the `record.limit`. Raises StoreError."""
         ...
 
     async def recheck(self) -> None:
@@ -354,8 +353,7 @@ class PushPlace(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A browser that gets notices. `id` is the id of the grant of its page. `answers`: the page may answer questions of
-    agents."""
+    """A browser that gets notices. `id` is the id of the grant of its page. `answers`: the page may answer agents."""
 
     id: str
     name: str
@@ -377,6 +375,5 @@ class Subscriptions(Protocol):
         ...
 
     async def unsubscribe(self, grant_id: str, dead: PushPlace) -> None:
-        """Ends the notices to the address `dead`, unless the page has given a newer one. Raises UnknownDevice,
-        StoreError."""
+        """Ends the notices to the address `dead`, unless the page has a newer one. Raises UnknownDevice, StoreError."""
         ...

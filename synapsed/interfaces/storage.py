@@ -224,8 +224,7 @@ class Store(Protocol):
     async def find_tasks(
         self, prefix: str, limit: int, *, agent_id: str | None = None, visible_to: str | None = None
     ) -> list[str]:
-        """Returns at most `limit` ids of tasks that begin with `prefix`, sorted; `agent_id` and `visible_to` are those
-        of `TaskFilter`."""
+        """Returns at most `limit` ids of tasks that begin with `prefix`, sorted; the rest is as in `TaskFilter`."""
         ...
 
     async def open_tasks(self) -> list[Task]:
@@ -252,8 +251,7 @@ class Store(Protocol):
         events: Sequence[NewEvent] = (),
         others: Mapping[str, FollowerState] | None = None,
     ) -> None:
-        """Stores the progress of the follower, in one transaction with that of `others` and the events that report its
-        actions."""
+        """Stores the progress of the follower, in one transaction with `others` and the events of its actions."""
         ...
 
     async def forget_follower(self, name: str) -> None:

@@ -142,8 +142,7 @@ class Clients:
         return bool(self._connections)
 
     def serve(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """Sends all clients the data that their sockets take. Returns True if there is more that a socket would take
-        at once."""
+        """Sends all clients what their sockets take. Returns True if there is more that one would take at once."""
         hungry = False
         for client in tuple(self._connections):
             self._answer(client)

@@ -115,8 +115,7 @@ def encode(kind: int, header: dict[str, object], payload: bytes | memoryview = b
 
 
 def encode_output(channel: str, offset: int, payload: bytes) -> bytes:
-    """Returns the bytes of an OUTPUT frame, in a third of the time that `encode` takes: nearly all frames are of this
-    type."""
+    """Returns the bytes of an OUTPUT frame, in a third of `encode`'s time: nearly all frames are of this type."""
     head = b'{"channel":"%b","offset":%d}' % (channel.encode("ascii"), offset)
     return _PREFIX.pack(MAGIC, OUTPUT, len(head), len(payload)) + head + payload
 
@@ -130,8 +129,7 @@ def encode_quiet_write(payload: bytes) -> bytes:
 
 
 class Decoder:
-    """Turns a byte stream, cut anywhere, into frames. After an error it raises the same error for ever: the stream
-    cannot be resumed."""
+    """Turns a byte stream, cut anywhere, into frames. After an error it raises that for ever: no stream resumes."""
 
     __slots__ = ("_broken", "_buffer")
 

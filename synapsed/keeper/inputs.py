@@ -259,8 +259,7 @@ class LineCheck:
         self._ends: set[bytes] = set()  # what ends a line besides NL; empty while the terminal takes no lines
         self._open = 0  # bytes of the line that earlier inputs began and did not end
         self.hides = False
-        """True if the terminal was in canonical mode without echo at the last look: the typed text is meant to be
-        secret."""
+        """True if the terminal was in canonical mode without echo at the last look: the text is meant to be secret."""
 
     def refuses(self, data: bytes) -> int | None:
         """Returns the length of the longest line if the terminal would cut it, else None.

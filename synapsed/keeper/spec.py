@@ -15,8 +15,7 @@ MAX_CPU = 65_535
 
 
 class LaunchRefused(Exception):
-    """Error of a launch that cannot be done. `code` is stable (listed in docs/keeper-protocol.md), the text is for
-    people."""
+    """Error of a launch that cannot be done. `code` is stable (docs/keeper-protocol.md), the text is for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -42,8 +42,7 @@ class InputWriter:
         return self.closing and not self.closed and not self.queue and not self._program.terminal
 
     def unread(self) -> int | None:
-        """Returns the number of bytes that were written and that the program has not read; None if the system does not
-        report it."""
+        """Returns the number of bytes that were written and that the program has not read; None if it is unknown."""
         import fcntl
         import termios
 

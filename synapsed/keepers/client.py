@@ -246,8 +246,7 @@ class KeeperClient:
         return begin, b"".join(chunks)
 
     async def ping(self, *, timeout: float = REPLY_TIMEOUT_S) -> Hello:
-        """Returns the present values of the facts in `hello`. Raises KeeperLost if they do not come in `timeout`
-        seconds."""
+        """Returns the present values of the facts in `hello`. Raises KeeperLost if none come in `timeout` seconds."""
         return Hello.from_json((await self._ask(frames.PING, {}, timeout=timeout)).header)
 
     async def ping_briefly(self, *, timeout: float | None = REPLY_TIMEOUT_S) -> None:
@@ -256,8 +255,7 @@ class KeeperClient:
         await self._ask(frames.PING, {"brief": True}, timeout=timeout)
 
     async def acknowledge_exit(self) -> None:
-        """Confirms that the exit is recorded: the keeper ends, and the event Lost follows. Raises KeeperRefused
-        `running`."""
+        """Confirms that the exit is recorded: the keeper ends, the event Lost follows. KeeperRefused `running`."""
         await self._ask(frames.ACK_EXIT, {"launch_id": self.hello.launch_id})
 
     def pause_output(self) -> None:

@@ -32,8 +32,7 @@ SILENT = "the process that holds its terminal does not answer"
 
 
 class Pulse:
-    """Pings one keeper. `changed` is called with True when the keeper falls silent, with False when it answers
-    again."""
+    """Pings one keeper. `changed` is called with True when it falls silent, with False when it answers again."""
 
     def __init__(self, keeper: Callable[[], KeeperClient], changed: Callable[[bool], None]) -> None:
         self._keeper = keeper

@@ -164,8 +164,7 @@ class KeptProgram:
         self.given_up.set()
 
     def leave_unreached(self) -> None:
-        """Stops connecting, and so leaves the keeper to the next daemon. Does nothing if it is connected or given
-        up."""
+        """Stops connecting, and so leaves the keeper to the next daemon. Does nothing if connected or given up."""
         if self.client is None and not self.given_up.is_set():
             self.closing = True
 
@@ -257,8 +256,7 @@ class KeptProgram:
         return await asyncio.shield(self.exited)
 
     async def signal(self, signum: int) -> None:
-        """Sends the signal to the program. If the keeper does not answer, SIGKILL kills both, and returns when the
-        program is gone."""
+        """Sends the signal to the program. With a silent keeper, SIGKILL kills both, and returns after that."""
         if signum == signal.SIGKILL and not await self._pulse.answers():
             self._lose(SILENT)
             await asyncio.shield(self.exited)

@@ -54,8 +54,7 @@ _SPAWN_ERRORS = {"program_not_found": ProgramNotFound}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """Specification of a launch. `argv[0]` is looked up on the PATH of `env`, seen from `cwd`. All paths are
-    absolute."""
+    """Specification of a launch. `argv[0]` is looked up on the PATH of `env`, seen from `cwd`. Paths are absolute."""
 
     launch_id: str
     """Id of the launch, unique for ever; the program has it as SYNAPSE_LAUNCH_ID."""
@@ -147,8 +146,7 @@ class Launcher(Protocol):
     """Starts keepers so that they outlive the daemon."""
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
-        """Returns when the keeper's socket listens and the program was started. Raises ProgramNotFound, LaunchError;
-        then nothing runs."""
+        """Returns when the keeper listens and the program is started. ProgramNotFound, LaunchError: nothing runs."""
         ...
 
 
@@ -238,8 +236,7 @@ def _catches(pid: int, number: int) -> bool:
 
 
 def keeper_of(launch_id: str) -> tuple[int | None, bool]:
-    """Returns two values: the pid of the living keeper of that launch, or None; and True if any other process of the
-    launch lives. Blocks."""
+    """Returns the pid of that launch's living keeper, or None; and True if any other process of it lives. Blocks."""
     keeper, others = None, False
     for process in _processes_of(launch_id):
         try:
@@ -305,8 +302,7 @@ def _sweep(launch_id: str) -> int:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Returns True if the process lives. Zombies count as dead: their new parent may be slow to reap them, or never do
-    so."""
+    """Returns True if the process lives. Zombies count as dead: their parent may reap them late, or never."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -40,8 +40,7 @@ class ChildEnd:
 
 
 class Child:
-    """A process of `command`, whose first word is a path. It gets `environ`, starts in `/` and inherits no open
-    file."""
+    """A process of `command`, whose first word is a path. It gets `environ`, starts in `/`, inherits no open file."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         self._command = [os.fsencode(word) for word in command]

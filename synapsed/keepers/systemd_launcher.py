@@ -31,15 +31,13 @@ from synapsed.process.file_owners import private_directory
 TARGET = "synapse-agents.target"
 
 STOP_MARGIN_S = 10
-"""Seconds that a keeper needs beyond its program's grace: killing the rest, the last output, the record, its
-farewell."""
+"""Seconds that a keeper needs beyond the grace: killing the rest, the last output, the record, its farewell."""
 
 OOM_SCORE_ADJUST = 300
 """Makes the kernel end an agent before the daemon and the person's programs if memory runs out."""
 
 UNIT_GONE_S = 10.0
-"""Seconds to wait for the end of the unit of the agent's last launch: its keeper ends within a second after its exit is
-acknowledged."""
+"""Seconds to wait for the last launch's unit to end: its keeper ends within a second after its exit is acknowledged."""
 
 UNIT_POLL_S = 0.02
 """Seconds between two attempts while that unit still exists."""
@@ -54,8 +52,7 @@ def unit_name(agent: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemdLauncher:
-    """The launcher. `systemd_run` is that program's path, `environ` the environment in which it finds the user
-    manager."""
+    """The launcher. `systemd_run` is its path, `environ` the environment in which it finds the user manager."""
 
     systemd_run: str
     environ: Mapping[str, str]

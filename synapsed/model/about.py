@@ -39,8 +39,7 @@ _PATCH = re.compile(r"\s*(?:\*\*\* Begin Patch\b|diff --git |Index: |--- |@@ )")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """`command` as the program gave it; `diff` in the unified format, or in the program's own. Each is None if it does
-    not apply."""
+    """`command` as it was given; `diff` in the unified format, or in the program's own. None if it does not apply."""
 
     command: str | None = None
     diff: str | None = None

@@ -219,8 +219,7 @@ class AgentView(BaseModel):
     settings: list[str] = []
     """Effects of the person's own settings of its program: no hooks, another mode, other keys."""
     background: int = 0
-    """Number of tasks in the program's background, as it reports them. `activity` says whether it takes a message
-    meanwhile."""
+    """Tasks in the program's background, as it reports them. `activity` says whether it takes a message meanwhile."""
     background_tasks: list[str] = []
     """The program's words for each; only for those who may see what its screen shows."""
     host: str | None = None

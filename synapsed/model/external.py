@@ -22,8 +22,7 @@ __all__ = [
 ]
 
 KEY = "external"
-"""Key of a task's metadata: `alias`, `sending` once the message may have arrived, and the other side's `task_id` and
-`context_id`."""
+"""Key of a task's metadata: `alias`, `sending` once the message may be there, its `task_id` and `context_id` there."""
 ANSWERS = "answers"
 """Key within that value: types of prompts that may be answered from this host; the others are for a person there."""
 ANY = "any:"
@@ -35,8 +34,7 @@ def external_id(alias: str) -> str:
 
 
 def alias_of(agent: str | Task) -> str | None:
-    """Returns the alias in the id of an agent or of a task's agent, `name@host` for one on another host; None for
-    agents of this host."""
+    """Returns the alias in the id of an agent or a task's agent, `name@host` on another host; None on this host."""
     agent_id = agent if isinstance(agent, str) else agent.agent_id
     if host_of(agent_id) or is_any(agent_id):
         return agent_id
@@ -44,16 +42,14 @@ def alias_of(agent: str | Task) -> str | None:
 
 
 def unknown(agent_id: str) -> UnknownAgent:
-    """Returns the error for a request that only agents of this host can serve; `details["alias"]` names an agent
-    elsewhere."""
+    """Returns the error for a request that only agents of this host can serve; `details["alias"]` names the agent."""
     if (alias := alias_of(agent_id)) is not None:
         return UnknownAgent(f"{alias} is an agent elsewhere: messages can be sent to it, no more", alias=alias)
     return UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
 
 
 def is_aliased(agent_id: str) -> bool:
-    """Returns True for the id of an agent elsewhere that a person has added under an alias, and that is on no host of
-    theirs."""
+    """Returns True for the id of an agent elsewhere that was added under an alias, not of one on their host."""
     return agent_id.startswith(ALIASED)
 
 

@@ -143,8 +143,7 @@ class PermissionOver(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBegan(ChannelFact):
-    """The program is about to run a tool, or to ask whether it may. `call` is its own id of that call, if it has
-    one."""
+    """The program is about to run a tool, or to ask if it may. `call` is its own id of that call, if it has one."""
 
     call: str | None = None
     tool: str = ""
@@ -170,8 +169,7 @@ class ToolOver(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCall:
-    """A tool call as the screen shows it. A call that has ended and has no `tool` is the last one before it that
-    ran."""
+    """A tool call as the screen shows it. One that has ended and has no `tool` is the last one before it that ran."""
 
     status: Literal["started", "completed", "failed"]
     tool: str = ""

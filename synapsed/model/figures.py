@@ -36,8 +36,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFigures:
-    """One agent at one moment. `oldest` is in seconds since the epoch; `output` is None while no program is
-    connected."""
+    """One agent at one moment. `oldest` is seconds since the epoch; `output` is None while no program is connected."""
 
     id: str
     name: str

@@ -46,8 +46,7 @@ _LITERAL_MAX = 48
 """Characters of the longest literal, and a few more."""
 
 _ALIKE = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"))
-"""Letters that a pattern without regard to case takes for ASCII letters, although `str.lower` does not turn them into
-these."""
+"""Letters that a pattern without regard to case takes for ASCII letters, but `str.lower` does not."""
 
 _LEFT = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 """No letter or digit before it, except the letter of an escape in JSON."""
@@ -59,16 +58,14 @@ _END = r"(?![A-Za-z0-9])"
 
 class _Shape(NamedTuple):
     literals: tuple[str, ...]
-    """Literals, one of which begins each match, or stands where the pattern is tried; in small letters, if
-    `any_case`."""
+    """Literals; one begins each match, or stands where the pattern is tried; in small letters, if `any_case`."""
     pattern: re.Pattern[str]
     """The secret is the match of its group `quoted` or `bare`, or the whole match."""
     any_case: bool
 
 
 def _shape(literals: str, rest: str) -> _Shape:
-    """Returns the shape of a word that begins with one of `literals` (separated by blanks) and goes on as the pattern
-    `rest`."""
+    """Returns the shape of a word that begins with one of the `literals` and goes on as the pattern `rest`."""
     words = tuple(literals.split())
     return _Shape(words, re.compile(f"{_LEFT}(?:{'|'.join(map(re.escape, words))}){rest}"), any_case=False)
 
@@ -223,8 +220,7 @@ class _Finder:
         return bool(self._literals.find_matches_as_indexes(word))
 
     def spans(self, text: str, begin: int, piece: str) -> Iterator[tuple[int, int]]:
-        """Yields the secrets of `text` that begin in `piece`, which is its part from `begin` on, perhaps in small
-        letters."""
+        """Yields the secrets of `text` that begin in `piece`, its part from `begin` on, perhaps in small letters."""
         last = begin
         for which, start, _ in self._literals.find_matches_as_indexes(piece, overlapping=True):
             if begin + start < last:  # within a secret that was found

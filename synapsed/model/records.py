@@ -1,5 +1,4 @@
-"""Records of agents, turns and followers (readers of the event log) that the store keeps, so that the next daemon can
-go on after a kill."""
+"""Records of agents, turns and followers (readers of the event log) in the store: the next daemon goes on with them."""
 
 from typing import Any, Literal
 
@@ -152,8 +151,7 @@ class ReplyRecord(_Record):
     limit: float
     """Seconds that the reply may take after the question was asked."""
     due: float
-    """Time after which the reply is too late; after the reply, time at which the agent is notified unless the caller
-    has it by then."""
+    """Time after which the reply is too late; after the reply, when the agent is notified unless the caller has it."""
     hops: int = 0
     """Number of agents that the request has gone through."""
 

@@ -54,8 +54,7 @@ NOT_INSTALLED: Final = "is not installed"
 
 
 def installing(part: str) -> str:
-    """Returns the command that installs a part which is a distribution of its own; an empty text for a part that comes
-    with synapsed."""
+    """Returns the command that installs a part which is a distribution of its own; empty for those of synapsed."""
     return f"pip install '{DISTRIBUTIONS[part]}'" if part in DISTRIBUTIONS else ""
 
 

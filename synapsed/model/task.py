@@ -153,8 +153,7 @@ class Artifact(_Model):
 
     @property
     def is_block(self) -> bool:
-        """True if it is a block of the answer. The artifact `answer` has the whole answer, so a block repeats a piece
-        of it."""
+        """True if it is a block of the answer. The artifact `answer` has the whole answer: a block repeats a part."""
         return self.artifact_id.startswith(_BLOCK)
 
     @property
@@ -163,8 +162,7 @@ class Artifact(_Model):
 
 
 class PromptOption(_Model):
-    """One way to answer a prompt: `key` is the value for `input` (and the key that a person would press), `label` its
-    text."""
+    """One way to answer a prompt: `key` is the value for `input` (and the key to press), `label` its text."""
 
     key: str
     label: str

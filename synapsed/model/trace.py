@@ -44,8 +44,7 @@ class TraceContext:
 
     @classmethod
     def parse(cls, traceparent: object, tracestate: object = None) -> Self | None:
-        """Returns the place that the two values name; None if they are not well-formed, since the standard says to
-        ignore such values."""
+        """Returns the place that the values name; None if malformed: the standard says to ignore such values."""
         if not isinstance(traceparent, str):
             return None
         found = _FORM.match(traceparent.strip())
@@ -88,8 +87,7 @@ def span_id(task_id: str, *what: str) -> str:
 
 
 def is_sampled(trace_id: str, share: float) -> bool:
-    """Returns True if the trace is sampled, decided by its last eight bytes as other samplers do it: so all of them
-    agree."""
+    """Returns True if the trace is sampled, decided by its last eight bytes as other samplers do, so that all agree."""
     return int(trace_id[16:], 16) < round(share * (1 << 64))
 
 

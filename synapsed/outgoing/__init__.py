@@ -95,8 +95,7 @@ class OutgoingConfig(BaseModel):
     """Names, with their subdomains, and networks that are reached without the proxy."""
 
     def proxy_for(self, host: str) -> str | None:
-        """Returns the proxy for a request to `host`; None if the request goes directly. Requests to this machine never
-        go through the proxy."""
+        """Returns the proxy for a request to `host`; None for none. This machine is never reached through the proxy."""
         name = host.lower().rstrip(".")
         if (address := address_of(name)) is None:
             direct = any(name == place or name.endswith(f".{place}") for place in ("localhost", *self.direct))

@@ -37,7 +37,6 @@ class Posting:
         return after.model_copy(update={"state": "given_up"}) if receipt.gone else after
 
     def headers(self, key: bytes, *, webhook_id: str, at: int, body: bytes) -> dict[str, str]:
-        """Returns the headers for `body`, a JSON document, with its signature by Standard Webhooks; `at` is the date of
-        the signature."""
+        """Returns the headers for `body`, a JSON document, with its signature by Standard Webhooks as of `at`."""
         signed = signing.headers(key, webhook_id=webhook_id, at=at, body=body)
         return {"Content-Type": "application/json", "User-Agent": self.user_agent, **signed}

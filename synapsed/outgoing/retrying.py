@@ -23,8 +23,7 @@ LATE_S = 300.0
 
 
 def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:
-    """Returns the progress after the receiver has taken everything up to the event `cursor`; `last`: that event is the
-    task's end."""
+    """Returns the progress after the receiver has taken all up to the event `cursor`; `last`: the task's end."""
     return record.model_copy(
         update={
             "cursor": cursor,
@@ -37,8 +36,7 @@ def accepted[P: LogProgress](record: P, cursor: int, *, last: bool) -> P:
 
 
 def failed[P: LogProgress](record: P, policy: PushPolicy, *, now: float, asked: float | None, roll: float) -> P:
-    """Returns the progress after a failure at `now`; `asked` is the result of `retry_after`, `roll` a random number in
-    [0, 1)."""
+    """Returns the progress after a failure at `now`; `asked` is `retry_after`'s result, `roll` random in [0, 1)."""
     since = record.failing_since if record.failing_since is not None else now
     if record.retry_at is not None and abs(late := now - record.retry_at) > LATE_S:
         since += late
@@ -57,8 +55,7 @@ def failed[P: LogProgress](record: P, policy: PushPolicy, *, now: float, asked: 
 
 
 def waiting(record: LogProgress, policy: PushPolicy, *, now: float) -> float:
-    """Returns the seconds until the next try, at most the longest possible pause: the wall clock may have been set
-    since."""
+    """Returns the seconds until the next try, at most the longest pause: the wall clock may have been set."""
     if record.retry_at is None:
         return 0.0
     return min(max(record.retry_at - now, 0.0), max(policy.maximum, RETRY_AFTER_MAX))

@@ -45,8 +45,7 @@ def faces() -> tuple[Face, ...]:
 
 
 def log_left_out() -> None:
-    """Logs the parts that are left out. No other function here logs: a program that reads faces may write JSON to
-    stdout."""
+    """Logs the parts that are left out. No other function logs: a program that reads faces may write JSON to stdout."""
     for name, why in LEFT_OUT.items():
         log.error("a part is left out", part=name, why=why, exc_info=_FAULTS.get(name))
 

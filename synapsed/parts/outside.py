@@ -33,8 +33,7 @@ def unfit() -> dict[str, str]:
 
 @cache
 def clashing() -> dict[str, str]:
-    """Returns the packages that are left out because their part has the name of one of synapsed's own, with the
-    reason."""
+    """Returns the packages left out because their part has the name of one of synapsed's own, with the reason."""
     why = "its part has the name of one of synapsed's own, {!r}: its entry point needs another name"
     return {package: why.format(name) for name, (package, _) in _found().items() if name in NAMES}
 
@@ -56,8 +55,7 @@ def _found() -> dict[str, tuple[str, str | None]]:
 
 
 def _named_in(folder: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields the parts in a folder; reads it directly, because loading Python's library for that takes ten times as
-    long as this search."""
+    """Yields the parts in a folder; reads it directly: loading Python's library takes ten times as long."""
     try:
         there = [entry.path for entry in os.scandir(folder) if entry.name.endswith((".dist-info", ".egg-info"))]
     except OSError:

@@ -537,8 +537,7 @@ class _Pipes:
         self._stop = stop
 
     def reach(self) -> Reach:
-        """Returns "away". Needed only if the keeper did not take a message, and then the program's end is about to be
-        reported."""
+        """Returns "away". Needed only if the keeper did not take a message; its program's end is then reported soon."""
         return "away"
 
     def key(self, task_id: str, leg: int) -> str:

@@ -1,5 +1,4 @@
-"""Turns a program's reports other than text (its tool calls, its plan, its tokens) into facts. For programs on pipes.
-Pure."""
+"""Turns a program's reports other than text (its tool calls, its plan, its tokens) into facts. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,8 +14,7 @@ CALLS_MAX: Final = 256
 
 
 TOLD_MAX: Final = 8 * 1024 * 1024
-"""Largest number of characters kept of the reports about all open calls: beyond it, those about the oldest call are
-forgotten."""
+"""Most characters kept of the reports about open calls: beyond it, the oldest call's are forgotten."""
 
 _FIELDS: Final = ("title", "kind", "rawInput", "content", "locations")
 """Fields of an update about a call: each replaces the earlier value."""
@@ -54,8 +52,7 @@ class ProgramCalls:
         self._size -= size
 
     def told(self, update: dict[str, Any], now_ns: int) -> Iterator[ChannelFact]:
-        """Yields the facts from a call: from `tool_call`, from `tool_call_update`, or from a permission request's
-        `toolCall`."""
+        """Yields the facts from a call: from `tool_call`, `tool_call_update`, or a permission request's `toolCall`."""
         call, status = str(update.get("toolCallId") or ""), update.get("status")
         known = self._open.get(call)
         if call:

@@ -84,8 +84,7 @@ class AcpSession:
         self._brief = opening.brief
         self._told_to = told_to
         self._ready_at = self._begins_at = kept.at if kept is not None else 0
-        """Offsets: output before the first is older than the ready session, output before the second older than the
-        turn."""
+        """Offsets: output before the first is older than the ready session, before the second older than the turn."""
         self._place = self._read_to = 0
         """Offsets of the beginning and the end of the line that is read."""
         self._kept = kept.prompt if kept is not None else None
@@ -335,8 +334,7 @@ class AcpSession:
         self._fact(asked(request, call, now_ns))
 
     def _told_more(self, call: str) -> None:
-        """Replaces the open question about that call if the call has changed: a person's yes would be for the earlier
-        content."""
+        """Replaces the open question about that call if it has changed: a yes would be for the earlier content."""
         for known in self._requests.all_waiting:
             if known.call == call and self._calls.knows(call):
                 now = open_request(known.message, self._calls.whole({"toolCallId": call}), known.place)
@@ -431,8 +429,7 @@ class AcpSession:
         return {"id": prompt_id, "method": "session/prompt", "params": {"sessionId": self.session, "prompt": blocks}}
 
     def unwritten(self, prompt_id: str) -> list[PipesCommand]:
-        """Handles an input that the keeper refused to write: a message, the answer to a request, or the request to stop
-        a turn."""
+        """Handles an input that the keeper refused to write: a message, the answer to a request, or a turn's stop."""
         turn = self.turn
         if turn is not None and turn.id == prompt_id:
             self.turn = None

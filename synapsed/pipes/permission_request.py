@@ -1,5 +1,4 @@
-"""Turns a program's `session/request_permission` into a prompt for a person, and a person's words into the answer.
-Pure."""
+"""Turns a program's `session/request_permission` into a prompt for a person, a person's words into the answer. Pure."""
 
 import hashlib
 import json
@@ -109,8 +108,7 @@ def about_call(call: Mapping[str, Any]) -> About:
 
 
 def asked(request: OpenRequest, call: Mapping[str, Any], now_ns: int) -> PermissionAsked:
-    """Returns the request as a fact that rules may decide. The tool's name is its kind: the protocol has no other
-    name."""
+    """Returns the request as a fact that rules may decide. The tool's name is its kind: the protocol has no other."""
     places = [each.get("path") for each in (*objects(call.get("locations")), *objects(call.get("content")))]
     told = {"kind": call.get("kind"), "command": request.prompt.command, "paths": [path for path in places if path]}
     return PermissionAsked(

@@ -12,8 +12,7 @@ LINE_MAX = 16 * 1024 * 1024
 """Largest number of bytes of a line; a longer one is skipped."""
 
 DEPTH_MAX = 64
-"""Largest depth of nested lists and objects: messages are encoded again when they are passed on, also by other
-programs."""
+"""Largest depth of nested lists and objects: messages are encoded again when passed on, also by other programs."""
 
 INNER_MAX = 50_000
 PARTS_MAX = 500_000
@@ -39,8 +38,7 @@ class RpcLine:
 
 
 def size_of(value: Any) -> int:
-    """Returns roughly the number of characters of the value's JSON. Works without recursion, because other programs
-    decide the depth."""
+    """Returns roughly the number of characters of the value's JSON. No recursion: others decide the depth."""
     size, rest = 0, [value]
     while rest:
         one = rest.pop()
@@ -73,8 +71,7 @@ class LineReader:
         return found
 
     def skip(self) -> None:
-        """Notes that output is missing at this place: drops the incomplete line before it, and the rest of the line
-        after it."""
+        """Notes that output is missing here: drops the incomplete line before it, and the line's rest after it."""
         self._held, self._size, self._passing = [], 0, True
 
     def _hold(self, piece: bytes) -> None:
@@ -116,8 +113,7 @@ def _is_sound(message: dict[str, Any], line: bytes) -> bool:
 
 
 def _whole(message: dict[str, Any], line: bytes) -> dict[str, Any]:
-    """Returns `message` with lone halves of surrogate pairs replaced (escaped or not), so that its text can be
-    encoded."""
+    """Returns `message` with halves of surrogate pairs replaced (escaped or not), so that its text can be encoded."""
     if b"\\u" not in line and b"\xed" not in line:
         return message
     text = json.dumps(message, ensure_ascii=False)

@@ -52,8 +52,7 @@ class _Message:
 
 @dataclass(slots=True)
 class TurnSpeech:
-    """The text of one turn. `ids` is True if the program is known to give its messages ids: then text without an id is
-    a notice."""
+    """The text of one turn. `ids`: the program gives its messages ids, and text without an id is a notice."""
 
     ids: bool = False
     messages: list[_Message] = field(default_factory=list)
@@ -79,8 +78,7 @@ class TurnSpeech:
 
     @property
     def begun(self) -> bool:
-        """Returns True if the program has reported something of the turn, and so has begun with it; or if output is
-        missing."""
+        """Returns True if the program has reported some of the turn, and so has begun it; or if output is missing."""
         return self.missed or self._stirred_at >= (self._begin or 0)
 
     def stir(self, place: int) -> None:

@@ -137,8 +137,7 @@ class TranscriptSpool:
         return self.begin, b"".join(pieces)
 
     def append(self, data: bytes) -> int:
-        """Stores the data and returns its offset. Data that a full disk refuses is missing when the screen is drawn
-        again."""
+        """Stores the data and returns its offset. Data that a full disk refuses is missing when it is drawn again."""
         at = self._spool.end
         self._spool.append(data)
         return at

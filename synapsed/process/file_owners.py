@@ -57,8 +57,7 @@ def foreign_files(folders: Iterable[Path]) -> Iterator[tuple[Path, int]]:
 
 
 def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
-    """Returns the names of other users' files below `folders`, and the command that gives them back; None if there are
-    no such files."""
+    """Returns other users' files below `folders`, and the command that gives them back; None if all are ours."""
     folders = list(folders)
     found = list(foreign_files(folders))
     if not found:

@@ -8,8 +8,7 @@ COMMIT_FILE = "_commit"
 """File in the package, written when a wheel is built (`scripts/build_hook.py`)."""
 COMMIT_LENGTH = 10
 VERSIONS_FILE = "_versions.json"
-"""File in the package, written likewise: the result of `synapsed.cli.versions`, for readers of a wheel who do not run
-it."""
+"""File in the package, written likewise: the result of `synapsed.cli.versions`, for readers of a wheel."""
 WATCHED = ("__init__.py", "daemon.py", "hookclient.py", "keeper/__main__.py")
 """Some files that every installation writes."""
 NEWER = "newer files on disk"

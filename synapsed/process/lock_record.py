@@ -167,8 +167,7 @@ def read_record(path: str) -> LockRecord | None:
 
 
 def recorded_socket(lock: str) -> str | None:
-    """Returns the control socket of the daemon that has the lock; None without a record, or if it is in another
-    place."""
+    """Returns the control socket of the lock's daemon; None without a record, or if it is in another place."""
     record = read_record(lock)
     return record.socket if record is not None and record.is_at(here()) else None
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from synapsed.keeper.processes import become_subreaper
 
 LOOK_EVERY_S = 10.0
-"""Seconds between two looks. asyncio reaps its own children in the turn of the loop in which they end: always before
-the next look."""
+"""Seconds between two looks. asyncio reaps its own children in the turn in which they end: before the next look."""
 
 
 class Strays:
@@ -44,8 +43,7 @@ class Strays:
 
 
 def _children() -> list[int]:
-    """Returns the children of the main thread, which gets the orphans from the kernel: other threads wait for their
-    own children."""
+    """Returns the children of the main thread, which gets the orphans: other threads wait for their own."""
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:

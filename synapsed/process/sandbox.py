@@ -158,8 +158,7 @@ def _deny_files(libc: ctypes.CDLL) -> bool:
 
 
 def _deny_calls(libc: ctypes.CDLL) -> bool:
-    """Makes each call that is not allowed fail with EPERM; a call with the numbers of another architecture ends the
-    process."""
+    """Makes each call that is not allowed fail with EPERM; one with another architecture's numbers ends the process."""
     machine = platform.machine()
     if machine not in _ARCHITECTURES or sys.maxsize < 1 << 32:  # a process of 32 bits has other numbers
         return False

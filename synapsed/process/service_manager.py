@@ -48,8 +48,7 @@ class ServiceNotifier:
         self._send("READY=1", *self._news())
 
     def stopping(self) -> None:
-        """Reports that the daemon ends. The end may take longer than the service manager usually waits, as long as the
-        event loop runs."""
+        """Reports that the daemon ends. That may take longer than is usually waited for, as long as the loop runs."""
         self._settled = False
         self._send("STOPPING=1", "STATUS=ending", _extension())
 
@@ -61,8 +60,7 @@ class ServiceNotifier:
 
     @contextlib.contextmanager
     def reloading(self) -> Iterator[None]:
-        """Reports that the configuration is read again; afterwards the service counts as ready again, even after an
-        error."""
+        """Reports that the configuration is read again; then the service is ready again, even after an error."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             yield

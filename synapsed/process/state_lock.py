@@ -59,8 +59,7 @@ class HomeLock:
         _put(self._run, f"{os.getpid()}\n")
 
     def make_again(self) -> None:
-        """Makes the lock files again after they were removed. Raises AlreadyRunning if another daemon has made them
-        meanwhile."""
+        """Makes removed lock files again. Raises AlreadyRunning if another daemon has made them meanwhile."""
         for name, path in (("_state", self._paths.lock), ("_run", self._paths.run_lock)):
             if not _is_at(getattr(self, name), path):
                 lock = _locked(path)
@@ -104,8 +103,7 @@ def lock_home(paths: Paths) -> Iterator[HomeLock]:
 
 
 def _locked(path: Path) -> int:
-    """Returns a descriptor that holds the lock on the file that is at `path` now. Raises AlreadyRunning,
-    LaunchError."""
+    """Returns a descriptor that locks the file that is at `path` now. Raises AlreadyRunning, LaunchError."""
     while True:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,5 +1,4 @@
-"""Models of a profile's tables about side channels, and about the tool calls on its program's screen; `profile` has the
-rest."""
+"""Models of a profile's tables about side channels and tool calls on the screen; `profile` has the rest."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -106,8 +105,7 @@ class Line(_Section):
     text: str | None = None
     """A string, or a list of content blocks; the texts of blocks with a type in `blocks`, or without a type, count."""
     match: TextPattern | None = None
-    """A pattern that must be found in the text, or the record does not count; its group `text`, if it has one, becomes
-    the text."""
+    """A pattern that must match the text, or the record does not count; its group `text`, if any, is the text."""
     id: str | None = None
     """A later record with the same id is a newer version of the same message (or another piece, see `pieces`)."""
     turn: str | None = None
@@ -158,8 +156,7 @@ class Transcript(_Section):
     """Place of the file if no hook named it: a shell pattern under the program's home directory, with `{conversation}`
     in it; the newest match counts."""
     moved_by: dict[str, str] = {}
-    """Environment variables, and the beginning of `files` that each replaces when it is set: the program then keeps
-    that folder elsewhere."""
+    """Environment variables, and the beginning of `files` that each replaces if set: the folder is elsewhere then."""
     time: str = "timestamp"
     """Path of a record's time (RFC 3339)."""
     user: list[Line] = []
@@ -221,8 +218,7 @@ class DecisionSpec(_Section):
     """The program reports every call over this channel, even one that needs no permission: only the deny rules decide
     here, and the program asks in another place about the other calls."""
     dialog: str | None = None
-    """Name of the dialog of an allowed call, if there is no `allow`: it is answered if it shows exactly that command or
-    subject."""
+    """Name of the dialog of an allowed call without `allow`: answered if it shows exactly that command or subject."""
     called: str | None = None
     """Name of the tool, also in rules, where the question does not name it."""
     question: str = "Allow {tool}?"
@@ -264,8 +260,7 @@ ACP_DECISION = DecisionSpec(  # noqa: S604 - `shell` names tools, and starts not
 
 
 class ToolLine(_Section):
-    """Selects a report of a tool call, and says where it has its fields (dotted paths). The first line that fits
-    counts."""
+    """Selects a report of a tool call, and the places of its fields (dotted paths). The first line that fits counts."""
 
     on: str
     """Name of the event."""
@@ -363,8 +358,7 @@ class ShownTools(_Section):
     started: _Lines = []
     """Matches a call that runs, or that waits for a person's permission."""
     completed: _Lines = []
-    """Matches a call that has ended; without a group for the tool or its input, the nearest running call above it is
-    meant."""
+    """Matches a call that has ended; without a group for tool or input, the nearest running call above is meant."""
     failed: _Lines = []
     """Matches a call that has failed; a text that matches here too is not `completed`."""
     denied: Pattern | None = None

@@ -238,8 +238,7 @@ def _standing_in(
 
 def _is_newer(built_in: Mapping[str, Any], other: Mapping[str, Any], since: str) -> bool:
     """Returns whether the built-in profile is newer than `other`, which exists since version `since` of synapsed: the
-    version of the program that each was tested on decides, and if these are the same (or missing), the version of
-    synapsed."""
+    program's version that each was tested on decides, and if these are the same (or missing), that of synapsed."""
     ours, theirs = (order_of(str(data.get("verified", ""))) for data in (built_in, other))
     if ours != theirs and ours is not None and theirs is not None:
         return ours > theirs
@@ -277,8 +276,7 @@ def _merged(layers: Iterable[Mapping[str, Any]], version: str | None = None) -> 
 
 
 def _validated(path: Path, text: str, data: Mapping[str, Any], inside: Sequence[int | str]) -> Profile:
-    """Returns the profile of `data`. `inside` leads to the table of the file that `data` was made with. Raises
-    ConfigError."""
+    """Returns the profile of `data`. `inside` leads to the file's table that `data` comes from. Raises ConfigError."""
     try:
         return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
     except ValidationError as error:
@@ -301,8 +299,7 @@ def _is_whole(data: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
 def _extended(
     one: _Written, find: Callable[[str], _Written | None], chain: tuple[str, ...] = ()
 ) -> list[Mapping[str, Any]]:
-    """Returns the layers of `one`, on top of those of the profile that it extends; `chain` has the names that led to
-    it."""
+    """Returns the layers of `one`, on top of those of the profile that it extends; `chain` has the names before it."""
     data, base_name = one.data, one.data.get("extends")
     if not isinstance(base_name, str):
         return list(one.layers)

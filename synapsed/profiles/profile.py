@@ -167,8 +167,7 @@ class Instructions(_Section):
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     resumed_files: dict[str, dict[str, Any]] = {}
-    """Files for a launch that continues a conversation, besides `files`, for programs in which those count only in a
-    new one."""
+    """Files for a launch that continues a conversation, besides `files`, where those count only in a new one."""
     typed: bool = False
     before_message: bool = False
 
@@ -212,16 +211,14 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     verified: str | None = None
     """The program's version that this profile was tested on."""
     unverified: str = ""
-    """A sentence for a person about a profile that was not tested on its program: it says what was observed. It is
-    shown at each start."""
+    """A sentence about what was observed of a program whose profile was not tested on it, shown at each start."""
     install: str = ""
     """A command that installs the program, for a person who does not have it."""
     version: VersionCheck | None = None
     versions: list[Variant] = []
     """Variants in the order in which they count: the last one wins."""
     status_records: Annotated[bool | str, AfterValidator(_speaker)] = True
-    """Programs whose OSC 7501 records are believed: the `app` that is named here, every program (true), or none
-    (false)."""
+    """Programs whose OSC 7501 records are believed: the `app` named here, every program (true), or none (false)."""
     ready: Ready = Ready()
     busy: BusySigns = BusySigns()
     background: Background = Background()
@@ -293,8 +290,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
         return self.status_records if isinstance(self.status_records, str) else None
 
     def argv(self, python: str) -> list[str]:
-        """Returns `command` and `args`, in which `{python}` is replaced by `python`, and `{examples}` by the directory
-        of the examples."""
+        """Returns `command` and `args` with `python` for `{python}`, and the examples' directory for `{examples}`."""
         known = {"{python}": python, "{examples}": str(EXAMPLES if EXAMPLES.is_dir() else _CHECKOUT / "examples")}
         return [_replaced(part, known) for part in (self.command, *self.args)]
 

@@ -65,8 +65,7 @@ class Background(_Section):
     described by the group `what`. A program that lists the parts in its status record needs no pattern."""
     command: str = ""
     """Command that is typed and submitted to stop that work, and again until no work is left. If it opens a list,
-    `stop` ends the entry that is marked there, and `close` is pressed afterwards. Empty: there is no known way to stop
-    the work."""
+    `stop` ends the entry that is marked there, and `close` is pressed afterwards. Empty: no way is known."""
     list: Pattern | None = None
     """Recognises that list: `stop` is pressed only while it is shown."""
     stop: str = ""
@@ -74,8 +73,7 @@ class Background(_Section):
 
 
 class Ready(Signs):
-    """Signs of a program that is ready. A program with a composer is ready when the composer is empty; `title` must
-    then match, too."""
+    """Signs of a program that is ready. One with a composer is ready when that is empty; `title` must match, too."""
 
     quiet_ms: int = Field(default=250, ge=0, le=60_000)
     """Milliseconds without a change on the screen before a message is typed."""
@@ -101,19 +99,16 @@ class Composer(_Section):
     """With `usual`: rows that are prompts although they have brackets (`In [1]: `), which would otherwise be taken for
     a default answer."""
     line_editors: list[str] = []
-    """With `usual`: names of programs that edit lines without bracketed paste; a version after the name does not
-    matter."""
+    """With `usual`: names of programs that edit lines without bracketed paste; a version after it does not matter."""
     continuation: TextPattern | None = None
-    """The text that a program with a prompt at its cursor shows before a further line of a message: it is no part of an
-    answer."""
+    """The text that a program with a prompt at its cursor shows before a further line of a message: never an answer."""
     around: TextPattern | None = None
     """Distinguishes the composer's row from one that only looks like it (an earlier message, a menu): searched in the
     rows above it, its own and the three below, joined by line breaks."""
     rows_above: int = Field(default=3, ge=0, le=10)
     """Number of rows above the composer's row that are searched for `around`."""
     empty: TextPattern | None = None
-    """Matches the composer's row and the three above and below it while it is empty: a draft may begin with an empty
-    line."""
+    """Matches the composer's row and the three above and below while empty: a draft may begin with an empty line."""
     needed: bool = True
     """False: if the program's status record says that it rests, a message is typed even when no composer is found."""
     shows_cursor: bool = False
@@ -180,8 +175,7 @@ class DeliverySpec(_Section):
     """Effect of a person's draft in the composer on a message that goes through a channel, which does not touch it: the
     message waits until no key was pressed for a while, as long as the draft stands, or not at all."""
     provenance: bool = False
-    """A model reads the typed text: below a message from others, a line names the sender, and how well this is
-    known."""
+    """A model reads the typed text: below a message from others, a line names the sender, and how well known."""
     inbox_args: list[str] = []
     """Arguments that let the program read its inbox, `{inbox}`, without asking."""
 
@@ -196,8 +190,7 @@ class OwnWords(_Section):
     """Says how a dialog is answered with free text, beside its options."""
 
     row: Annotated[Pattern, has("key")]
-    """The rows of the dialog that take free text; their keys alone are not answers. A dialog without such a row takes
-    no free text."""
+    """The rows of the dialog that take free text; their keys alone are no answers. Without such a row it takes none."""
     keys: Annotated[list[str], AfterValidator(_types_the_words)]
     """Keys to type, each after the screen shows the effect of the one before: `{key}` is the first row's, `{text}` the
     words, pasted, `{line}` the same on one line."""
@@ -224,14 +217,12 @@ class Dialog(_Section):
     question: Pattern | None = None
     """Its group `text` (or the match) is the prompt's text; default: the first of `when`."""
     begins: Pattern | None = None
-    """The first row of the question's text; default: the row below a rule or a box's edge, if there is one above the
-    question."""
+    """The first row of the question's text; default: the row below a rule or a box's edge, above the question."""
     ends: Pattern | None = None
     """The row below the question's text; default: the first option."""
     below: bool = False
-    """The command in question stands below the question. The command may contain text that `question` or `ends`
-    matches: so the first match of `question` and the last match of `ends` count, and the options are read from the
-    latter on."""
+    """The command in question stands below the question. The command may have text that `question` or `ends` matches:
+    so the first match of `question` and the last match of `ends` count, and the options are read from the latter on."""
     ignore: Pattern | None = None
     """Lines of the dialog that do not belong to the question (tips): they may change while it stands."""
     option: Annotated[Pattern, has("key", "label")] | None = None
@@ -251,8 +242,7 @@ class Dialog(_Section):
     """Options whose keys assume that the first option is selected, as at the beginning: they are not typed once a
     person has used the dialog, and may have moved the selection."""
     leave: str | None = None
-    """Keys that close the dialog, if the keys that stop a turn or clear the composer opened it because they had nothing
-    to do."""
+    """Keys that close the dialog, if the keys that stop a turn or clear the composer opened it having nothing to do."""
 
 
 class Prompts(_Section):
@@ -264,8 +254,7 @@ class Prompts(_Section):
     """Text that is typed in the same turn where the program stops after a refusal and the model would not learn of it;
     empty: the turn ends there."""
     denial_note: str = "Something of that was denied: do not do it. The rest was not done: ask again if you need it."
-    """The same where a decision of the approval policy refused one of several calls, and the program refused the
-    others."""
+    """The same where the approval policy refused one of several calls, and the program refused the others."""
     limit_note: str = "The usage limit is over: go on with what was asked."
     """Text that is typed in place of the message when a task goes on after a usage limit."""
     plan: list[Pattern] = []
@@ -336,8 +325,7 @@ class StreamSpec(_Section):
     end: TextPattern | None = None
     """Matches the row below the text while the program works (besides `answer.end`): its spinner."""
     skip: TextPattern | None = None
-    """Blocks that `answer.start` begins as well but that are not text, such as tool calls: searched in their first two
-    lines."""
+    """Blocks that `answer.start` begins as well but that are not text, such as tool calls: looked for in two lines."""
     indent: int = Field(default=2, ge=0, le=40)
     """Columns of a row that do not belong to a block's text: the indent before it (and after it, in a frame)."""
     breaks: bool = True

@@ -102,8 +102,7 @@ class SettingsSpec(_Section):
 
 class LimitPattern(_Section):
     """The program's words for a usage limit that is reached: in the text of a turn's failure, or of a dialog. Line
-    breaks are taken for blanks. The group `until`, if the text has an end of the limit, may be a time, a date or a
-    duration."""
+    breaks are blanks. The group `until`, if the text has an end of the limit, may be a time, a date or a duration."""
 
     pattern: Pattern
     answer: str | None = None
@@ -113,9 +112,8 @@ class LimitPattern(_Section):
 
 
 class AccountSpec(_Section):
-    """The account that a program works with: the failures that come from the account and not from a message, and the
-    signs that it works again. `$NAME` is a variable of the program's environment; an entry that names an unset one is
-    ignored."""
+    """The account that a program works with: failures that come from the account and not from a message, and signs that
+    it works again. `$NAME` is a variable of the program's environment; an entry that names an unset one is ignored."""
 
     apart: list[str] = []
     """Variables that distinguish accounts: agents of one program with equal values share an account. Without any, each

@@ -54,8 +54,7 @@ _SAME = frozenset(
 
 
 class Variant(BaseModel):
-    """Differences in some versions of the program, from `since` on and before `below`: the keys here override those of
-    the profile."""
+    """Differences in some versions of the program, from `since` on and before `below`; they override the profile."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

@@ -146,8 +146,7 @@ class Answering:
         return asked is None or (told is not None and told.prompt is not None and told.prompt.prompt_id == asked)
 
     def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[tuple[bool, str]]:
-        """Presses the keys; returns True if the terminal hid any of them, and the id of the question at the last
-        key."""
+        """Presses the keys; returns True if the terminal hid any of them, and the id of the prompt at the last key."""
         if asked.menu is not None:
             look = yield from look_now()
             moves = route(

@@ -34,8 +34,7 @@ from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.stopping import WayStopping
 
 REACHED_S = 5.0
-"""Seconds to wait for the channel of an adopted program, before the program's state is reported from the screen
-alone."""
+"""Seconds to wait for the channel of an adopted program, before its state is reported from the screen alone."""
 
 CHANNEL_AWAY = "CHANNEL_AWAY"
 """Code of the alert that messages are typed because the program does not answer over its channel."""

@@ -88,8 +88,7 @@ class ChannelTurnState(KeptTurn):
     submitted: bool = True
     """Always True: a message of such a turn is never typed."""
     refused_at: float | None = None
-    """Time, in Unix seconds, at which a person chose an option on the terminal after which the program stops the turn
-    by itself."""
+    """Time, in Unix seconds, at which a person chose an option on the terminal by which the program stops the turn."""
 
 
 class ChannelTurn(TurnMachine[ChannelTurnState]):

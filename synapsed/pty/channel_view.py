@@ -23,8 +23,7 @@ PAUSE_S = 10.0
 """Seconds without a key after which a person counts as pausing, so that a message does not interrupt their writing."""
 
 SAME_S = 1.0
-"""Seconds for which a dialog may be on the terminal before the channel reports its question, and after the question is
-answered."""
+"""Seconds for which a dialog may be on the terminal before the channel reports its question, and after its answer."""
 
 COMING_S = 1.0
 """Seconds, after the terminal is ready, to wait for the channel. Until then the agent takes no messages: a message
@@ -73,8 +72,7 @@ class ChannelView:
         self._open: dict[str, ChannelQuestion] = {}
         self._closed_at = float("-inf")
         self._dialog: tuple[str, float] | None = None
-        """The id of the permission dialog on the terminal that the channel has not reported, and the time since which
-        it is shown."""
+        """The id of the permission dialog on the terminal that the channel has not reported, and since when."""
         self.due: float | None = None
         """Time at which the view may change without a new observation or report."""
 

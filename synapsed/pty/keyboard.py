@@ -74,8 +74,7 @@ LOST_PRESSES = 1
 """Number of further presses if the keys had no effect."""
 
 SHOWN_S = 3.0
-"""Seconds within which a program on a busy machine shows a step of an answer; after them the next step follows
-anyway."""
+"""Seconds in which a program on a busy machine shows a step of an answer; after them the next step follows anyway."""
 
 NAMED_ROUNDS = 6
 """Largest number of waits for the typed name of an option while the program has not read it, or computes."""
@@ -83,8 +82,7 @@ NAMED_ROUNDS = 6
 CTRL_Z = b"\x1a"
 
 CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
-"""Seconds before each SIGCONT. There are several, because the time that a program takes to suspend itself is
-unknown."""
+"""Seconds before each SIGCONT. Several, because the time that a program takes to suspend itself is unknown."""
 
 RETURNED_WAIT_S = 0.4
 """Seconds within which a program puts an interrupted message back into its composer."""
@@ -152,8 +150,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class UntilRead:
-    """Waits until the program has read its input. The result is True if it did so within `within` seconds; None: no
-    limit."""
+    """Waits until the program has read its input. True if it did so within `within` seconds; None: no limit."""
 
     within: float | None
 
@@ -398,8 +395,7 @@ class Keyboard:
         yield from wait_for(lambda _: False, self._profile.delivery.settle_ms / 1000)
 
     def take_back(self) -> Steps[bool]:
-        """Removes text from the composer that was just pasted and may not be shown yet. Returns True if the composer is
-        empty."""
+        """Removes text that was just pasted and may not be shown yet. Returns True if the composer is empty."""
         if self._profile.composer.line is None:
             return False
         yield from wait_for(self._has_composer, ANSWER_S)

@@ -241,8 +241,7 @@ class ScreenProcess(asyncio.Protocol):
 
 
 class _Watched(NamedTuple):
-    """One observation of a process: its CPU time, and its CPU time at its last message and at its last finished
-    work."""
+    """An observation of a process: its CPU time, and its CPU time at its last message and at its last finished work."""
 
     cpu: float
     heard: int

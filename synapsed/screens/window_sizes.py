@@ -26,8 +26,7 @@ class WindowSizes:
         """The size that the drawing got last."""
 
     def resize(self, size: Size, at: int, sent: int) -> None:
-        """Notes that the window has `size` from offset `at` of the output on, when output up to `sent` was already sent
-        to be drawn."""
+        """Notes that the window has `size` from the offset `at` on, when output up to `sent` is already being drawn."""
         self.now = size
         if not self._known or self._known[-1][1] != size:
             self._known.append((at, size))
@@ -60,6 +59,5 @@ class WindowSizes:
             yield self._drawn
 
     def until(self, offset: int, end: int) -> int:
-        """Returns the end of the output from `offset` that is drawn in one size, at most `end`. Call `due(offset)`
-        first."""
+        """Returns the end of the output from `offset` drawn in one size, at most `end`. Call `due(offset)` first."""
         return min(self._due[0][0], end) if self._due else end

@@ -341,8 +341,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Makes the kernel kill this process when the daemon ends: while it computes, it does not notice that its socket is
-    closed."""
+    """Makes the kernel kill this process when the daemon ends: while it computes, it does not see its socket close."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:

@@ -13,8 +13,7 @@ KEYS = 0x01
 COMMAND = 0x02
 """To the daemon: one JSON object, as in a text frame of the WebSocket."""
 LEASED = 0x03
-"""To the daemon: the same as KEYS, after the number of the sender's lease and the number of the piece, four bytes
-each."""
+"""To the daemon: as KEYS, after the number of the sender's lease and the number of the piece, four bytes each."""
 OUTPUT = 0x81
 """From the daemon: bytes for the person's terminal, which continue the ones before."""
 SCREEN = 0x82

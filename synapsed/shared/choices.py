@@ -1,6 +1,5 @@
 """Chooses the option of a prompt that says yes, or no, to the present question, by the options' own words. It also
-finds the most useful part of a prompt's text. It uses the standard library only, because the person's tool imports it
-too."""
+finds the most useful part of a prompt's text. It uses the standard library only, because the tool imports it too."""
 
 import re
 from collections.abc import Mapping
@@ -55,8 +54,7 @@ def telling(prompt_type: str | None, text: str) -> str:
 
 
 def whole(prompt: Mapping[str, Any]) -> str:
-    """Returns the whole question, with the command or the edit that it is about, unless the question's text has it
-    already."""
+    """Returns the whole question, with the command or the edit that it is about, unless its text has it already."""
     words, command, diff = (str(prompt.get(name) or "") for name in ("prompt", "command", "diff"))
     more = [f"$ {command}"] if command and command not in words else []
     return "\n\n".join(filter(None, [words, *more, diff if diff not in words else ""]))

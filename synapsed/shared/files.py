@@ -46,8 +46,7 @@ def read_private(path: Path, *, limit: int) -> bytes:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that only the user can read with `write_whole`, and makes a missing directory with 0700. Raises
-    StoreError."""
+    """Writes a private file with `write_whole`, and makes a missing directory with 0700. Raises StoreError."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(path, content)

@@ -88,8 +88,7 @@ class ActLog:
                 raise
 
     async def done(self, key: str, answer: dict[str, Any]) -> None:
-        """Records that the action is done, in memory even if the file cannot be written: then a kill loses the
-        result."""
+        """Records that the action is done, in memory if the file cannot be written: then a kill loses the result."""
         await self._ended(key, _Line(key=key, state="done", at=self._clock.wall(), answer=answer))
 
     async def undone(self, key: str) -> None:

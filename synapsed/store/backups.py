@@ -98,8 +98,7 @@ def _name(at: float) -> str:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Writes a copy so that `target` is never incomplete. Only its owner can read it, because environments of agents
-    are in it."""
+    """Writes a copy so that `target` is whole. Only its owner can read it, because environments of agents are in it."""
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))

@@ -99,8 +99,7 @@ class Database:
     @classmethod
     async def open(cls, path: Path) -> Self:
         """Opens the database at `path`, which is created (0600) or brought to the newest schema; the key of its secrets
-        is beside it, `*.key`. Callers seal texts with secrets before writing (`sealer`); reading unseals them. Raises
-        StoreError."""
+        is beside it, `*.key`. Callers seal secrets before writing (`sealer`); reading unseals. Raises StoreError."""
         key = await asyncio.to_thread(load_key, path.with_suffix(".key"))
         database = cls(path, Sealer(key))
         try:
@@ -144,8 +143,7 @@ class Database:
     async def read[**P, T](
         self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Returns the value of `query`, run in the reader's thread on one snapshot of the committed data. Raises
-        StoreError."""
+        """Returns the value of `query`, run in the reader's thread on one snapshot of the data. Raises StoreError."""
         self._check(closed=self._closed)
         with self._measured(self.reads, self._loop.time()):
             return await self._run(self._reader, self._query, lambda connection: query(connection, *args, **kwargs))

@@ -53,8 +53,7 @@ class Sealer:
         self._cipher = AESGCM(key)
 
     def prepare(self, connection: sqlite3.Connection) -> None:
-        """Makes `connection` return texts as they were before they were sealed, and adds the SQL function `unsealed`
-        (of bytes)."""
+        """Makes `connection` return texts as they were before sealing, and adds the SQL function `unsealed` ."""
         connection.text_factory = self.text
         connection.create_function("unsealed", 1, self.unseal_bytes, deterministic=True)
 
@@ -149,8 +148,7 @@ LARGE_ROW = LARGE
 """Characters of JSON from which on a row of the database is read piece by piece."""
 
 _WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
-"""First bytes in UTF-8 of characters beyond the first 65,536. A text with one of them takes four bytes for each
-character."""
+"""First bytes in UTF-8 of characters beyond the first 65,536. With one of them, each character takes four bytes."""
 
 type Kept = str | dict[str, Any]
 """A model as JSON, or one with large texts as its document."""

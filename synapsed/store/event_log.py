@@ -33,8 +33,7 @@ FOLLOW_BATCH = 256
 """Events that a follower takes at a time: limits the memory of one that is far behind."""
 
 WOKEN = 16
-"""Largest number of followers that are woken in one turn of the event loop, because each of them then has work to
-do."""
+"""Largest number of followers that are woken in one turn of the event loop, because each then has work to do."""
 
 READ_SIZE = 1024 * 1024
 """Characters of JSON of the events that are read at a time; only the last event may exceed it."""
@@ -61,8 +60,7 @@ class _Batch:
     __slots__ = ("_size", "_size_max", "_small", "events", "large", "limit")
 
     def __init__(self, limit: int, size_max: int, *, small: bool = False) -> None:
-        """`limit` is a number of events, `size_max` one of characters; with `small` the batch ends before a large
-        event."""
+        """`limit` is a number of events, `size_max` one of characters; with `small` it ends before a large event."""
         self.events: list[Event] = []
         self.limit = limit
         self.large: tuple[int, int] | None = None

@@ -137,8 +137,7 @@ class Follower:
             await self._moved.wait()
 
     async def catch_up(self) -> None:
-        """Handles the present events of the log, for a follower that is not started: errors are raised, and nothing is
-        lost."""
+        """Handles the present events of the log, for a follower that is not started: errors are raised."""
         upto = self._events.last_id
         if self.cursor < 0 or self._broken_off:
             await self.restore()
@@ -275,8 +274,7 @@ class DurableFollower(Follower):
             await self.save()
 
     async def save(self) -> None:
-        """Makes its progress durable; does nothing while an event is handled, because its cursor is written
-        afterwards."""
+        """Makes its progress durable; does nothing while an event is handled: its cursor is written afterwards."""
         if not self._amid and self.cursor > self.state.cursor:
             await self.keep(self.cursor, Changes())
 

@@ -117,16 +117,14 @@ class SqliteStore:
         self._in_order = 0
         self._rescued = False
         self._left: set[str] = set()
-        """Agents that could not be deleted because the database refused: a later agent with the same id is a new
-        one."""
+        """Agents that were not deleted because the database refused: a later agent with the same id is a new one."""
         self.texts = texts
         """The large texts that are being written, to the database or to clients."""
 
     @classmethod
     async def open(cls, path: Path, *, clock: Clock, recent_events: int = RECENT_EVENTS) -> Self:
-        """Opens the store at `path`, created (0600) if there is no such file; `recent_events` of its log are kept in
-        memory. Raises StoreError: damaged, of a newer version, not ours, not writable; `details["reason"]` has the
-        reason."""
+        """Opens the store at `path`, created (0600) if missing; `recent_events` of its log are kept in memory. Raises
+        StoreError: damaged, of a newer version, not ours, not writable; `details["reason"]` has the reason."""
         database = await Database.open(path)
         try:
             last_id = await database.read(last_event_id)

@@ -143,8 +143,7 @@ def _own(value: Any) -> Any:
 
 
 def parse_task(kept: Kept) -> Task:
-    """Returns the task of a row. Fields of a newer version are ignored, although the model refuses unknown fields from
-    clients."""
+    """Returns the task of a row. Fields of a newer version are ignored, although clients may send no unknown ones."""
     if isinstance(kept, str):
         return Task.model_validate_json(kept, extra="ignore")
     return Task.model_validate(kept, extra="ignore")

@@ -26,9 +26,8 @@ class Carriers:
         self._carriers = dict(carriers)
 
     def find(self, address: str) -> str | None:
-        """Returns the id of the agent elsewhere that `address` means; None if it means none. Raises UnknownAgent for a
-        host that is not known, and for an address of a missing part; NotKnownYet if one of the carriers may know it
-        soon."""
+        """Returns the id of the agent elsewhere that `address` means; None if it means none. Raises UnknownAgent for an
+        unknown host, and for an address of a missing part; NotKnownYet if one of the carriers may know it soon."""
         hints: list[str] = []
         yet: NotKnownYet | None = None
         for carrier in reversed(self._carriers.values()):
@@ -62,8 +61,7 @@ class Carriers:
         return await carrier.send(alias, request, asking, sender=sender)
 
     async def cancel(self, task: Task) -> Task:
-        """Cancels a task. If its part is missing, it is canceled only at this daemon; the other host's result is
-        unknown."""
+        """Cancels a task. If its part is missing, it is canceled only here; the other host's result is unknown."""
         if (carrier := self._find(task)) is not None:
             return await carrier.cancel(task)
         now = await self._store.task(task.id) or task
@@ -78,8 +76,7 @@ class Carriers:
         return await self._of(task).answer(task, message, prompt_id, origin)
 
     def held(self, task: Task) -> str | None:
-        """Returns the reason why the task, which is under way elsewhere, makes no progress; None if a carrier has
-        it."""
+        """Returns why the task, which is under way elsewhere, makes no progress; None if a carrier has it."""
         if task.terminal or self._find(task) is not None:
             return None
         return f"part {part_of_task(task)} is not there"

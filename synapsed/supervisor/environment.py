@@ -148,8 +148,7 @@ def agent_environment(
     tool_dir: Path | None,
     rules: EnvironmentConfig,
 ) -> dict[str, str]:
-    """Returns the whole environment of `record`'s program. `own` is the daemon's; `tool_dir` is the directory of
-    synapsectl."""
+    """Returns the environment of `record`'s program. `own` is the daemon's; `tool_dir` has synapsectl."""
     base = {**(own if record.env is None else record.env), **record.connection}
     env = without(travelling(base, rules), profile.unset_env)
     env |= TERMINAL

@@ -38,8 +38,7 @@ log = structlog.stdlib.get_logger("synapsed.questions")
 
 
 class HookSocket:
-    """A socket that exists within the context manager that `made` returns, and that can be made again if it is
-    removed."""
+    """A socket that exists within the context of `made`, and that can be made again if it is removed."""
 
     def __init__(self, made: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         self._made = made

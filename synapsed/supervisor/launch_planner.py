@@ -58,8 +58,7 @@ class Planner:
         self.listen = settings.config.api.listen
 
     def plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
-        """Returns the plan. Raises ProgramNotFound, ConfigError for a file of variables that cannot be read, and
-        NotEnforced."""
+        """Returns the plan. Raises ProgramNotFound, ConfigError for an unreadable file of variables, NotEnforced."""
         settings, config = self._settings, self._roster.config_of(record)
         record = with_env_file(record, config.env_file, settings.paths.config)
         env = environment.agent_environment(

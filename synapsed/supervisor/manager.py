@@ -67,13 +67,11 @@ ADOPTIONS_AT_ONCE = 16
 keepers, the processes that hold their terminals, would block the loop for a tenth of a second."""
 
 ADOPTION_S = 0.5
-"""Seconds after which a slow adoption (much output to read, or a keeper that was stopped) no longer delays the
-others."""
+"""Seconds after which a slow adoption (much output to read, or a stopped keeper) no longer delays the others."""
 
 
 async def _begin_adoption(agent: Agent) -> None:
-    """Returns when the agent is adopted, or after `ADOPTION_S`. Errors go to the caller that awaits the adoption
-    itself."""
+    """Returns when the agent is adopted, or after `ADOPTION_S`. Errors go to who awaits the adoption itself."""
     with contextlib.suppress(TimeoutError, SynapsedError):
         await asyncio.wait_for(agent.adopt(), ADOPTION_S)
 
@@ -245,8 +243,7 @@ class Manager:
             return changes
 
     async def _perform(self, changes: list[ConfigChange]) -> list[ConfigChange]:
-        """Performs the changes and returns them; the restart of an agent that could not be started again is returned as
-        refused."""
+        """Performs the changes and returns them; a restart that failed is returned as refused."""
         starting, done = [], list(changes)
         for number, change in enumerate(changes):
             if self._closed:
@@ -270,8 +267,7 @@ class Manager:
         return done
 
     async def _take_over(self, name: str) -> Agent:
-        """Returns the agent with its new configuration: it is made, or released and adopted again, as by a new
-        daemon."""
+        """Returns the agent with its new configuration: made, or released and adopted again, as by a new daemon."""
         old = next((agent for agent in self._agents.values() if agent.record.name == name), None)
         if old is not None:
             await old.adopt()

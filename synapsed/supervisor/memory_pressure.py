@@ -14,8 +14,7 @@ from synapsed.errors import SynapsedError
 from synapsed.model.agent import ProcessState
 
 LOOK_EVERY_S = 5.0
-"""Seconds between two checks. Memory that a program frees is counted as available at once, so more checks would gain
-nothing."""
+"""Seconds between two checks. Memory that a program frees counts as available at once, so more checks gain nothing."""
 
 log = structlog.stdlib.get_logger("synapsed.parking")
 

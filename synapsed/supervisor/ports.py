@@ -45,9 +45,8 @@ class Ports:
         return self._hosts.get(port)
 
     def claim(self, name: str, wanted: Iterable[int], *, listed: str) -> int:
-        """Returns the first free port of `wanted`, for agent `name`: one that is free at both addresses of `localhost`,
-        if there is one. `listed` describes the wanted ports, for the error. Raises PortsExhausted with the holder of
-        each."""
+        """Returns the first free port of `wanted`, for agent `name`: at both addresses of `localhost`, if there is one.
+        `listed` describes the wanted ports, for the error. Raises PortsExhausted with the holder of each."""
         holders: dict[int, str] = {}
         half: int | None = None
         for port in wanted:

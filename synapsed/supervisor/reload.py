@@ -66,8 +66,7 @@ def differences(
 
 
 def _by_hand(record: AgentRecord, config: AgentConfig | None, model: type[AgentConfig]) -> AgentConfig:
-    """Returns the configuration that matches an agent that was started by hand (and perhaps saved), as far as `config`
-    covers it."""
+    """Returns the configuration of an agent started by hand (and perhaps saved), as far as `config` covers it."""
     if config is None:
         return model()
     return model(

@@ -48,8 +48,7 @@ class Roster:
         self.ports = Ports(listen=config.api.agent_ports)
 
     def config_of(self, record: AgentRecord) -> AgentConfig:
-        """Returns the agent's configuration; for an agent that was started by hand, the defaults with the values of its
-        request."""
+        """Returns the agent's configuration; for one started by hand, the defaults with its request's values."""
         found = self.config.agents.get(record.name) if record.from_config else None
         return found or (self._resuming if record.resume_at_reset else self._defaults)
 
@@ -212,8 +211,7 @@ class Roster:
 
 
 def resuming(model: type[AgentConfig]) -> dict[str, Any]:
-    """Returns the configuration of an agent that was started with `resume_at_reset`: the keys that an installed part
-    has."""
+    """Returns the configuration of an agent started with `resume_at_reset`: the keys that an installed part has."""
     return {key: value for key, value in RESUME_AT_RESET.items() if key in model.model_fields}
 
 

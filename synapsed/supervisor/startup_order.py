@@ -28,8 +28,7 @@ log = structlog.stdlib.get_logger("synapsed.manager")
 async def each(
     work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent], *, parallel: int | None = PARALLEL
 ) -> None:
-    """Does `work` for each agent, `parallel` at a time (None: all at once); a failure is logged and does not stop the
-    others."""
+    """Does `work` for each agent, `parallel` at a time (None: all at once); a failure is logged and stops no other."""
     chosen = list(agents)
     room = asyncio.Semaphore(parallel or max(1, len(chosen)))
 
@@ -56,8 +55,7 @@ class StartOrder:
         self._making = asyncio.Lock()
 
     async def turn(self) -> None:
-        """Returns when an agent may be made: one in each turn of the event loop, so that a large number does not block
-        others."""
+        """Returns when an agent may be made: one in each turn of the event loop, so that many do not block others."""
         async with self._making:
             await asyncio.sleep(0)
 

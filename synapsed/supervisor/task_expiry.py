@@ -24,8 +24,7 @@ STEP_PAUSE_S = 0.02
 """Seconds of pause between two steps: ten times the length of a step, so that the writer is mostly free for others."""
 
 LEAST_AGE_S = 3600.0
-"""Seconds after its end in which a task stays, even if there are too many tasks: its client may be about to ask for
-it."""
+"""Seconds after its end in which a task stays, even if there are too many: its client may be about to ask for it."""
 
 DAY_S = 86_400.0
 
@@ -81,8 +80,7 @@ class Retention:
         return removed
 
     async def _forget(self, tasks: Sequence[tuple[str, str]]) -> None:
-        """Removes the files of the tasks. Files are named by the beginning of the task's id, which another task may
-        share."""
+        """Removes the tasks' files, which are named by the beginning of the task's id, which another task may share."""
         files: dict[str, set[str]] = {}
         for task_id, agent_id in tasks:
             if not await self._store.find_tasks(task_id[:SHORT_ID], 1):

@@ -97,8 +97,7 @@ log = structlog.stdlib.get_logger("synapsed.daemon")
 
 
 async def watch_loop(clock: Clock, lag: Histogram, look: Callable[[], object]) -> None:
-    """Notes in `lag`, and logs, how long the event loop was blocked; calls `look` each time. Runs until it is
-    cancelled."""
+    """Notes in `lag`, and logs, how long the event loop was blocked; calls `look` each time. Runs until cancelled."""
     while True:
         look()
         due = clock.monotonic() + CHECK_S

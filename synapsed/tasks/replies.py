@@ -76,8 +76,7 @@ HOPS = "hops"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """One transaction: the task, the message that notifies its agent (`notice`), and the new record; None if no more is
-    awaited."""
+    """One transaction: the task, the message to its agent (`notice`), the new record; None if no more is awaited."""
 
     task: Task
     record: ReplyRecord | None

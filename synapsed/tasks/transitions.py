@@ -76,8 +76,7 @@ def accepted(task: Task, reply: ReplyRecord | None = None) -> Commit:
 
 
 def begun(task: Task, *, launch_id: str, attempt: int, now: float) -> Commit:
-    """Returns the commit with which the task leaves the mailbox; it is durable before a byte of the message is
-    typed."""
+    """Returns the commit by which the task leaves the mailbox; durable before a byte of the message is typed."""
     task = _changed(task, now, status=TaskState.WORKING)
     turn = TurnRecord(task_id=task.id, launch_id=launch_id, attempt=attempt)
     return Commit(task=task, events=(_status(task),), turn=turn)
@@ -96,8 +95,7 @@ def said(task: Task, *, text: str, append: bool) -> NewEvent:
 
 
 def in_blocks(task: Task, *, blocks: Sequence[Artifact], now: float) -> Commit | None:
-    """Returns the commit with the present blocks of the unfinished answer, which are kept; None if the task has just
-    these."""
+    """Returns the commit of the blocks of the unfinished answer, which are kept; None if it has just these."""
     if not (news := _news(task, blocks)):
         return None
     task = _changed(task, now, artifacts=[*_without_blocks(task), *blocks])
@@ -201,8 +199,7 @@ def working_again(task: Task, *, now: float) -> Commit:
 
 
 def returned(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
-    """Returns the task to the mailbox, because the program never got the turn's text; the next attempt has a number of
-    its own."""
+    """Returns the task to the mailbox, as the program never got its text; the next attempt has its own number."""
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     turn = record.model_copy(update={"attempt": record.attempt + 1, "link": {}})
     return Commit(task=task, events=(_status(task, reason=reason),), turn=turn)
@@ -308,8 +305,7 @@ def _without_blocks(task: Task) -> list[Artifact]:
 
 
 def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
-    """Returns the news about the answer's blocks: the new and changed blocks, and those that are gone, without
-    parts."""
+    """Returns the news of the answer's blocks: the new and changed blocks, and those that are gone, without parts."""
     before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
     told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
     gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]

@@ -89,8 +89,7 @@ def _charset(ranges: str, *, astral: bool | None = None) -> str:
 
 
 def _joins(ranges: str) -> str:
-    """Returns an expression for one of `ranges`. Python looks characters of 16 bits up, and compares others with each
-    range."""
+    """Returns an expression for one of `ranges`. Python looks 16-bit characters up; it compares others with each."""
     return f"(?:[{_charset(ranges, astral=False)}]|(?=[{_ASTRAL}])[{_charset(ranges, astral=True)}])"
 
 
@@ -267,8 +266,7 @@ class ClusterBound:
         return f"{_ALONE[0]}{text[0]}{_ALONE[1]}{text[1:]}" if alone else None
 
     def _many(self, text: str, *, clusters: bool) -> str | None:
-        """Handles characters that begin a cell each, with some that join them: never too many, if each of them begins
-        one."""
+        """Handles characters that begin a cell each, with some that join them: never too many, if each begins one."""
         if clusters and (self._linked or (self._dangling and not self._attached)):
             pieces = _CLUSTER_PIECES.finditer(text)
             kept = [(piece[0], self._part(piece, clusters=clusters)) for piece in pieces]

@@ -61,8 +61,7 @@ def cursor_line(screen: ScreenSnapshot) -> tuple[int, str]:
 
 
 def unended(screen: ScreenSnapshot) -> str:
-    """Returns the text that a program has left on the cursor's line without ending it, when its prompt is about to
-    follow."""
+    """Returns the text that a program has left on the cursor's line without ending it, before its prompt."""
     text = cursor_line(screen)[1]
     # A wide character takes two columns, so the number of blanks at the end is known in plain ASCII only.
     return (text if text.isascii() else text.rstrip()) if text.strip() else ""

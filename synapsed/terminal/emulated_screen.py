@@ -107,15 +107,13 @@ class Screen:
         return self._emulator.mode(2026)
 
     def text(self, *, scrollback: bool) -> str:
-        """Returns the screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if
-        wanted."""
+        """Returns the screen as text, wrapped rows joined, no blank rows at the end; with the rows above if wanted."""
         if scrollback:
             return self._emulator.text().rstrip("\n")
         return self.snapshot().text()
 
     def row_cells(self, row: int) -> Sequence[Cell]:
-        """Returns the cells of a visible row (from 0), left to right, each character once. IndexError beyond the
-        last."""
+        """Returns the cells of a visible row (from 0), left to right, each character once. IndexError beyond."""
         self.snapshot()
         return self._grid.cells(row)
 
@@ -196,8 +194,7 @@ class Screen:
         return b"".join(drawn)
 
     def _redraw_scrollback(self) -> bytes:
-        """Returns the bytes for the rows above the screen and on it, scrolled until the first row of the screen is at
-        its top."""
+        """Returns the bytes for the rows above the screen and on it, scrolled until its first row is at the top."""
         content = self._emulator.content()
         last, used = self._grid.last_text()
         below = self._rows - 1 - last - redraw.blank_rows_below(content, self._cols, used)

@@ -135,8 +135,7 @@ class Emulator:
         return bool(self._flag[0])
 
     def shape(self) -> bytes:
-        """Returns the number that sets the cursor's shape (DECSCUSR), as of the last `read`; empty for the usual
-        one."""
+        """Returns the number of the cursor's shape (DECSCUSR), as of the last `read`; empty for the usual one."""
         shape, blinks = self._reader.shape()
         numbers = _SHAPE_NUMBERS.get(shape)
         return b"%d" % numbers[not blinks] if numbers else b""
@@ -157,8 +156,7 @@ class Emulator:
         return self._reader.styles
 
     def read(self) -> list[str]:
-        """Reads the screen. Returns the text of each visible row, without the blank cells at its end, or with some of
-        them."""
+        """Reads the screen. Returns each visible row's text, without the blank cells at its end, or with some."""
         if self._joined:
             self._reader.begin()  # a joining character does not mark its row as changed
         self._just_read, self._joined = True, False

@@ -244,8 +244,7 @@ class RowReader:
         return self._drawn[y]
 
     def row(self, y: int) -> ScreenRow:
-        """Returns the cells of a row, as of the last `read`. A row with the content of an earlier one is the same
-        object."""
+        """Returns the cells of a row, as of the last `read`. A row like an earlier one is the same object."""
         row = self._rows[y]
         if row is None:
             self._stand_at(y)

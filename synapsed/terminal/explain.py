@@ -37,8 +37,7 @@ KERNEL = {
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The report of one channel. `since` is monotonic seconds, None if it is not known; `decides`: the verdict follows
-    it."""
+    """One channel's report. `since` is monotonic seconds, None if unknown; `decides`: the verdict follows it."""
 
     channel: str
     says: str
@@ -105,8 +104,7 @@ def _record(profile: Profile, seen: Observation) -> str:
 
 
 def _sign(profile: Profile, look: Callable[[Signs], str | None], said: str = "") -> str:
-    """Returns a channel's report (if `said` is empty, the sign that `look` finds), with the state that it is a sign
-    of."""
+    """Returns a channel's report (if `said` is empty, the sign that `look` finds), with the state it is a sign of."""
     for state, signs in (("waiting", profile.waiting), ("busy", profile.busy), ("ready", profile.ready)):
         if (sign := look(signs)) is not None:
             return f"{said or repr(sign.partition(': ')[2])}, a sign of {state}"

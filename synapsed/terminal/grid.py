@@ -212,16 +212,14 @@ class Grid:
         return self._emulator.row(index).head and below.widths[0] == 2 and below.graphemes[0] != " "
 
     def last_cell(self, index: int, at: int) -> tuple[int, bytes]:
-        """Returns the cell that ends in a column of a row: the column that it begins in, and the bytes that print
-        it."""
+        """Returns the cell that ends in a column of a row: the column it begins in, and the bytes that print it."""
         row = self._row(index)
         graphemes = redraw.graphemes_of(row)
         column = at if graphemes[at] or not at else at - 1
         return column, self._pens[row.styles[column]] + graphemes[column].encode("utf-8", "replace") + b"\x1b[m"
 
     def last_text(self) -> tuple[int, int]:
-        """Returns the index of the last row with text on it, and the columns it takes there; (-1, 0) if there is
-        none."""
+        """Returns the index of the last row with text on it, and its columns there; (-1, 0) without text."""
         for index in range(len(self._texts) - 1, -1, -1):
             if self._texts[index]:
                 graphemes = redraw.graphemes_of(self._emulator.row(index))

@@ -1,5 +1,4 @@
-"""The result of a look (one reading of a terminal), and other reports of its observer (`observer`): values, without the
-emulator."""
+"""The result of a look (one reading of a terminal), and other reports of its observer (`observer`): values."""
 
 import math
 from dataclasses import dataclass

@@ -146,8 +146,7 @@ SIDE = re.compile(rf"\s+[{FRAMES}╭╮╰╯┌┐└┘├┤].*$")
 MARGIN = 1
 """Columns before a row's end, or before a box's side, in which programs write nothing."""
 SLACK = 9
-"""Number of further columns that may be free if the row's look counts, too: opencode does not fill its rows to the
-end."""
+"""Further columns that may be free if the row's look counts, too: opencode does not fill its rows to the end."""
 
 type Look = Literal["ignored", "needed", "enough"]
 """Weight that an equal style has as a sign that a row continues the label above it: descriptions below a label seldom

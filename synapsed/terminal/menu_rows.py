@@ -203,8 +203,7 @@ class _Siblings:
         return not text[: self._rest].strip()
 
     def _numbered(self, rows: list[tuple[int, _Entry | None]], row: int) -> list[tuple[int, _Entry]] | None:
-        """Returns the options whose numbers follow each other, from 1 or from the place that the list is scrolled
-        to."""
+        """Returns the options whose numbers follow each other, from 1 or from where the list is scrolled to."""
         options = [(at, entry) for at, entry in rows if entry is not None]
         mine = next(n for n, (at, _) in enumerate(options) if at == row)
         begin = end = mine

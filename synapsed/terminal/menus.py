@@ -256,8 +256,7 @@ def _boxed(page: Page, found: Options) -> bool:
 
 
 def _asked(page: Page, found: Options) -> tuple[int, list[str]]:
-    """Returns the first row of the question, and its lines: up to the edge of the box, the rule, or the gap above
-    them."""
+    """Returns the first row of the question, and its lines: up to the edge of the box, the rule, or the gap above."""
     first = found.options[0].row
     if found.across and TOGGLE.match(page.inner[first]):
         return first, [page.inner[first][: page.inner[first].rindex(found.options[0].label)].strip(" ›‣»")]

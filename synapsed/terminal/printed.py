@@ -118,8 +118,7 @@ class _Above:
 
 
 def _printed(output: bytes, *, cols: int, rows: int) -> _Reading[tuple[list[str], str, int]]:
-    """Returns the lines of `output`, the line with the cursor, up to the cursor, and the number of missing lines before
-    them."""
+    """Returns the lines of `output`, the line with the cursor, up to the cursor, and how many lines are missing."""
     screen = Screen(cols, rows, scrollback_lines=4 * TAKEN_EVERY)
     above = _Above(screen, cols)
     for portion in portions(_UNENDED_MARK.sub(rb"\1 \2", output)):

@@ -408,8 +408,7 @@ def _distinct(keys: str) -> bool:
 
 
 def _signed(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
-    """Returns the question of the common libraries with their sign: words at the cursor, or the number of one of the
-    lines below."""
+    """Returns the common libraries' question with its sign: words at the cursor, or the number of a line below."""
     at_end = screen.cursor_visible and not screen.lines[screen.cursor[0]][screen.cursor[1] :].strip()
     if SIGNED.match(line) is None or not (at_end or _OFFERED.search(line)):
         return None
@@ -424,8 +423,7 @@ def _signed(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
 
 
 def _bare(screen: ScreenSnapshot, row: int, sign: str) -> Asked:
-    """Returns the question above a `sign` alone: a menu, with a line of words below it at most, or a question in
-    words."""
+    """Returns the question above a `sign` alone: a menu, with at most a line of words below, or a question in words."""
     above = [n for n in range(max(0, row - MENU_ROWS_MAX), row) if screen.lines[n].strip()]
     question = above[-1] if above else row
     words = screen.lines[question].strip() if above else ""

@@ -20,8 +20,7 @@ type Line = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a row that ends before is the end of
-    a line."""
+    """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a shorter row ends a line."""
 
     width: int
     slack: int = 4
@@ -31,8 +30,7 @@ class Wrapping:
 _STRUCTURE = re.compile(
     r"\s|[-*+•◦‣▪·–—●○■□]\s|\d{1,9}[.)](?:\s|\Z)|[#>|~`=]|[\u2500-\u259f]|\[[ xX]\]|(?:[-*_+]\s*){1,}\Z|!?\[|<"
 )
-"""Beginning of a line that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a
-link."""
+"""Start of a line that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a link."""
 
 _DRAWN = re.compile(r"[\u2500-\u259f]")
 
@@ -94,8 +92,7 @@ def _first_word(line: str) -> tuple[str, bool]:
 
 
 def _sourced(line: Line) -> tuple[str, bool]:
-    """Returns the line as it was written, and True if that is all of it: bold is `**`, if the line has other words
-    too."""
+    """Returns the line as it was written, and True if that is all: bold is `**`, if the line has other words too."""
     text, kinds = line
     runs = [(kind, "".join(char for char, _ in run)) for kind, run in groupby(zip(text, kinds, strict=True), _kind)]
     shown = ""

@@ -191,8 +191,7 @@ def settings(modes: Modes, extras: Extras) -> bytes:
 
 
 def place(cursor: tuple[int, int], modes: Modes, extras: Extras) -> bytes:
-    """Returns the sequence that moves the cursor to (row, column) of the screen, which counts from the margins in mode
-    6."""
+    """Returns what moves the cursor to (row, column) of the screen, which counts from the margins in mode 6."""
     row, column = cursor
     if 6 in modes.dec:
         row -= extras.region[0] if extras.region else 0

@@ -185,8 +185,7 @@ class Stage(Protocol):
 
     @property
     def drawn_from(self) -> float:
-        """Offset from which on output may be given to an emulator, for the screen and for answers; 0 if nothing is
-        skipped."""
+        """Offset from which on output may be given to an emulator, for the screen and for answers; 0: skip nothing."""
         ...
 
     def open(self, told: Callable[[StageEvent], None]) -> None:
@@ -225,8 +224,7 @@ class Stage(Protocol):
         ...
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        """Returns the bytes that show the screen in a terminal of another size, with rows of a notice over its last
-        ones."""
+        """Returns the bytes that show the screen in a terminal of another size, with a notice over its last rows."""
         ...
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:

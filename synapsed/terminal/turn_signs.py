@@ -27,8 +27,7 @@ class OpenTurn:
         self.channel: str | None = None
         """The channel that reported the turn's beginning; None while no turn is open."""
         self.lost_ns: int | None = None
-        """Time at which the end of the open turn was found to be lost (CLOCK_MONOTONIC); None while its channel is
-        believed."""
+        """Time at which the open turn's end was found lost (CLOCK_MONOTONIC); None while its channel is believed."""
         self.stop_asked_at: float | None = None
         """Time at which the turn was asked to stop."""
 
@@ -92,8 +91,7 @@ def read_chrome(profile: Profile, rows: Sequence[str], message: str, old: Marks 
 
 
 def _without_chrome(profile: Profile, rows: Sequence[str]) -> list[str]:
-    """Returns the rows, with blanks for those that begin with the program's own words, which may have a short message
-    in them."""
+    """Returns the rows, blanks for those that begin with the program's own words, which may have a message in them."""
     text = "\n".join(rows)
     marks = [*_errors(profile, text), *(match.start() for match in _interruptions(profile, text))]
     before = [text[:at].split("\n") for at in marks]
@@ -124,8 +122,7 @@ def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) 
 
 
 def _errors(profile: Profile, text: str) -> list[int]:
-    """Returns the places in `text` where the program's words for an error begin. The same words may match several
-    patterns."""
+    """Returns the places in `text` where the program's words for an error begin. Some may match several patterns."""
     return sorted({match.start() for spec in profile.error for match in spec.pattern.finditer(text)})
 
 

@@ -28,8 +28,7 @@ ROWS_MAX = 20
 
 
 class Unreadable:
-    """The state of one terminal. A screen that moves although it waits (a clock) is reported as it was until it comes
-    to rest."""
+    """The state of one terminal. A screen that moves although it waits (a clock) is reported as it was until then."""
 
     def __init__(self) -> None:
         self._since: float | None = None

@@ -251,8 +251,7 @@ def in_background(profile: Profile, seen: Observation) -> bool:
 
 
 def _settled(profile: Profile, seen: Observation) -> bool:
-    """Returns True if the screen has come to rest, or everything but the parts beside the work has stood still for
-    `CALM_S`."""
+    """Returns True if the screen rests, or everything but the parts beside the work has stood still for `CALM_S`."""
     return seen.quiet_s * 1000 >= profile.ready.quiet_ms or seen.calm_s >= CALM_S
 
 
@@ -289,8 +288,7 @@ def quoted(profile: Profile, seen: Observation) -> bool:
 
 
 def title_left_behind(profile: Profile, seen: Observation) -> bool:
-    """Returns True if the title says that the program works, and its screen, which would show it as well, has come to
-    rest."""
+    """Returns True if the title says that the program works, and its screen, which would show it too, is at rest."""
     signs = profile.busy
     return (
         bool(signs.screen)
@@ -437,8 +435,7 @@ def _settling(
     told: str | None,
     lacks_composer: bool = False,
 ) -> Verdict:
-    """Returns a ready verdict if the program says so or its screen has come to rest; a moving screen changes
-    nothing."""
+    """Returns a ready verdict if the program says so or its screen has come to rest; a moving one changes nothing."""
     if settled or told is not None or seen.previous is Activity.READY:
         return Verdict(
             activity=Activity.READY,
@@ -489,8 +486,7 @@ def _unknown(seen: Observation, evidence: str) -> Verdict:
 
 
 def never_starts(profile: Profile, screen: ScreenSnapshot) -> float | None:
-    """Returns the seconds for which a program that shows `screen` may be starting; None for one that prints line by
-    line."""
+    """Returns for how long a program that shows `screen` may be starting; None for one that prints line by line."""
     if screen.alternate:
         return FULL_SCREEN_SLOW_S if needs_composer(profile.composer) else FULL_SCREEN_S
     return None if screen.cursor_visible else HIDDEN_CURSOR_S

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.process.inherited import GIT_LOCAL, activated, inherited
+from synapsed.process.inherited import LEFTOVERS, activated, inherited
 
 PLAIN = {"HOME": "/h", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
@@ -88,7 +88,7 @@ def test_what_a_person_sets_stays(name: str) -> None:
 def test_all_that_git_names_itself_is_in_the_table() -> None:
     """Another version of git may name more, or fewer."""
     told = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True)
-    assert set(told.stdout.split()) <= set(GIT_LOCAL)
+    assert set(told.stdout.split()) <= {name for row in LEFTOVERS if row.by == "git" for name in row.patterns}
 
 
 def test_only_the_debugger_leaves_the_options_of_node() -> None:

@@ -111,8 +111,7 @@ WORD_LINES = {
     "pictures": {},
     # A file of git's in a worktree.
     "worktrees": {"process/installed.py": 1},
-    # Ruby's.
-    "profile_tools": {"process/inherited.py": 1},
+    "profile_tools": {},
     "mentions": {},
     # Names of adapters in profiles.
     "app_server": {"channels/launch_additions.py": 1, "profiles/channel_spec.py": 2},

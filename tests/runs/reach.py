@@ -54,6 +54,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "packaging/debian/*": ("tests.release",),
     "packaging/homebrew/*": ("tests.release",),
     "packaging/*": ("tests.docs", "tests.parts.telemetry"),
+    "synapsed/process/*": ("synapsed.process.inherited",),
     "synapsed/parts/web/static/*": ("synapsed.parts.web.page_files", "tests.web"),
     "tests/recordings/*": ("tests.golden", "tests.pty", "tests.terminal", "tests.channels", "tests.profiles"),
     "tests/*/*": ("tests.{}",),  # a file beside tests is read by the tests of its folder

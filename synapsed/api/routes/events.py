@@ -91,8 +91,7 @@ async def schema(request: web.Request) -> web.StreamResponse:
 
 @operation("An event, whole", Response("the event"), errors=(EventNotFound,))
 async def one_event(request: web.Request, control: Control) -> web.StreamResponse:
-    """Returns one event whole, with the fields that are too large for a stream. A large one is read when there is room
-    for it."""
+    """Returns one event whole, with the fields that are too large for a stream. A large one waits for room."""
     rights, log = rights_of(request), control.events
     text = request.match_info["event"][:INPUT_SHOWN]
     event_id = int(text[:19]) if text.isascii() and text.isdigit() else 0

@@ -1,5 +1,4 @@
-"""`GET …/status`: the short status that was first asked for, or `status --json` with `?detail=1`; `?explain=1` adds the
-chain of evidence."""
+"""`GET …/status`: the short status of old, or `status --json` with `?detail=1`; `?explain=1` adds evidence."""
 
 from aiohttp import web
 

@@ -9,8 +9,7 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
 
 type By = Literal["person", "agent", "policy", "rule", "daemon"]
-"""Actor of an event: `policy` is the agent's approval policy, `rule` a rule of the configuration, `daemon` synapsed by
-itself."""
+"""Actor: `policy` is the agent's approval policy, `rule` a rule of the configuration, `daemon` synapsed by itself."""
 
 type Where = Literal["terminal", "control", "http", "a2a"]
 """Origin of an action: the agent's own terminal, the control socket, the agent's or the main port, or A2A."""
@@ -33,8 +32,7 @@ ReportedBy = Annotated[
 
 @dataclass(frozen=True)
 class _Large:
-    """Marks a field that may be large. If an event is too large for a stream, `{truncated, size}` takes the place of
-    the field."""
+    """Marks a field that may be large. If an event is too large for a stream, `{truncated, size}` takes its place."""
 
 
 LARGE = _Large()
@@ -200,8 +198,7 @@ class PlanUpdated(Data):
 
 
 class DiffUpdated(Data):
-    """The whole of the changes that a turn has made in files so far; it replaces the event before it of the same
-    turn."""
+    """All changes that a turn has made in files so far; it replaces the event before it of the same turn."""
 
     type: Literal["diff"] = "diff"
     diff: Annotated[str, LARGE] = Field(description="In the unified format")

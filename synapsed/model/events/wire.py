@@ -46,8 +46,7 @@ def enveloped(
     task_id: str | None = None,
     context_id: str | None = None,
 ) -> dict[str, Any]:
-    """Returns `data` in its envelope. `at` is in seconds since the epoch; `time` is RFC 3339 in UTC, as in the other
-    answers."""
+    """Returns `data` in its envelope. `at` is seconds since the epoch; `time` is RFC 3339 in UTC, as elsewhere."""
     return {
         "id": event_id,
         "event": data.type,

@@ -28,8 +28,7 @@ _VERSION = re.compile(r"[-\d.]+$")
 
 
 class TerminalFacts(NamedTuple):
-    """A terminal as its keeper (the process that holds it) and the kernel see it, at one moment; None for each unknown
-    fact."""
+    """A terminal as its keeper and the kernel see it, at one moment; None for each unknown fact."""
 
     offset: int = 0
     """Offset at which the output ended at that moment."""
@@ -44,8 +43,7 @@ class TerminalFacts(NamedTuple):
     since: int = 0
     """Offset of the output up to which that group was not in the foreground yet."""
     reads: Reads | None = None
-    """`yes`: a process of that group reads the terminal; `maybe`: it waits for one of several things. Known in line
-    mode only."""
+    """`yes`: a process of that group reads the terminal; `maybe`: it waits for several. In line mode only."""
     foreign: bool = False
     """True while a turn runs in another group than the one at whose prompt the message was typed."""
     cwd: str | None = None
