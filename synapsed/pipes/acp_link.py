@@ -8,6 +8,7 @@ attached terminals, screens and pictures work as for any other agent.
 
 import asyncio
 import contextlib
+import math
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,12 +32,12 @@ from synapsed.model.records import TurnRecord
 from synapsed.pipes.acp_opening import AcpStage, SessionOpening
 from synapsed.pipes.acp_reports import CHANNEL
 from synapsed.pipes.acp_session import PERSON, AcpSession
-from synapsed.pipes.acp_turn import AcpTurn, of_before
 from synapsed.pipes.commands import NotRefused, OfTurn, PipesCommand, Saved, ShowLine, ShowText, Write
 from synapsed.pipes.kept_session import keep, recall
 from synapsed.pipes.rpc import LineReader, encode
 from synapsed.pipes.transcript import TranscriptSpool, TranscriptView
 from synapsed.pty.channel_delivery import ChannelDelivery
+from synapsed.pty.channel_turn import TurnRules
 from synapsed.pty.keyboard import Emit
 from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.readiness import SILENT_KEEPER
@@ -67,6 +68,9 @@ TAKES_S = 5.0
 
 PREPARED_S = 60.0
 """Seconds for which a person's line is refused because a message of a task was announced and comes first."""
+
+ON_PIPES = TurnRules(sending_s=math.inf, refusal_stops_s=math.inf, notes_refusals=False, answer_stands=True)
+"""Rules of the turns: a silent keeper gives a message when it goes on, and the program gets refusals itself."""
 
 log = structlog.get_logger(__name__)
 
@@ -118,8 +122,9 @@ class AcpLink(ProgramLink):
             clock=self._clock,
             emit=self._tell,
             over=self._observe,
+            person_at=lambda: self.person_at,
             screen=self.screen_text,
-            machine=AcpTurn,
+            rules=ON_PIPES,
         )
         self._stopping = WayStopping(self._turns, pipes, begun=lambda: self._session.has_begun, taking_s=BEGINS_S)
         self._gives_up = False
@@ -267,8 +272,7 @@ class AcpLink(ProgramLink):
             case OfTurn(fact):
                 self._turns.told(fact)
             case NotRefused():
-                if isinstance(turn := self._turns.turn, AcpTurn):
-                    self._turns.add(turn.not_refused())
+                self._turns.refuse(refuses=False)
             case Saved(kept):
                 keep(self._folder, self.launch.launch_id, kept)
 
@@ -342,10 +346,7 @@ class AcpLink(ProgramLink):
         """Reports the end of the task's turn before the end of the program."""
         if self._gives_up:
             self._perform(self._session.given_up(time.monotonic_ns()))
-        if self._turns.turn is not None and self._turns.turn.over:
-            self._turns.recorded()  # the end need not wait any longer until the turn's record is durable
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._turns.idle.wait(), LAST_WORDS_S)
+        await self._turns.last_words(LAST_WORDS_S)
         self._turns.drop()
         self._viewers.end()
 
@@ -494,7 +495,7 @@ class AcpLink(ProgramLink):
                 self._session.asked_to_stop()
                 turn = self._turns.turn
                 if turn is not None:
-                    self._program.tasks.spawn(self._stopping.stop())
+                    self._program.tasks.spawn(self._stopping.stop(by_person=True))
                 else:
                     self._tell_to_stop()
                 continue
@@ -514,9 +515,18 @@ class AcpLink(ProgramLink):
             await self.type(data)
 
 
+def of_before(link: dict[str, Any]) -> dict[str, Any]:
+    """Returns the turn's record in the present form; an earlier version used other field names."""
+    if "prompt" not in link:
+        return link
+    refused_at = 0.0 if link.get("refused") else None
+    return {"key": link["prompt"], "interrupting": bool(link.get("interrupting")), "refused_at": refused_at}
+
+
 class _Pipes:
     """Implements `interfaces.DeliveryWay`, a way by which messages reach a program: here by its pipes. A message's key
-    is the id of the request that gives it."""
+    is the id of the request that gives it: the keeper writes a request once, however often it is asked to, and the
+    program's answer is found in its output by the same id. So the program need not be asked about a turn."""
 
     name = CHANNEL
     settles_s = 0.0

@@ -2,12 +2,13 @@
 delivers, or its pipes. `ChannelTurn` decides; this module does the I/O."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.errors import ChannelAway, KeeperLost, MessageRefused, NotReady, SynapsedError
+from synapsed.errors import ChannelAway, MessageRefused, NotReady, SynapsedError
 from synapsed.interfaces import Delivery, DeliveryWay
 from synapsed.model.facts import AssistantSaying, ChannelFact, ToolBegan
 from synapsed.model.link import LinkEvent, LinkTurnAccepted, LinkTurnProgress, LinkTurnSaid
@@ -15,7 +16,7 @@ from synapsed.model.records import TurnRecord
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty import turn_types as turns
-from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState
+from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState, TurnRules
 from synapsed.pty.streaming import TurnStream
 from synapsed.pty.turn_machine import marked
 from synapsed.pty.turn_types import Phase
@@ -51,12 +52,14 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         clock: Clock,
         emit: Callable[[LinkEvent], None],
         over: Callable[[], None],
+        person_at: Callable[[], float | None],
         screen: Callable[[], Awaitable[str]],
         press: Callable[[], Awaitable[bool]] | None = None,
-        machine: type[ChannelTurn] = ChannelTurn,
+        rules: TurnRules | None = None,
     ) -> None:
-        """`over` is called when a turn is over; `press` stops the running turn by keys, and returns True if it has
-        stopped; `screen` returns the terminal's text; `machine` is the class that decides each turn."""
+        """`over` is called when a turn is over; `person_at` returns the time, in monotonic seconds, at which a person
+        last pressed a key at the program; `press` stops the running turn by keys, and returns True if it has
+        stopped; `screen` returns the terminal's text; `rules`: see `ChannelTurn`."""
         super().__init__(emit)
         self._agent_id = agent_id
         self._profile = profile
@@ -64,9 +67,13 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         self._clock = clock
         self._shift = clock.wall() - clock.monotonic()
         self._told_over = over
+        self._person_at = person_at
+        self._begun_at = 0.0
+        """Time at which this daemon began the turn, in monotonic seconds: a person's key after it may have stopped the
+        turn."""
         self._screen = screen
         self._press = press
-        self._machine = machine
+        self._rules = rules
         self._new_when = profile.channels[channel.name].new_when if channel.name in profile.channels else None
         self._streams = profile.model_copy(
             update={"stream": StreamSpec(source="channel"), "answer": AnswerSpec(mode="blocks")}
@@ -90,7 +97,9 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             raise NotReady("a turn runs already", task=self.turn.task_id)
         state = ChannelTurnState.model_validate(delivery.record.link)
         denial = marked(delivery.task_id, self._profile.prompts.denial_note)
-        self.turn = self._machine(delivery, state, denial=denial, settles_s=self._channel.settles_s)
+        settles_s = self._channel.settles_s
+        self.turn = ChannelTurn(delivery, state, denial=denial, settles_s=settles_s, rules=self._rules)
+        self._begun_at = self._clock.monotonic() if delivery.fresh else 0.0
         self.ended.clear()
         if self._profile.stream.enabled:
             self._stream = TurnStream(self._streams, delivery.text, begun=not delivery.fresh)
@@ -104,7 +113,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             return
         if isinstance(fact, AssistantSaying):
             if fact.turn == self.turn.state.turn:
-                self.add(self.turn.overrule())  # a refusal did not stop the program: it goes on talking
+                self.add(self.turn.works_on())
             if self._stream is not None and self.turn.state.turn in (None, fact.turn):
                 self._stream.told(fact)
                 self._tell_soon()
@@ -127,11 +136,18 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             self.add(self.turn.reached(self._channel.reach()))
 
     def refuse(self, refuses: bool) -> None:
-        """Notes that a person has refused in a dialog on the terminal, or that an earlier refusal no longer counts."""
+        """Notes that a person has refused in a dialog, or that an earlier refusal no longer counts."""
         if self.turn is None:
             return
         note = marked(self.turn.task_id, self._profile.prompts.refusal_note)
         self.add(self.turn.refuse(note, self._now()) if refuses else self.turn.overrule())
+
+    async def last_words(self, within: float) -> None:
+        """Reports the end of a turn that is over, in `within` seconds; called before the program's end is reported."""
+        if self.turn is not None and self.turn.over:
+            self.recorded()  # the end need not wait any longer until the turn's record is durable
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.idle.wait(), within)
 
     def drop(self) -> None:
         """Drops the turn, because the program has ended: the turn's outcome is reported with the exit."""
@@ -162,7 +178,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             case turns.Say(event):
                 if not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
                     self._end()
-                self._emit(event)
+                at = self._person_at()
+                self._emit(turn.explained(event, touched=at is not None and at >= self._begun_at))
         return []
 
     async def _submit(self, turn: ChannelTurn, key: str, text: str) -> Sequence[turns.Command]:
@@ -203,7 +220,7 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         try:
             if not await self._channel.interrupt(what) and self._press is not None and self._channel.reach() != "idle":
                 await self._press()
-        except (ChannelAway, KeeperLost) as error:
+        except SynapsedError as error:  # also one of the keys: the worker goes on, and the stop counts as not confirmed
             log.info("a turn could not be stopped", agent_id=self._agent_id, error=error.message)
 
     def _end(self) -> None:

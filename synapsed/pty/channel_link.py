@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -26,7 +25,7 @@ from synapsed.model.facts import (
     TurnFailed,
     TurnInterrupted,
 )
-from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkTurnInterrupted
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
 from synapsed.model.records import TurnRecord
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_turn import BY
@@ -58,8 +57,9 @@ class StructuredLink(PtyLink):
             self._profile,
             channel,
             clock=self._clock,
-            emit=self._say,
+            emit=lambda event: self._emit(event),  # noqa: PLW0108 - `_emit` is replaced later
             over=self._observe,
+            person_at=lambda: self.person_at,
             press=super().interrupt,
             screen=self.screen_text,
         )
@@ -67,8 +67,6 @@ class StructuredLink(PtyLink):
         self._tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=self._agent_id, exc_info=error))
         self._shown: LinkObserved | None = None
         """The last observation of the terminal."""
-        self._begun_at = 0.0
-        """Time at which this daemon began the turn: a person's key after it may have stopped the turn."""
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._opening = adopted
@@ -90,6 +88,10 @@ class StructuredLink(PtyLink):
                 await asyncio.wait_for(self._reached.wait(), REACHED_S)
         self._opening = False
         self._observe()
+
+    async def last_words(self) -> None:
+        await self._turns.last_words(self._patience)
+        await super().last_words()
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -144,12 +146,6 @@ class StructuredLink(PtyLink):
             self._typed_instead = False
             self._alert("messages go over its channel again", "over")
         self._observe()
-
-    def _say(self, event: LinkEvent) -> None:
-        if isinstance(event, LinkTurnInterrupted) and event.reason == "person":
-            touched = self.hands_at >= self._begun_at
-            event = event if touched else replace(event, reason="program")
-        self._emit(event)
 
     def _alert(self, message: str, state: Any) -> None:
         self._program.alert(LinkAlert(CHANNEL_AWAY, message, state))
@@ -206,7 +202,6 @@ class StructuredLink(PtyLink):
 
     async def deliver(self, delivery: Delivery) -> None:
         if delivery.record.link.get("by") == BY:
-            self._begun_at = self._clock.monotonic() if delivery.fresh else 0.0
             self._turns.begin(delivery)
             self._observe()
         else:

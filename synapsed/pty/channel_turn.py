@@ -1,4 +1,5 @@
-"""Decides one turn over a channel that delivers (`interfaces.Delivering`), from the message to its answer. Pure.
+"""Decides one turn on a way by which the program itself takes messages (`interfaces.DeliveryWay`), from the message to
+its answer. Pure.
 
 The state machine takes facts (the result of a submission or of a question, the channel's reports) and returns commands,
 which `ChannelDelivery` performs. It has no I/O and no clock.
@@ -16,13 +17,26 @@ if the program does not have it, would show it by now if it had it, and rests. I
 a message that may have arrived is never typed.
 """
 
+import math
+from dataclasses import dataclass
 from typing import Literal
 
 from synapsed.interfaces import Delivery, FoundTurn, Reach, Submitted
-from synapsed.model.facts import ChannelFact, PromptAccepted
-from synapsed.model.link import LinkTurnAccepted, LinkTurnFailed
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnInterrupted
+from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.pty.turn_machine import TurnMachine
-from synapsed.pty.turn_types import Command, GiveMessage, KeptTurn, LookUp, Phase, RenewKey, Save, Say, StopTurn
+from synapsed.pty.turn_types import (
+    UNASKED,
+    Command,
+    GiveMessage,
+    KeptTurn,
+    LookUp,
+    Phase,
+    RenewKey,
+    Save,
+    Say,
+    StopTurn,
+)
 
 BY: Literal["channel"] = "channel"
 """Value of `by` in the record of such a turn; records of turns at the terminal have no `by`."""
@@ -49,13 +63,18 @@ LOST = (
     "known, so it is not sent again"
 )
 
-EARLY_MAX = 256
-"""Largest number of facts, the latest ones, that are kept until it is known to which turn they belong."""
 
-UNKNOWN = (
-    "the program's server was given the message and cannot be asked what became of it: whether it works on it is not "
-    "known, so it is not sent again"
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRules:
+    """The differences between turns on several ways; the defaults are for a channel. A time may be infinite."""
+
+    sending_s: float = SENDING_S
+    refusal_stops_s: float = REFUSAL_STOPS_S
+    """Infinite: a refusal counts until the turn ends, whatever the program does next."""
+    notes_refusals: bool = True
+    """False if the program gets a refusal itself, so that its model knows of it without a note."""
+    answer_stands: bool = False
+    """True if text of a turn that was told to stop is its answer."""
 
 
 class ChannelTurnState(KeptTurn):
@@ -82,15 +101,16 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         *,
         denial: str | None = None,
         settles_s: float = 0.0,
+        rules: TurnRules | None = None,
     ) -> None:
         """`settles_s`: see `interfaces.DeliveryWay`; `denial`: the note for the model after a refusal."""
         super().__init__(delivery, state, denial)
+        self._rules = rules or TurnRules()
         self._settles_s = settles_s
         self._lost_since: float | None = None
         """Time since which the program does not show the message or its turn; None if it shows it."""
         self._look_at: float | None = None
         """Time at which the program is asked again."""
-        self._early: list[ChannelFact] = []
         self._waiting: Literal["found", "submitted"] | None = None
         """The result that the machine waits for; None while it waits for facts."""
         self._away_since: float | None = None
@@ -110,7 +130,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return [GiveMessage(self.state.key, self.text)]
 
     def _find(self) -> list[Command]:
-        self._waiting = "found"
+        self._waiting, self._look_at = "found", None
         return [LookUp(self.state.key, self.state.turn)]
 
     def submitted(self, how: Submitted, now: float) -> list[Command]:
@@ -127,13 +147,11 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         commands: list[Command] = [Save(), Say(LinkTurnAccepted(self.task_id, self.evidence + what))]
         if self.state.interrupting:
             commands.append(StopTurn(turn))
-        early, self._early = self._early, []
-        for fact in early:
-            commands += self.told(fact, now)
-        return commands
+        return [*commands, *self._told_early(now)]
 
     def unsent(self, why: str, *, sent: bool, now: float) -> list[Command]:
-        """Handles a channel that did not answer; `sent`: the request may have arrived. `reached` continues the turn."""
+        """Handles a channel that did not answer; `sent`: the request may have arrived. Later `reached` or `waited`
+        continues the turn."""
         if self.phase is not Phase.SENDING:
             self._waiting = None
             if not self.over:
@@ -146,6 +164,8 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         never = waited_for == "submitted" and not sent and not self.state.taken
         if never and self.state.interrupting:
             return self._interrupted("interrupted", f"not yet sent: {why}")
+        if waited_for == "found":
+            self._look_at = now + LOOK_S  # the way may be reached all the same: then nothing else asks again
         return self.waited(now)
 
     def refused(self, why: str) -> list[Command]:
@@ -168,15 +188,14 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
     def waited(self, now: float) -> list[Command]:
         """Handles the passing of time."""
         if self._look_at is not None and now >= self._look_at and self._waiting is None and not self.over:
-            self._look_at = None
             return self._find()
         refused = self.state.refused_at
-        if refused is not None and now - refused >= REFUSAL_STOPS_S and self.phase is Phase.WORKING:
+        if refused is not None and now - refused >= self._rules.refusal_stops_s and self.phase is Phase.WORKING:
             return self.overrule()
         away = self._away_since
-        if self.phase is not Phase.SENDING or away is None or now - away < SENDING_S:
+        if self.phase is not Phase.SENDING or away is None or now - away < self._rules.sending_s:
             return []
-        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, self.evidence + "no answer"))
+        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNASKED, self.evidence + "no answer"))
 
     def found(self, found: FoundTurn | None, reach: Reach, now: float) -> list[Command]:
         """Handles the program's answer to `LookUp`: `found`, or None if it does not have the message."""
@@ -235,16 +254,22 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
     # --- facts ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Handles a fact that the channel reports."""
         if fact.channel != self.state.channel or self.over:
             return []
         if isinstance(fact, PromptAccepted):
             known = fact.key == self.state.key and fact.turn is not None and self.phase is Phase.SENDING
             return self._accept(fact.turn or "", "prompt accepted", now) if known else []
         if self.phase is Phase.SENDING:
-            self._early = [*self._early[-EARLY_MAX:], fact]
+            if self.state.interrupting and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:
+                return self._reported(fact, now)  # it was given up, although nobody knows if the program has it
+            self._early.append(fact)
             return []
         return self._reported(fact, now) if fact.turn == self.state.turn else []
+
+    def _ended(self, fact: TurnEnded, evidence: str, now: float) -> list[Command]:
+        if fact.answer and self._rules.answer_stands:
+            return self._over(LinkTurnEnded(self.task_id, fact.answer, True, evidence, fact.truncated))
+        return super()._ended(fact, evidence, now)
 
     def _find_answer(self, now: float) -> list[Command]:
         return self._find()
@@ -260,12 +285,23 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
             return []
         return self._over(LinkTurnFailed(self.task_id, "AGENT_EXITED", why, self.evidence + "gone"))
 
+    # --- refusals ---
+
+    def refuse(self, note: str | None, now: float) -> list[Command]:
+        return super().refuse(note if self._rules.notes_refusals else None, now)
+
+    def works_on(self) -> list[Command]:
+        """Handles a program that goes on with the turn: a refusal has not stopped it, unless it may do so later."""
+        return self.overrule() if math.isfinite(self._rules.refusal_stops_s) else []
+
     # --- stopping ---
 
-    def interrupt(self) -> list[Command]:
-        """Stops the turn, or notes that it is to be stopped when it begins. The outcome comes as facts."""
+    def interrupt(self, *, by_person: bool = False) -> list[Command]:
+        """Stops the turn, or notes that it is to be stopped when it begins. The outcome comes as facts. `by_person`: a
+        key at the program's terminal asks for it."""
         if self.over:
             return []
+        self.asked_to_stop = self.asked_to_stop or not by_person
         first, self.state.interrupting = not self.state.interrupting, True
         stop: list[Command] = [StopTurn(self.state.turn)] if self.state.turn is not None else []
         return [Save(), *stop] if first else stop

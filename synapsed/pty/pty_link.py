@@ -343,14 +343,18 @@ class PtyLink(ProgramLink):
     def finishing(self) -> None:
         self._session.finishing = True
 
+    @property
+    def _patience(self) -> float:
+        """Returns the time, in seconds, for the turn's unfinished work at the program's end."""
+        return LAST_WORDS_TAKEN_S if self._is_taken_down else LAST_WORDS_S
+
     async def last_words(self) -> None:
         """Asks the channels once more: the turn may have ended just before the program did."""
         if self._session.turn is not None:
             await self._driver.rests()
             await self.poke()
             with contextlib.suppress(TimeoutError):
-                patience = LAST_WORDS_TAKEN_S if self._is_taken_down else LAST_WORDS_S
-                async with self._undrawn.passed_over(), asyncio.timeout(patience):
+                async with self._undrawn.passed_over(), asyncio.timeout(self._patience):
                     await self._driver.turn.idle.wait()
         self._viewers.end()
 

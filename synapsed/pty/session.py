@@ -32,7 +32,6 @@ from synapsed.model.link import (
     LinkSession,
     LinkTold,
     LinkTurnAccepted,
-    LinkTurnInterrupted,
     LinkTurnNews,
     LinkTurnProgress,
     LinkTurnSaid,
@@ -543,9 +542,8 @@ class Session:
     def say(self, event: LinkTurnNews, screen: str, now: float, *, stays: bool) -> list[SessionCommand]:
         """Reports the progress of the turn; `screen` is the screen's text. A turn that is over is dropped, unless it
         `stays` until its remains are removed from the composer."""
-        if isinstance(event, LinkTurnInterrupted) and event.reason == "person" and not self._person_was_there():
-            asked = self.turn is not None and self.turn.asked_to_stop
-            event = replace(event, reason="interrupted" if asked else "program")
+        if self.turn is not None:
+            event = self.turn.explained(event, touched=self._person_was_there())
         if not stays and not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
             self._tools.last(screen, now)
             self._drop()

@@ -170,13 +170,14 @@ class WayStopping:
         self.moved = asyncio.Event()
         """Set when the way's `reach` changes."""
 
-    async def stop(self, within: float = CONFIRM_S, *, goes_on: bool = True) -> bool:
+    async def stop(self, within: float = CONFIRM_S, *, goes_on: bool = True, by_person: bool = False) -> bool:
         """Stops the present turn. Returns True if it is over at most `within` seconds after the program has begun with
-        it. If it is not, the request to stop is dropped if `goes_on`, else it stays."""
+        it. If it is not, the request to stop is dropped if `goes_on`, else it stays. `by_person`: as in
+        `ChannelTurn.interrupt`."""
         if (turn := self._turns.turn) is None:
             return False
         stopped = await tell_to_stop(
-            lambda: self._turns.add(turn.interrupt()),
+            lambda: self._turns.add(turn.interrupt(by_person=by_person)),
             runs=lambda: self._turns.turn is turn,
             over=self._turns.ended,
             begun=lambda: turn.phase is not turns.Phase.SENDING and self._begun(),

@@ -88,15 +88,11 @@ class PtyTurn(TurnMachine[TurnState]):
         """Time since which the program shows work although a refusal should have stopped it."""
         self._pasted_at_offset = 0
         self._reports = TurnReports()
-        self._early: list[ChannelFact] = []
-        """Facts that came before the keeper has confirmed that the submit key is written."""
         self.withdrawing = False
         """True while the message, which the program did not take, is being removed from the composer."""
         self._echoed_before = False
         """True if the message was elsewhere on the screen when this began: an earlier message had the same text."""
         self._typed_not_before = 0.0
-        self.asked_to_stop = False
-        """True if a stop was requested through synapsed, even if the program did not confirm it in time."""
         self.deadline: float | None = None
         """Time, in monotonic seconds, at which `seen` must be called again at the latest."""
 
@@ -142,6 +138,8 @@ class PtyTurn(TurnMachine[TurnState]):
                 return [Recall("submit", self._typed.submit)]
             case Phase.READING:
                 self.state.phase = Phase.WORKING
+            case Phase.SENDING:  # an earlier daemon gave it over a channel that the profile does not have any more
+                return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNASKED, "no channel"))
         return []
 
     def recalled(self, part: str, offset: int | None, now: float) -> list[Command]:
@@ -201,8 +199,7 @@ class PtyTurn(TurnMachine[TurnState]):
             self._go(Phase.SUBMITTED, now)
             self.state.submit_offset = offset
             self.deadline = now + self._profile.delivery.accept_ms / 1000
-            early, self._early = self._early, []
-            return [Save(), *(command for fact in early for command in self.told(fact, now))]
+            return [Save(), *self._told_early(now)]  # the keeper confirms the key only now
         return []
 
     # --- looks ---
@@ -480,7 +477,6 @@ class PtyTurn(TurnMachine[TurnState]):
     # --- facts ---
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
-        """Takes a fact that a side channel reports."""
         if not self.is_younger(fact):
             return []
         if self.state.phase is Phase.SUBMITTING:
@@ -544,6 +540,7 @@ class PtyTurn(TurnMachine[TurnState]):
 
     def interrupt(self) -> list[Command]:
         """Stops the turn; its end follows from `seen` or `told`."""
+        self.asked_to_stop = True
         if self.state.phase is Phase.PREPARED:
             return self._interrupted("interrupted", "not yet typed")
         if self.state.phase is Phase.PASTING:  # the keys may be on their way: their result ends the turn
@@ -552,7 +549,7 @@ class PtyTurn(TurnMachine[TurnState]):
         self.withdrawing = False
         if self.state.phase is Phase.SETTLING:
             return self._taken_back()
-        self.state.interrupting = self.asked_to_stop = True
+        self.state.interrupting = True
         return [Save()]
 
     @property

@@ -6,6 +6,8 @@ A machine takes facts and returns the commands to perform, in order.
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
+from dataclasses import replace
 
 from synapsed.interfaces import Delivery
 from synapsed.model.facts import AssistantSaid, ChannelFact, TurnEnded, TurnFailed, TurnInterrupted
@@ -13,6 +15,7 @@ from synapsed.model.link import (
     LinkTurnEnded,
     LinkTurnFailed,
     LinkTurnInterrupted,
+    LinkTurnNews,
     LinkTurnOutcome,
     LinkTurnProgress,
     LinkUndelivered,
@@ -20,6 +23,9 @@ from synapsed.model.link import (
 from synapsed.model.records import TurnRecord
 from synapsed.pty.turn_types import NEXT, Command, KeptTurn, Phase, Save, Say
 from synapsed.tasks.prompt_text import system_mark
+
+EARLY_MAX = 256
+"""Largest number of facts, the latest ones, that are kept until it is known to which turn they belong."""
 
 
 def marked(task_id: str, note: str | None) -> str | None:
@@ -35,8 +41,12 @@ class TurnMachine[Kept: KeptTurn](ABC):
         self.task_id = delivery.task_id
         self.attempt = delivery.record.attempt
         self.state = state
+        self.asked_to_stop = state.interrupting
+        """True if a stop was requested through synapsed, even if the program did not confirm it in time."""
         self._delivery = delivery
         self._denial = denial
+        self._early: deque[ChannelFact] = deque(maxlen=EARLY_MAX)
+        """Facts that came before it is known that the program has the present leg."""
 
     @property
     def record(self) -> TurnRecord:
@@ -78,6 +88,16 @@ class TurnMachine[Kept: KeptTurn](ABC):
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
             return self._interrupted("refused", why, left=left)
         return self._over(LinkUndelivered(self.task_id, why), left=left)
+
+    @abstractmethod
+    def told(self, fact: ChannelFact, now: float) -> list[Command]:
+        """Takes a fact that a channel reports."""
+
+    def _told_early(self, now: float) -> list[Command]:
+        """Takes the early facts again."""
+        early = [*self._early]
+        self._early.clear()
+        return [command for fact in early for command in self.told(fact, now)]
 
     def _reported(self, fact: ChannelFact, now: float) -> list[Command]:
         """Takes a fact that a channel reports about this turn."""
@@ -134,6 +154,17 @@ class TurnMachine[Kept: KeptTurn](ABC):
     @abstractmethod
     def _say_note(self, now: float) -> list[Command]:
         """Begins the second leg."""
+
+    def explained(self, event: LinkTurnNews, *, touched: bool) -> LinkTurnNews:
+        """Returns the event; if it reports a stop, with the one who has stopped the turn as far as that is known.
+        `touched`: a person has pressed a key at the program since it was given the message."""
+        if not isinstance(event, LinkTurnInterrupted) or event.reason == "refused":
+            return event
+        if event.reason == "interrupted" and self.asked_to_stop:
+            return event
+        if event.reason == "person" and not touched:
+            return replace(event, reason="interrupted" if self.asked_to_stop else "program")
+        return replace(event, reason="person")
 
     # --- refusals ---
 

@@ -152,6 +152,11 @@ UNKNOWN = (
     "not sent again"
 )
 
+UNASKED = (
+    "the program's server was given the message and cannot be asked what became of it: whether it works on it is not "
+    "known, so it is not sent again"
+)
+
 
 # --- facts -----------------------------------------------------------------------------------------------------------
 

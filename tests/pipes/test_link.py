@@ -11,7 +11,7 @@ from synapsed.errors import KeeperLost, NotTaken
 from synapsed.interfaces import Delivery
 from synapsed.keepers.keeper_messages import Exited, ExitRecord, KeeperBusy, KeeperRefused, Output, WriteResult
 from synapsed.model.facts import ChannelFact, PermissionAsked
-from synapsed.model.link import LinkEvent, LinkTold, LinkTurnRecord
+from synapsed.model.link import LinkEvent, LinkTold, LinkTurnAccepted, LinkTurnInterrupted, LinkTurnRecord
 from synapsed.model.records import TurnRecord
 from synapsed.pipes.acp_link import AcpLink
 from synapsed.pipes.acp_opening import SessionOpening
@@ -216,6 +216,20 @@ async def test_one_that_ends_before_it_is_killed_for_its_turn_is_stopped(
     linked.said({"method": "session/update", "params": {"update": update}})
     assert await linked.link.interrupt() is True
     assert program.exited.result().exit_code == 1
+
+
+@pytest.mark.parametrize(("key", "reason"), [(b"\x03", "person"), (b"", "program")])
+async def test_who_stopped_a_turn_is_told_by_the_keys(linked: Linked, key: bytes, reason: str) -> None:
+    """As of a program at a terminal: keys there, or nobody who is known."""
+    await linked.link.deliver(linked.prepared())
+    (task,) = await linked.prompts(1)
+    await until(lambda: any(isinstance(event, LinkTurnAccepted) for event in linked.told))
+    if key:
+        await linked.link.type(key)
+        await until(lambda: any(name is not None and name.startswith("stop.") for name in linked.keeper.written))
+    linked.said({"id": task, "result": {"stopReason": "cancelled"}})
+    await until(lambda: linked.link._turns.turn is None)
+    assert [event.reason for event in linked.told if isinstance(event, LinkTurnInterrupted)] == [reason]
 
 
 async def test_a_program_that_has_not_begun_with_a_turn_is_waited_for_when_that_is_stopped(linked: Linked) -> None:

@@ -13,10 +13,10 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PermissionAsked, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkRefused, LinkTold, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt
+from synapsed.pipes.acp_link import ON_PIPES
 from synapsed.pipes.acp_opening import SessionOpening
 from synapsed.pipes.acp_reports import CALLS_MAX, TOLD_MAX, ProgramCalls
 from synapsed.pipes.acp_session import AcpSession
-from synapsed.pipes.acp_turn import AcpTurn
 from synapsed.pipes.commands import NotRefused, OfTurn, PipesCommand, Saved, Write
 from synapsed.pipes.kept_session import KeptSession
 from synapsed.pipes.permission_request import open_request
@@ -24,7 +24,7 @@ from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.speech import TurnSpeech, outcome
 from synapsed.pipes.transcript import TranscriptView, harmless
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.pty.channel_turn import ChannelTurnState
+from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState
 from synapsed.pty.keyboard import Emit
 from synapsed.pty.turn_types import Say
 from tests.pty.playbook import delivery_of
@@ -199,7 +199,8 @@ class Played:
     @property
     def told(self) -> list[Any]:
         """What the machine of the turn tells of its end."""
-        machine = AcpTurn(delivery_of("text"), ChannelTurnState(channel="acp", key="t.1", minted_at=0, **self.kept))
+        state = ChannelTurnState(channel="acp", key="t.1", minted_at=0, **self.kept)
+        machine = ChannelTurn(delivery_of("text"), state, rules=ON_PIPES)
         commands = machine.begin(fresh=True)
         for command in self.done:
             match command:
@@ -210,7 +211,7 @@ class Played:
                 case Write({"method": "session/cancel"}):
                     commands += machine.interrupt()
                 case NotRefused():
-                    commands += machine.not_refused()
+                    commands += machine.overrule()
         kinds = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted
         return [c.event for c in commands if isinstance(c, Say) and isinstance(c.event, kinds)]
 

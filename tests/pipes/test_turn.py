@@ -7,27 +7,27 @@ import pytest
 from synapsed.interfaces import FoundTurn, Submitted
 from synapsed.model.facts import ChannelFact, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
-from synapsed.pipes.acp_turn import AcpTurn, of_before
-from synapsed.pty.channel_turn import ChannelTurnState
+from synapsed.pipes.acp_link import ON_PIPES, of_before
+from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState
 from synapsed.pty.turn_types import Command, GiveMessage, LookUp, Phase, Say, StopTurn
 from tests.pty.playbook import delivery_of
 
 NOW = 1000.0
 
 
-def turn(**state: Any) -> AcpTurn:
+def turn(**state: Any) -> ChannelTurn:
     fields = {"channel": "acp", "key": "k", "minted_at": NOW, **state}
-    return AcpTurn(delivery_of("the message"), ChannelTurnState(**fields), denial="it was denied")
+    return ChannelTurn(delivery_of("the message"), ChannelTurnState(**fields), denial="it was denied", rules=ON_PIPES)
 
 
-def working(**state: Any) -> AcpTurn:
+def working(**state: Any) -> ChannelTurn:
     it = turn(**state)
     it.begin(fresh=True)
     it.submitted(Submitted(turn="k"), NOW)
     return it
 
 
-def over(it: AcpTurn, kind: type[ChannelFact], **fields: Any) -> Any:
+def over(it: ChannelTurn, kind: type[ChannelFact], **fields: Any) -> Any:
     return event_of(it.told(kind(**{"channel": "acp", "at_ns": 1, "turn": "k", **fields}), NOW))
 
 
@@ -57,7 +57,7 @@ def test_any_other_end_of_a_turn_that_was_told_to_stop_is_its_stop(kind: type[Ch
 def test_a_refusal_counts_until_the_turn_ends_and_is_told_to_nobody() -> None:
     it = working()
     assert it.refuse("a note", NOW)
-    assert it.overrule() == it.waited(NOW + 3600) == []
+    assert it.works_on() == it.waited(NOW + 3600) == []
     assert isinstance(told := over(it, TurnInterrupted), LinkTurnInterrupted)
     assert told.reason == "refused"
 
@@ -67,6 +67,18 @@ def test_a_message_that_the_keeper_does_not_confirm_is_waited_for() -> None:
     assert it.begin(fresh=True) == [GiveMessage("k", "the message")]
     assert it.unsent("silent", sent=True, now=NOW) == it.waited(NOW + 3600) == []
     assert it.phase is Phase.SENDING
+
+
+@pytest.mark.parametrize("phase", [Phase.SENDING, Phase.WORKING])
+def test_a_keeper_that_did_not_answer_is_asked_again(phase: Phase) -> None:
+    """It may have been stopped for a while when this daemon came; else the turn's end would not be told."""
+    it = turn(phase=phase, turn="k", taken=True)
+    assert it.begin(fresh=False) == [LookUp("k", "k")]
+    assert it.unsent("silent", sent=True, now=NOW) == []
+    assert it.waited(NOW + 1.0) == [LookUp("k", "k")]
+    it.found(FoundTurn(turn="k"), "away", NOW + 1.0)
+    assert it.waited(NOW + 3600) == []
+    assert it.phase is Phase.WORKING
 
 
 @pytest.mark.parametrize("more", [{}, {"submit_offset": 7}, {"interrupting": True}, {"refused": True}])

@@ -8,6 +8,7 @@ import pytest
 
 from synapsed.errors import ChannelAway, MessageRefused, NotReady, StoreError
 from synapsed.interfaces import Delivering, Delivery, FoundTurn, Reach, Submitted
+from synapsed.keepers.keeper_messages import KeeperBusy
 from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact, PromptAccepted, TurnEnded, TurnInterrupted
 from synapsed.model.link import (
     LinkEvent,
@@ -108,8 +109,10 @@ class Played:
         self.clock = FakeClock()
         self.durable = durable
         self.pressed = 0
+        self.touched_at: float | None = None
         self.shown = ""
         self.no_screen: StoreError | None = None
+        self.fails: Exception | None = None
         self.given_when_durable: list[int] = []
         self.turns = ChannelDelivery(
             "agent",
@@ -124,6 +127,7 @@ class Played:
             clock=self.clock,
             emit=self._emit,
             over=lambda: None,
+            person_at=lambda: self.touched_at,
             press=self._press,
             screen=self._screen,
         )
@@ -136,6 +140,8 @@ class Played:
 
     async def _press(self) -> bool:
         self.pressed += 1
+        if self.fails is not None:
+            raise self.fails
         return True
 
     def _emit(self, event: LinkEvent) -> None:
@@ -335,6 +341,7 @@ async def test_a_refusal_after_which_it_goes_on_counts_no_more(played: Played) -
     """What stops it later is a person's Esc."""
     played.begin()
     await played.until(LinkTurnAccepted)
+    played.touched_at = played.clock.monotonic()
     played.turns.refuse(True)
     played.tell(AssistantSaying, message_id="m1", piece="Then I will do without.")
     played.tell(TurnInterrupted)
@@ -349,3 +356,43 @@ async def test_a_program_that_has_no_command_for_it_is_stopped_by_keys(played: P
     await until(lambda: played.pressed == 1)
     played.tell(TurnInterrupted)
     assert await stopping
+
+
+@pytest.mark.parametrize("touched", [True, False])
+async def test_a_turn_that_stops_later_than_it_was_asked_to_was_stopped_by_that_or_by_a_person(
+    played: Played, touched: bool
+) -> None:
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    assert not await played.stopping.stop(0.01)
+    played.touched_at = played.clock.monotonic() if touched else None
+    played.tell(TurnInterrupted)
+    assert (await played.until(LinkTurnInterrupted)).reason == ("person" if touched else "interrupted")
+
+
+@pytest.mark.parametrize(("first", "reason"), [(True, "person"), (False, "interrupted")])
+async def test_a_key_at_its_terminal_that_asks_for_the_stop_is_a_persons(
+    played: Played, first: bool, reason: str
+) -> None:
+    """Not where somebody has asked for it through synapsed too: whoever did waits for that."""
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    if not first:
+        assert not await played.stopping.stop(0.01)
+    stopping = asyncio.create_task(played.stopping.stop(10, by_person=True))
+    await until(lambda: len(played.channel.stopped) == 2 - first)
+    played.tell(TurnInterrupted)
+    assert await stopping
+    assert (await played.until(LinkTurnInterrupted)).reason == reason
+
+
+@pytest.mark.parametrize("error", [KeeperBusy("the program does not read", reason="busy"), MessageRefused("unknown")])
+async def test_a_stop_that_fails_leaves_the_turn_to_its_end(played: Played, error: Exception) -> None:
+    """The worker of all turns goes on: the program may still end the turn, and another one may come."""
+    played.begin()
+    await played.until(LinkTurnAccepted)
+    played.channel.now, played.fails = "busy", error
+    played.channel.stops = False
+    assert not await played.stopping.stop(0.01)
+    played.tell(TurnEnded, answer="all the same")
+    assert (await played.until(LinkTurnEnded)).answer == "all the same"

@@ -26,6 +26,7 @@ from synapsed.model.link import (
     LinkExited,
     LinkObserved,
     LinkTurnAccepted,
+    LinkTurnEnded,
     LinkTurnInterrupted,
     LinkTurnRecord,
     LinkTurnSaid,
@@ -86,7 +87,7 @@ class FakeTerminal(FakeLink):
 
 class Linked:
     def __init__(self, tmp_path: Path, patch: pytest.MonkeyPatch, *, adopted: bool = False) -> None:
-        self.channel = FakeChannel()
+        self.channel, self.durable = FakeChannel(), True
         self.events: list[LinkEvent] = []
         fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
         launch = LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields)
@@ -116,7 +117,7 @@ class Linked:
     def emit(self, event: LinkEvent) -> None:
         self.events.append(event)
         self.terminal.order.append(event)
-        if isinstance(event, LinkTurnRecord):
+        if isinstance(event, LinkTurnRecord) and self.durable:
             asyncio.get_running_loop().call_soon(self.link.recorded, event.record)
 
     def seen(self) -> LinkObserved:
@@ -314,6 +315,19 @@ async def test_a_program_that_ends_drops_its_turn(linked: Linked) -> None:
     await until(lambda: bool(linked.channel.given))
     linked.terminal.emit(LinkExited(1, "the program ended"))
     assert linked.link._turns.turn is None
+
+
+async def test_an_answer_that_has_come_is_told_before_the_end_of_the_program(linked: Linked) -> None:
+    """Its turn's record may not be durable yet."""
+    linked.durable = False
+    await linked.begin()
+    await until(lambda: any(isinstance(event, LinkTurnRecord) for event in linked.events))
+    linked.channel._emit(TurnEnded(channel="server", at_ns=1, turn="turn-1", answer="done"))
+    await linked.link.last_words()
+    assert [type(event) for event in linked.events if isinstance(event, LinkTurnAccepted | LinkTurnEnded)] == [
+        LinkTurnAccepted,
+        LinkTurnEnded,
+    ]
 
 
 async def test_an_adopted_program_is_told_of_when_its_channel_is_reached(

@@ -60,6 +60,20 @@ def events(commands: list[Command]) -> list[Any]:
     return [command.event for command in commands if isinstance(command, Say)]
 
 
+def test_a_question_that_was_not_answered_is_asked_once_more_and_only_until_another_is() -> None:
+    """By time where the channel is reached all the same; not behind a message that was given meanwhile: the program may
+    not show it yet."""
+    it = turn()
+    assert it.begin(fresh=False) == [LookUp("k1")]
+    assert it.unsent("500", sent=True, now=NOW) == []
+    assert it.waited(NOW + 1.0) == [LookUp("k1")]
+    assert it.unsent("500", sent=True, now=NOW + 1.0) == []
+    assert it.reached("idle") == [LookUp("k1")]
+    assert it.found(None, "idle", NOW + 1.5) == [GiveMessage("k1", "the message")]
+    it.submitted(Submitted(turn="t1"), NOW + 1.6)
+    assert it.waited(NOW + 10.0) == []
+
+
 def test_a_message_is_given_and_its_answer_told() -> None:
     it = turn()
     assert it.begin(fresh=True) == [GiveMessage("k1", "the message")]

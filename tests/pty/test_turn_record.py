@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from synapsed.pty.channel_turn import ChannelTurnState
-from synapsed.pty.turn_types import KeptTurn, TurnState
+from synapsed.pty.turn_types import UNASKED, KeptTurn, TurnState
+from tests.pty.playbook import says_failed, turn
 
 TYPED = {
     "phase": "working",
@@ -54,3 +55,9 @@ GIVEN = {
 @pytest.mark.parametrize(("kind", "record"), [(TurnState, TYPED), (ChannelTurnState, GIVEN)])
 def test_a_record_of_another_daemon_is_read_and_written_as_it_was(kind: type[KeptTurn], record: dict[str, Any]) -> None:
     assert kind.model_validate(record).model_dump(mode="json") == record
+
+
+def test_a_message_that_only_a_channel_can_be_asked_about_fails_where_the_profile_has_none_any_more() -> None:
+    """It is not typed: the program may have it."""
+    machine = turn(state=TurnState.model_validate(GIVEN))
+    assert machine.begin(1000.0) == [says_failed("TIMEOUT", UNASKED, "no channel")]

@@ -117,7 +117,9 @@ class SessionDelivery(SessionServerChannel):
         session = self._session if turn is None else self._of(turn)
         if session is None:
             return False
-        return await self._post(f"/session/{session}/abort", {}) is True
+        with suppress(MessageRefused):  # a person has removed that session, for example
+            return await self._post(f"/session/{session}/abort", {}) is True
+        return False
 
     async def answer(self, request: str, option: str) -> bool:
         asked, spec = self._asked.get(request), self._channel.decisions.get("permission.asked")

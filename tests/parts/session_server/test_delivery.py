@@ -70,7 +70,7 @@ class TakingServer(Server):
         self.posts.append((path, body))
         if path == "/session":
             return web.json_response({"id": "ses_new"})
-        if path.endswith("/prompt_async"):
+        if path.endswith("/prompt_async") or self.says >= 300:
             return web.Response(status=self.says, text="" if self.says < 300 else '{"name":"BadRequest"}')
         return web.json_response(True)
 
@@ -378,6 +378,17 @@ async def test_what_is_asked_already_is_told_as_such(launch: Launch, server: Tak
         await reached(it, "asking")
     finally:
         await it.close()
+
+
+async def test_a_session_that_is_gone_takes_no_order_to_stop(
+    channel: tuple[SessionDelivery, Facts], server: TakingServer
+) -> None:
+    """So keys are pressed; an error would end the worker of all turns."""
+    it, _ = channel
+    await reached(it, "idle")
+    assert await it.interrupt(None)
+    server.says = 404
+    assert not await it.interrupt(None)
 
 
 @pytest.mark.parametrize(("says", "error"), [(400, MessageRefused), (503, ChannelAway)])
