@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check compiled simulate nightly lint surface test-clients test-real test-versions test-shipped test-strangers soak test-faults test-fleet fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check compiled simulate nightly lint surface test-clients test-real test-versions test-shipped test-strangers drift soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,6 +64,9 @@ test-versions: $(STAMP) clis ## older versions of the agent programs, back to si
 test-shipped: $(STAMP) clis ## the programs whose profiles are shipped besides the four: one row a program
 	@$(PY) -m tests.real.shipped install
 	@$(PY) -m tests.real.run -q -rs tests/real/test_shipped.py
+
+drift: $(STAMP) clis ## the newest release of each program, against its profile and its recordings: one page; PROGRAM="codex qwen" REPORT=FILE INTO=FOLDER
+	@$(PY) -m tests.drift $(PROGRAM) $(if $(REPORT),--report $(REPORT)) $(if $(INTO),--into $(INTO))
 
 test-strangers: $(STAMP) clis ## programs that no profile was written for: their menus, and those of the ACP registry
 	@$(PY) -m tests.real.strangers install

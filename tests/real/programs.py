@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.support.npm import MissingProgramsError, NpmCache, cache_root
@@ -28,6 +28,7 @@ __all__ = [
     "cache_dir",
     "install",
     "missing",
+    "of_folder",
     "prepare",
     "run_install_script",
     "version",
@@ -116,6 +117,12 @@ def prepare(cli: str, home: Path, project: Path, model_url: str) -> Prepared:
     path = os.pathsep.join(dict.fromkeys([str(bin_dir), node_dir, "/usr/local/bin", "/usr/bin", "/bin"]))
     common = {"HOME": str(home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
     return Prepared(cli=cli, argv=(str(bin_dir / cli),), env={**common, **own}, home=home, cwd=project)
+
+
+def of_folder(prepared: Prepared, folder: Path) -> Prepared:
+    """Returns `prepared` with the program of its name in `folder` in the place of the pinned one."""
+    path = os.pathsep.join([str(folder), prepared.env["PATH"]])
+    return replace(prepared, argv=(str(folder / prepared.cli),), env={**prepared.env, "PATH": path})
 
 
 def _make_private(folder: Path) -> None:

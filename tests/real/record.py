@@ -35,8 +35,8 @@ def version(cli: str) -> str:
     return (shipped if cli in shipped.PROGRAMS else programs).version(cli)
 
 
-def _save(session: Session, scenario: str, into: Path) -> None:
-    folder = into / f"{session.cli}-{version(session.cli)}"
+def _save(session: Session, scenario: str, into: Path, number: str) -> None:
+    folder = into / f"{session.cli}-{number}"
     folder.mkdir(parents=True, exist_ok=True)
     terminal = session.terminal
     raw = bytes(terminal.raw)
@@ -54,7 +54,7 @@ def _save(session: Session, scenario: str, into: Path) -> None:
     ]
     facts = {
         "cli": session.cli,
-        "version": version(session.cli),
+        "version": number,
         "size": [COLUMNS, ROWS],
         "marks": [[round(mark.at, 6), mark.offset, mark.label] for mark in terminal.marks],
         "chunks": [[round(at, 6), offset] for at, offset in terminal.chunks],
@@ -101,12 +101,15 @@ def _reports(session: Session) -> Iterator[tuple[float, str, dict[str, Any]]]:
         yield round(at, 3), event["type"], event
 
 
-def record(cli: str, scenario: str, into: Path, base: Path) -> None:
-    """Runs one scenario and keeps what was seen, also when the scenario fails (which it then reports)."""
+def record(
+    cli: str, scenario: str, into: Path, base: Path, *, number: str = "", programs_in: Path | None = None
+) -> None:
+    """Runs one scenario and keeps what was seen, also when the scenario fails (which it then reports). `programs_in`:
+    the folder of a program of version `number`, in the place of the pinned one."""
     shutil.rmtree(base, ignore_errors=True)
     configure = {"trust": untrusted, "sign-in": without_account}.get(scenario)
     extra = PLANNING.get(cli, ()) if scenario == "plan" else ()
-    with launched(cli, base, configure=configure, extra=extra) as session:
+    with launched(cli, base, configure=configure, extra=extra, programs_in=programs_in) as session:
         session.mark("started")
         try:
             SCENARIOS[scenario](session)
@@ -114,7 +117,7 @@ def record(cli: str, scenario: str, into: Path, base: Path) -> None:
             session.mark("failed")
             print(f"{cli} {scenario}: {late}", file=sys.stderr)
         session.terminal.kill()
-        _save(session, scenario, into)
+        _save(session, scenario, into, number or version(cli))
         print(f"{cli} {scenario}: {len(session.terminal.raw)} bytes in {session.terminal.now:.1f} s", flush=True)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.real import netns, shipped
 from tests.real.looks import LAUNCHES, LOOKS, SERVER_PORT, Look
 from tests.real.model import Model
-from tests.real.programs import Prepared, prepare
+from tests.real.programs import Prepared, of_folder, prepare
 from tests.real.terminal import Terminal
 
 __all__ = ["Session", "launched", "untrusted", "without_account"]
@@ -66,14 +66,22 @@ class Session:
 
 @contextlib.contextmanager
 def launched(
-    cli: str, base: Path, *, extra: Sequence[str] = (), configure: Callable[[Prepared], None] | None = None
+    cli: str,
+    base: Path,
+    *,
+    extra: Sequence[str] = (),
+    configure: Callable[[Prepared], None] | None = None,
+    programs_in: Path | None = None,
 ) -> Iterator[Session]:
-    """The program before a model of its own, with its reports on, in folders below `base`."""
+    """The program before a model of its own, with its reports on, in folders below `base`. `programs_in`: a folder
+    with another version of it."""
     hooks = base / "hooks"
     hooks.mkdir(parents=True, mode=0o700)
     with Model() as model:
         known = shipped.prepare if cli in shipped.PROGRAMS else prepare
         prepared = known(cli, base / "home", base / "project", model.url)
+        if programs_in is not None:
+            prepared = of_folder(prepared, programs_in)
         if configure is not None:
             configure(prepared)
         args, env = LAUNCHES[cli](hooks, prepared.home)

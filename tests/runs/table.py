@@ -78,7 +78,7 @@ SECTIONS = (
         about="every wrapping of a secret, every drawn example, every state of every other room",
         rooms=(
             "a2a", "agents", "api", "channels", "clocks", "config", "documents",
-            "examples",
+            "drift", "examples",
             "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
         ),
         besides=("parts/fleet",),

@@ -1,0 +1,1 @@
+"""The newest releases of the programs, against their profiles: `python -m tests.drift` (`make drift`)."""
