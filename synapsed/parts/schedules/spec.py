@@ -1,4 +1,4 @@
-"""The notations of a schedule's `at`, cron's and systemd's, and their times.
+"""The notations of a schedule's `at`, cron's and systemd's, and their times, also when clocks go forward or back.
 
 Cron has five fields, read as Debian's cron reads them (by the library cronsim, which tests compare with it): `MIN HOUR
 DAY MONTH WEEKDAY`, with names, lists, ranges and steps, `L` for a month's last day and `MON#2` for its second Monday;
