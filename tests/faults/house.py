@@ -68,6 +68,8 @@ class House:
     """Task id → the text of its message, of tasks whose acceptance was answered."""
     unsure: set[str] = field(default_factory=set)
     """Texts whose acceptance the daemon did not live to answer."""
+    refusal: str = ""
+    """The last refusal of a message."""
 
     @property
     def notes(self) -> Path:
@@ -110,6 +112,7 @@ class House:
             self.unsure.add(text)
             return None
         if answer.status != 200:
+            self.refusal = f"{answer.status} {answer.json}"
             return None  # refused, not accepted
         task_id = str(answer.json["task"]["id"])
         self.sent[task_id] = text

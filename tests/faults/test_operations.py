@@ -110,7 +110,7 @@ def answers(house: House, name: str) -> None:
     if agent["state"] == "stopped":
         assert house.daemon.post(f"/control/agents/{name}/restart", {}).status == 200
     task = house.send("echo are you there", name)
-    assert task is not None
+    assert task is not None, house.refusal
     assert house.daemon.ended(task)["status"] == "completed"
     del house.sent[task]
 
