@@ -268,8 +268,7 @@ class Security:
         return peer
 
     def _bearer(self, request: web.Request) -> tuple[Token, str | None]:
-        """Returns the token as far as the kernel knows it, and its text, or None without a token. Raises
-        Unauthorized."""
+        """Returns the token as far as the kernel knows it, and its text, or None without one. Raises Unauthorized."""
         header = request.headers.get(hdrs.AUTHORIZATION)
         if header is None:
             return Token(), None

@@ -1,5 +1,4 @@
-"""Agents elsewhere: those that a person has added under an alias (S11), and those on the person's other hosts
-(`name@host`)."""
+"""Agents elsewhere: those that a person added under an alias (S11), and those on their other hosts (`name@host`)."""
 
 from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN

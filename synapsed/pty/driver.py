@@ -124,8 +124,7 @@ class Driver:
     # --- procedures ---
 
     async def perform[T](self, steps: Steps[T]) -> T:
-        """Performs the procedure, step by step, and returns its result. Raises its errors, and KeeperLost,
-        KeeperRefused."""
+        """Performs the procedure by steps, and returns its result. Raises its errors, and KeeperLost, KeeperRefused."""
         go_on: Callable[[], Step] = partial(steps.send, None)
         try:
             while True:

@@ -389,8 +389,7 @@ def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
 def _note(
     agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord, launched: LaunchRecord | None = None
 ) -> None:
-    """Writes LAUNCH_FILE, without the agent's environment, which has secrets; it can be read from the running
-    program."""
+    """Writes LAUNCH_FILE, without the agent's environment, which has secrets; it is read from the running program."""
     agent = record.model_dump(mode="json", exclude={"launch", "env", "connection", "extra_env"})
     content: dict[str, Any] = {"launch_id": launch_id, "socket": str(socket), "agent": agent}
     if launched is not None:

@@ -67,8 +67,7 @@ class PromptLearning:
         self._spec = spec
         self.known = known
         self._since: dict[int, int] = {}
-        """The process groups that were seen in the foreground, each with the end of the output when it was not there
-        yet."""
+        """The process groups that were seen in the foreground, each with the end of the output before it was there."""
         self.facts: TerminalFacts | None = None
         """Facts about the readers of the terminal, at the last check."""
         self._offered: LearnedPrompt | None = None

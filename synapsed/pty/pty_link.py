@@ -200,8 +200,7 @@ class PtyLink(ProgramLink):
             await self._driver.looks.begin()
 
     async def _begin(self) -> None:
-        """Makes the first look. Raises KeeperLost if it does not come within FIRST_LOOK_S after the link is given
-        up."""
+        """Makes a first look. Raises KeeperLost if it does not come within FIRST_LOOK_S after the link was given up."""
         try:
             async with asyncio.timeout(FIRST_LOOK_S if self._program.given_up.is_set() else None) as self._first_look:
                 await self._driver.looks.begin()

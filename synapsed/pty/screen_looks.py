@@ -193,8 +193,7 @@ class KernelWitness:
 
 
 EVALUATE_EVERY_S = 0.015
-"""Least number of seconds between two looks after changes: a look costs about a millisecond, and programs draw in
-bursts."""
+"""Least seconds between two looks after changes: a look costs about a millisecond, and output comes in bursts."""
 
 
 class Looks:
@@ -258,8 +257,7 @@ class Looks:
             self._wake_at(when)
 
     async def _judge(self, now: float) -> float | None:
-        """Looks and judges. Returns the time at which this must be done again at the latest; None: only after a
-        change."""
+        """Looks and judges. Returns the time at which this must be done again; None: only after a change."""
         turn, phase = self._session.turn, self._session.phase
         look = await self._look(whole=True)
         if look is None:

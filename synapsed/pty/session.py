@@ -151,8 +151,7 @@ class Session:
         self._conversation_at = 0
         """`at_ns` of the fact that named the conversation."""
         self._started = start.started
-        """True if a saved checkpoint says that the program has started: the next daemon must not take it for
-        starting."""
+        """A saved checkpoint says that the program has started: the next daemon does not take it for starting."""
         self._saved_at = start.offset
         """End of the output at the last saved screen."""
 
@@ -479,14 +478,12 @@ class Session:
         )
 
     def asked_processor(self, computes: bool, now: float) -> None:
-        """Takes the kernel's answer, while a message is half typed: does the program compute, or wait for a
-        processor?"""
+        """Takes the kernel's answer, while a message is half typed: does it compute, or wait for a processor?"""
         self._computes = computes
         self._computed_at = now if computes else self._computed_at
 
     def asked_kernel(self, *, line_mode: bool | None, reader: int | None) -> None:
-        """Takes facts about the terminal while a turn runs: `line_mode`, and the process group that reads it
-        (`reader`)."""
+        """Takes facts of the terminal during a turn: `line_mode`, and the process group that reads it (`reader`)."""
         if self.turn is None:
             return
         state = self.turn.state
@@ -507,8 +504,7 @@ class Session:
         return shown
 
     def takes_enter(self, look: Look) -> bool:
-        """Returns True if the submit key may be pressed. At a learned prompt, the text at the cursor must be our
-        own."""
+        """Returns True if the submit key may be pressed. At a learned prompt, the text at the cursor must be ours."""
         turn = self.turn
         if turn is None or not turn.state.at_prompt:
             return True

@@ -72,8 +72,7 @@ class Stopping:
         message late."""
 
     def stop(self) -> Steps[bool]:
-        """Stops the running turn, a person's own too. Returns False if no turn ran, or the program did not confirm the
-        stop."""
+        """Stops the running turn, a person's own too. Returns False if none ran, or the stop was not confirmed."""
         turn = self._session.turn
         if turn is not None:
             return (yield from self._stop_turn(turn))
@@ -212,9 +211,8 @@ async def tell_to_stop(
     taking_s: float,
     within: float,
 ) -> bool:
-    """Calls `tell`, which asks a program to stop a turn, repeatedly while `runs` returns True. Returns True if the turn
-    is over at most `within` seconds after the program has begun with it (`begun`), or after `taking_s` if it has
-    not."""
+    """Calls `tell`, which asks a program to stop a turn, again and again while `runs` returns True. Returns True if it
+    is over at most `within` seconds after the program has begun it (`begun`), or after `taking_s` if it has not."""
     now = asyncio.get_running_loop().time
     taken_by, until = now() + taking_s, now() + within
     while runs():

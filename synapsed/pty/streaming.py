@@ -215,8 +215,7 @@ class TurnStream:
         return self._drawn is not None and now >= self._due and self._left > 0
 
     def seen(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> None:
-        """Takes the text of the screen (wrapped rows joined) while the program works, and the kinds of its
-        characters."""
+        """Takes the text of the screen (wrapped rows joined) during its work, and the kinds of its characters."""
         if self._drawn is not None:
             self._drawn.seen(screen, kinds, cols)
 

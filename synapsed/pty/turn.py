@@ -273,8 +273,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return [Save()]
 
     def _submitted(self, seen: Seen) -> list[Command]:
-        # A moving screen with the message still in the composer is no sign of work: the key may have done something
-        # else.
+        # A moving screen with the message in the composer is no sign of work: the key may have done another thing.
         only_moves = seen.verdict.source == "quiet" and seen.composer == "draft"
         if (
             seen.verdict.activity is Activity.BUSY

@@ -102,8 +102,7 @@ class TurnState(KeptTurn):
     stood: list[int] = []
     """The rows above the composer when the submit key was pressed, each as a number."""
     at_prompt: bool = False
-    """True if `prompt` is of a program that no profile describes: the message is submitted only when it is shown
-    there."""
+    """True if `prompt` is of a program that no profile describes: the message is submitted only when shown there."""
     shown_there: bool = False
     """True if the message was shown there."""
     typed_from: int | None = None

@@ -139,8 +139,7 @@ class Viewer:
         """The properties that the viewer's terminal has reported; None before it has."""
 
     async def redraw(self) -> bytes:
-        """Returns the bytes that draw the present screen; if the viewer gets the stream, it continues exactly after
-        them."""
+        """Returns the bytes that draw the present screen; if the viewer gets the stream, it goes on exactly there."""
         self._drop(behind=False)
         undo, self._undo = self._take_back() if self._undo else b"", False
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
@@ -304,8 +303,7 @@ class Viewer:
             self.notice(told, stays=False)
 
     def _leave_screen(self, last: bytes) -> None:
-        """Handles the program's change to its other screen: sends the output `last`, then has the other screen
-        drawn."""
+        """Handles the program's change to its other screen: sends the output `last`, then has the other drawn."""
         self._hand_on(last)
         self._undo = self._switched = True
         self._redraw_soon()
@@ -369,8 +367,7 @@ class Viewers:
         the terminal lost the focus."""
 
     def __len__(self) -> int:
-        """Returns the number of viewers, with those that are joining: the window takes their size before they see
-        it."""
+        """Returns the number of viewers, with those that are joining: the window takes their size before they do."""
         return len(self._viewers) + self._joining
 
     @property

@@ -483,8 +483,7 @@ _PENDING = TypeAdapter(_Count)
 
 
 def _for_terminals(redraw: bytes) -> bytes:
-    """Filters a redraw by the filter for programs' output at a person's terminal, which leaves plain drawing
-    unchanged."""
+    """Filters a redraw by the filter for programs' output at a person's terminal, which leaves drawing unchanged."""
     return ViewerFilter().feed(redraw)
 
 

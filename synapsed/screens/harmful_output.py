@@ -108,8 +108,7 @@ async def harm_end(checkpoint: Checkpoint | None, output: bytes) -> int:
 
 
 async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, **options: int) -> bytes | None:
-    """Returns the output of the trial's process; None if it failed. A trial that was killed from outside is
-    repeated."""
+    """Returns the trial's output; None if it failed. A trial that was killed from outside is repeated."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             for _ in range(ENDED_MAX):
