@@ -158,7 +158,7 @@ export interface DataPart {
   metadata?: { [key: string]: unknown } | null;
 }
 
-/** The whole of the changes that a turn has made in files so far; it replaces the event before it of the same turn. */
+/** All changes that a turn has made in files so far; it replaces the event before it of the same turn. */
 export interface DiffUpdated {
   /** In the unified format */
   diff: string | Truncated;
@@ -329,7 +329,7 @@ export interface Prompt {
   diff?: string | null;
 }
 
-/** One way to answer a prompt: `key` is the value for `input` (and the key that a person would press), `label` its text. */
+/** One way to answer a prompt: `key` is the value for `input` (and the key to press), `label` its text. */
 export interface PromptOption {
   key: string;
   label: string;
