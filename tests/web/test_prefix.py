@@ -17,6 +17,7 @@ from synapsed.parts.web.page_files import page_files
 from synapsed.parts.web.records import DESK
 from synapsed.parts.web.visitors import cookie_name
 from tests.api.serving import TOKEN, Api
+from tests.fakes.clock import until
 from tests.parts.web.test_doors import book_of
 from tests.web.conftest import DESK as DESK_SIZE
 from tests.web.conftest import Devices, Worker, question, read
@@ -222,7 +223,7 @@ async def test_the_page_works_under_a_path(browser: Browser, proxy: tuple[Proxy,
     await read(page)
     await page.get_by_role("button", name="Approve").click()
     await expect(page.locator(".outcome")).to_contain_text("Yes")
-    assert worker.answers == [(task, "1", "p1")]
+    await until(lambda: worker.answers == [(task, "1", "p1")])  # the page says so at once
     await page.goto(f"{url}{UNDER}/#/agent/ann")
     await expect(page.locator(".r")).to_have_text(["the screen"])
     await page.locator("#terminal").click()
