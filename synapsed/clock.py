@@ -26,7 +26,7 @@ AGES_MAX: Final = 10_000
 their dates again."""
 
 STEP_S: Final = 1.0
-"""Change in seconds of the wall clock against the monotonic one to remember: a date may be wrong by that much."""
+"""Least change in seconds of the wall clock against the monotonic one that is remembered: dates may be so wrong."""
 
 STEPS_MAX: Final = 64
 

@@ -36,7 +36,7 @@ DECISION_MAX = 1 << 16
 
 
 def read_payload(fd: int) -> tuple[bytes, str | None]:
-    """Returns the content of `fd` until its end, and the problem, if any: PAYLOAD_MAX bytes , STDIN_SECONDS at most."""
+    """Returns the content of `fd` until its end, and the problem, if any; at most PAYLOAD_MAX bytes, STDIN_SECONDS."""
     if os.isatty(fd):
         return b"", "terminal"
     deadline = time.monotonic() + STDIN_SECONDS
@@ -101,7 +101,7 @@ def peer_is_ours(sock: _socket.socket) -> bool:
 
 
 def decision(path: str, agent: str, content: bytes) -> bytes:
-    """Returns the daemon's decision; empty if it has none. Raises OSError if it is missing or does not answer."""
+    """Returns the decision of the daemon at `path`, or nothing. Raises OSError if it is missing or does not answer."""
     deadline = time.monotonic() + DECIDE_SECONDS
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:

@@ -50,7 +50,7 @@ class AgentPrompts:
     async def provide(
         self, link: AgentLink, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin
     ) -> Task | None:
-        """Answers a task; returns the one that goes on. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
+        """Answers a task; returns the task that goes on. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         async with self._answering():
             prompt = await self._actor.call(self._turns.asked, task_id)
             wanted = prompt_id or prompt.prompt_id

@@ -51,7 +51,7 @@ class AgentScreen:
         return self._last[-limit:] if limit else self._last
 
     async def shown(self, fmt: ScreenForm) -> Shown:
-        """Implements `Control.screen`. Raises NotReady if the program has ended and is not parked (but gives text)."""
+        """Implements `Control.screen`. Raises NotReady for an ended program that is not parked, except for its text."""
         if (link := self._process.link) is not None:
             return await link.terminal.screen_as(fmt)
         parked = self._process.state is ProcessState.PARKED

@@ -47,7 +47,7 @@ class HeldMessages:
         self._told = False
 
     def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
-        """Returns the alert while `held` keeps `queue` messages from the program, one of them in its turn."""
+        """Returns the alert while `held` keeps `queue` messages from the program, one of them in a begun turn."""
         if held != "typing" or queue == 0:
             self._since = None
             if not self._told:
@@ -101,7 +101,7 @@ NOT_ENFORCED = "NOT_ENFORCED"
 
 
 class UnkeptRules:
-    """Watches a program that was started with rules, and runs on with a daemon in which no part keeps them."""
+    """Watches a program that was started with rules, and now runs with a daemon in which no part keeps them."""
 
     def __init__(self) -> None:
         self._told: str | None = None

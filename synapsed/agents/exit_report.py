@@ -35,7 +35,7 @@ REFUSAL_S = 30.0
 their own may take long to start on a busy machine."""
 
 SIGNALED = 128
-"""Exit codes from this number on are a shell's for a signal; 126 and 127 say that it ran no such command."""
+"""Exit codes from this number on are a shell's for a signal; 126 and 127 mean that nothing could be run."""
 
 WORDS_MAX = 300
 

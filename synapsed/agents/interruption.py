@@ -62,7 +62,7 @@ class RunOwner(Protocol):
         ...
 
     async def given(self) -> None:
-        """Returns when the link has the message that is being given to it: its files are written before."""
+        """Returns when the link has the message that is being given to it, whose files are written first."""
         ...
 
     async def persist(self, commit: Commit) -> None:

@@ -109,7 +109,7 @@ class Lifecycle:
 
 
 def known_state(state: str) -> ProcessState:
-    """Returns the state of a record. One of a newer version counts as stopped: no program lives (`store.schema`)."""
+    """Returns the state of a record. A state of a newer version counts as stopped (`store.schema`)."""
     try:
         return ProcessState(state)
     except ValueError:

@@ -41,7 +41,7 @@ from synapsed.model.link import LinkObserved
 from synapsed.profiles.library import ProfileLibrary
 
 SETTLED_S = 60.0
-"""Seconds for which an agent must have been idle even if memory is short: before, it is in the middle of something."""
+"""Seconds for which an agent must have been idle even if memory is short: it may be in the middle of something."""
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 

@@ -92,7 +92,7 @@ class PartDoors:
     def settings(
         self, spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence[str], replaced: Collection[str]
     ) -> tuple[tuple[str, ...], PersonSettings]:
-        """Implements `SettingsReading`. Without a part that reads them, it is unknown if a rule is kept."""
+        """Implements `SettingsReading`. Without a part that reads them, it is unknown if the program keeps a rule."""
         reading: SettingsReading | None = self.first(SettingsReading)
         if reading is not None:
             try:

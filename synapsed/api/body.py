@@ -34,7 +34,7 @@ async def read_body(request: web.Request, *, times: int = 1) -> bytes:
 
 
 async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
-    """Returns the request's body as `schema`. None counts as `{}`. Raises InvalidRequest with field and expectation."""
+    """Returns the body as `schema`; a missing body counts as `{}`. Raises InvalidRequest, which names the field."""
     raw = await read_body(request)
     value = await parse_json(raw) if raw.strip() else {}
     await others_first(request)

@@ -33,7 +33,7 @@ def wants_frames(request: web.Request) -> bool:
 
 
 class FramedConnection(asyncio.BufferedProtocol):
-    """A connection, made by `accept`. `on_frame` gets each, in the loop; who breaks the protocol is disconnected."""
+    """A connection, made by `accept`. `on_frame` gets each frame; a client that breaks the protocol is cut off."""
 
     def __init__(self, http: asyncio.BaseProtocol, on_frame: Callable[[int, bytes], None]) -> None:
         self._http = http

@@ -30,7 +30,7 @@ SMALL_BODY: Final = 64 * 1024
 PATIENCE_S: Final = 10.0
 """Seconds that a body waits for room."""
 ROUNDS: Final = 8
-"""Turns of the event loop between two steps with a large body: more than a small request takes, so few delay it."""
+"""Turns of the event loop between two steps with a large body: more than a small request takes."""
 WAITING_MAX: Final = 64
 """Largest number of bodies that wait; the connection of each holds up to 128 KiB."""
 

@@ -116,7 +116,7 @@ def some_of(options: Sequence[str]) -> ReadAs:
 
 
 def text_like(pattern: str, expected: str) -> ReadAs:
-    """Returns the type of a text that matches `pattern`, as JSON Schema and `re` both take it; `expected` says so."""
+    """Returns the type of a text that matches `pattern`, as JSON Schema and `re` take it; `expected` describes it."""
 
     def read(name: str, text: str) -> str:
         if len(text) > TEXT_MAX or "\0" in text or not re.search(pattern, text):

@@ -11,7 +11,7 @@ from synapsed.profiles.profile import Profile
 
 
 class Adapter(NamedTuple):
-    """The classes that speak with programs over channels of one kind. Made with `name`, `channel` and `context`."""
+    """The classes that speak over channels of one kind; they are made with `name`, `channel` and `context`."""
 
     reads: Callable[..., SideChannel]
     delivers: Callable[..., Delivering] | None = None

@@ -17,7 +17,7 @@ _VALUE = re.compile(r"\{=([\w.*-]+)\}")
 
 
 def texts_at(told: Any, path: str) -> list[str]:
-    """Returns the texts at the dotted `path`, in which `*` is each item of a list. A list is one text: a command."""
+    """Returns the texts at the dotted `path`; `*` is each item of a list. A list of words is one text: a command."""
     before, star, after = path.partition("*")
     if star:
         items = at_path(told, before.rstrip("."))

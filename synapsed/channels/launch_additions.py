@@ -115,7 +115,7 @@ class LaunchContext:
 
     @classmethod
     def load(cls, agent_dir: Path) -> "LaunchContext":
-        """Returns the context of the agent's last launch. OSError or ValueError if none can be read."""
+        """Returns the context of the agent's last launch. Raises OSError or ValueError if none can be read."""
         data = json.loads((agent_dir / "launch" / _CONTEXT_FILE).read_bytes())
         try:
             paths = {name: Path(data[name]) for name in ("agent_dir", "hooks_socket", "home")}

@@ -157,7 +157,7 @@ def why_not_our_peer(sock: "Any") -> str | None:
 
 
 def peer_uid(sock: "Any") -> int | None:
-    """Returns the uid of the process at the other end of a connected Unix socket: that listens, or has connected."""
+    """Returns the uid of the process at the other end of a connected Unix socket: the listener, or the client."""
     try:
         if _LINUX:
             return int.from_bytes(sock.getsockopt(_SOL_SOCKET, _SO_PEERCRED, 12)[4:8], sys.byteorder)

@@ -296,7 +296,7 @@ class LinkTerminal(Protocol):
     def watch(self) -> ScreenWatch: ...
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Presses keys for a person, by their names or as text. Raises InvalidRequest; NotReady while one is typed."""
+        """Presses keys for a person, by name or as text. Raises InvalidRequest; NotReady while a message is typed."""
         ...
 
 

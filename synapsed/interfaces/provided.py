@@ -353,7 +353,7 @@ class PushPlace(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A browser that gets notices. `id` is the id of the grant of its page. `answers`: the page may answer agents."""
+    """A browser that gets notices; `id` is that of its page's grant. `answers`: it may answer questions of agents."""
 
     id: str
     name: str

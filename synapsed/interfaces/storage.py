@@ -251,7 +251,7 @@ class Store(Protocol):
         events: Sequence[NewEvent] = (),
         others: Mapping[str, FollowerState] | None = None,
     ) -> None:
-        """Stores the progress of the follower, in one transaction with `others` and the events of its actions."""
+        """Stores the follower's progress, in one transaction with that of `others` and the events of its actions."""
         ...
 
     async def forget_follower(self, name: str) -> None:

@@ -129,7 +129,7 @@ def encode_quiet_write(payload: bytes) -> bytes:
 
 
 class Decoder:
-    """Turns a byte stream, cut anywhere, into frames. After an error it raises that for ever: no stream resumes."""
+    """Turns a byte stream, cut anywhere, into frames. After an error it raises the same error for ever."""
 
     __slots__ = ("_broken", "_buffer")
 

@@ -173,7 +173,7 @@ class Keeper:
             self._reap()
 
     def _listen_again(self) -> None:
-        """Handles SIGHUP: the daemon knows that this keeper lives, but not where. Keepers before 0.2 ignore it."""
+        """Handles SIGHUP: the daemon does not find the socket of this keeper. Keepers before 0.2 ignore the signal."""
         try:
             if self._listener.renew():
                 self._clients.listen(self._listener.sock)

@@ -255,7 +255,7 @@ class KeeperClient:
         await self._ask(frames.PING, {"brief": True}, timeout=timeout)
 
     async def acknowledge_exit(self) -> None:
-        """Confirms that the exit is recorded: the keeper ends, the event Lost follows. KeeperRefused `running`."""
+        """Confirms that the exit is recorded: the keeper ends, and Lost follows. Raises KeeperRefused `running`."""
         await self._ask(frames.ACK_EXIT, {"launch_id": self.hello.launch_id})
 
     def pause_output(self) -> None:

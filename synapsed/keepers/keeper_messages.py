@@ -100,7 +100,7 @@ class Hello:
     foreground: int | None = None
     """The process group that reads the terminal."""
     sizes: tuple[tuple[int, int, int], ...] = ()
-    """The last window sizes, as (offset from which on it holds, columns, rows). Older keepers send none."""
+    """The last window sizes, each as (first offset, columns, rows). Older keepers send none."""
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":

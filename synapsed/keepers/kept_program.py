@@ -256,7 +256,7 @@ class KeptProgram:
         return await asyncio.shield(self.exited)
 
     async def signal(self, signum: int) -> None:
-        """Sends the signal to the program. With a silent keeper, SIGKILL kills both, and returns after that."""
+        """Sends the signal to the program. If the keeper is silent, SIGKILL kills both, and their end is awaited."""
         if signum == signal.SIGKILL and not await self._pulse.answers():
             self._lose(SILENT)
             await asyncio.shield(self.exited)

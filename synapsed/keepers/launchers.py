@@ -146,7 +146,7 @@ class Launcher(Protocol):
     """Starts keepers so that they outlive the daemon."""
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
-        """Returns when the keeper listens and the program is started. ProgramNotFound, LaunchError: nothing runs."""
+        """Returns when the keeper listens and the program runs. Raises ProgramNotFound, LaunchError: nothing runs."""
         ...
 
 

@@ -48,7 +48,7 @@ def unknown(agent_id: str) -> UnknownAgent:
 
 
 def is_aliased(agent_id: str) -> bool:
-    """Returns True for the id of an agent elsewhere that was added under an alias, not of one on their host."""
+    """Returns True for the id of an agent elsewhere under an alias; False for one on the person's hosts."""
     return agent_id.startswith(ALIASED)
 
 

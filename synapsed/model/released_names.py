@@ -54,7 +54,7 @@ NOT_INSTALLED: Final = "is not installed"
 
 
 def installing(part: str) -> str:
-    """Returns the command that installs a part which is a distribution of its own; empty for those of synapsed."""
+    """Returns the command that installs a part which is a distribution of its own; empty for one of synapsed's own."""
     return f"pip install '{DISTRIBUTIONS[part]}'" if part in DISTRIBUTIONS else ""
 
 

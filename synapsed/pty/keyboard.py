@@ -150,7 +150,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class UntilRead:
-    """Waits until the program has read its input. True if it did so within `within` seconds; None: no limit."""
+    """Waits until the program has read its input; the result says if it did in `within` seconds (None: no limit)."""
 
     within: float | None
 

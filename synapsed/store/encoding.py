@@ -53,7 +53,7 @@ class Sealer:
         self._cipher = AESGCM(key)
 
     def prepare(self, connection: sqlite3.Connection) -> None:
-        """Makes `connection` return texts as they were before sealing, and adds the SQL function `unsealed` ."""
+        """Makes `connection` return texts as they were before sealing, and adds the SQL function `unsealed`."""
         connection.text_factory = self.text
         connection.create_function("unsealed", 1, self.unseal_bytes, deterministic=True)
 

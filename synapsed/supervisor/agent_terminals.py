@@ -13,7 +13,7 @@ _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' un
 
 
 class AgentTerminals:
-    """`agents`: all, by id. `routing` takes the lines that a person types at their terminals, if a part does."""
+    """`agents`: all, by id. `routing` takes the lines that a person types at their terminals, if a part takes them."""
 
     def __init__(self, agents: Mapping[str, Agent], *, roster: Roster) -> None:
         self._agents = agents

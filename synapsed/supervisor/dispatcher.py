@@ -71,7 +71,7 @@ class Dispatcher:
         self._carriers = carriers
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
-        """Waits of agents that do only this, by the id of the awaited task: the waiting agent and the awaited one."""
+        """Waits of agents that do nothing else, by the awaited task's id: the waiting agent and the awaited one."""
 
     # --- messages ---
 

@@ -71,7 +71,7 @@ ADOPTION_S = 0.5
 
 
 async def _begin_adoption(agent: Agent) -> None:
-    """Returns when the agent is adopted, or after `ADOPTION_S`. Errors go to who awaits the adoption itself."""
+    """Returns when the agent is adopted, or after `ADOPTION_S`. Errors go to the caller that awaits the adoption."""
     with contextlib.suppress(TimeoutError, SynapsedError):
         await asyncio.wait_for(agent.adopt(), ADOPTION_S)
 

@@ -223,7 +223,7 @@ class ReplyBroker:
                     yield record.asker, record.asked
 
     def check(self, waiter: str, waited: str, edges: Iterable[tuple[str, str]]) -> None:
-        """Raises WouldDeadlock if `waiter` may not wait for `waited`; `edges` are waits for other things."""
+        """Raises WouldDeadlock if `waiter` may not wait for `waited`; `edges` are waits for more than replies."""
         check_wait([*edges, *self.waits()], waiter, waited)
 
     def request_of(self, task_id: str) -> str | None:

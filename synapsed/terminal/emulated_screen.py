@@ -113,7 +113,7 @@ class Screen:
         return self.snapshot().text()
 
     def row_cells(self, row: int) -> Sequence[Cell]:
-        """Returns the cells of a visible row (from 0), left to right, each character once. IndexError beyond."""
+        """Returns the cells of a visible row (from 0), left to right, each character once. Raises IndexError."""
         self.snapshot()
         return self._grid.cells(row)
 

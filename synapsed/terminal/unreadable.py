@@ -28,7 +28,7 @@ ROWS_MAX = 20
 
 
 class Unreadable:
-    """The state of one terminal. A screen that moves although it waits (a clock) is reported as it was until then."""
+    """The state of one terminal. A screen that moves while it waits (a clock) is reported as it was until it rests."""
 
     def __init__(self) -> None:
         self._since: float | None = None

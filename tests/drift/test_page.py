@@ -50,7 +50,7 @@ def test_a_hostile_screen_stays_text() -> None:
 def test_both_screens_stand_beside_a_difference() -> None:
     old, new = draw((20, 5), b"before> now> ", [8, 13])
     assert old.lines[0].strip() == "before>"
-    mark = AtMark("start", "ready", ("activity is none",), old, new)
+    mark = AtMark("start", "ready", ("activity: busy, recorded as ready",), old, new)
     written = page([Release(name="pi", verified="1", version="2", marks=[mark])], [], [], "drift: pi 2 differs")
     shown = [base64.b64decode(found).decode() for found in re.findall(r"base64,([^\"]+)", written)]
     assert shown == [old.svg, new.svg]

@@ -321,7 +321,7 @@ async def get_task(request: web.Request) -> TaskAnswer:
     errors=(QueueFull, WouldDeadlock),
 )
 async def wait(request: web.Request, query: Resumed, context: ApiContext) -> web.StreamResponse:
-    """Waits for a task; an agent does nothing else meanwhile. A question that a rule answers needs no person."""
+    """Waits for a task; an agent that asks does nothing else. A question that a rule answers needs no person."""
     task, control = await task_of(request), context.control
     after = query.cursor(control.events, 0)
     frames = frames_until_settled(control.tasks, control.events, task, after, context.parts)

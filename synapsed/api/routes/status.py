@@ -1,4 +1,4 @@
-"""`GET …/status`: the short status of old, or `status --json` with `?detail=1`; `?explain=1` adds evidence."""
+"""`GET …/status`: the short status, or `status --json` with `?detail=1`; `?explain=1` adds evidence."""
 
 from aiohttp import web
 

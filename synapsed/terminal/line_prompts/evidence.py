@@ -43,7 +43,7 @@ class TerminalFacts(NamedTuple):
     since: int = 0
     """Offset of the output up to which that group was not in the foreground yet."""
     reads: Reads | None = None
-    """`yes`: a process of that group reads the terminal; `maybe`: it waits for several. In line mode only."""
+    """`yes`: a process of that group reads the terminal; `maybe`: it waits for several things. In line mode only."""
     foreign: bool = False
     """True while a turn runs in another group than the one at whose prompt the message was typed."""
     cwd: str | None = None
