@@ -14,8 +14,10 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
+from synapsed.profiles.library import ProfileLibrary
 from tests.drift.compare import COMPARED
 from tests.real import netns, programs, shipped
 from tests.real.agents import STARTS_S, RealAgent, nonce
@@ -25,7 +27,7 @@ from tests.real.recorded import is_possible
 from tests.support.daemon import Daemon, eventually
 from tests.support.npm import cache_root
 
-__all__ = ["Row", "main"]
+__all__ = ["Row", "cells", "main"]
 
 MARKUP = ("{word} [[answer:fenced]]", "{word} with\nseveral lines\n\n  indented", "{word} [[answer:japanese]]")
 DRAWN = ("{word} [[answer:japanese]]", "{word} [[answer:short]]", "{word} [[answer:short]]")
@@ -141,17 +143,18 @@ def tried(cli: str, base: Path, folder: Path | None) -> Row:
             started = daemon.ctl("start", cli, "--cwd", str(prepared.cwd), env=env)
             row.told = " ".join(started.err.split())
             trial = Trial(RealAgent(cli, daemon, model, prepared))
-            cells = [trial.starts, trial.turns, trial.permission, trial.cancel, trial.restart]
-            for cell in [*cells, trial.draft] if has_terminal(daemon, cli) else cells:
-                row.attempt(cell.__name__, cell, trial.screen)
+            for cell in cells(cli):
+                row.attempt(cell.__name__, partial(cell, trial), trial.screen)
     finally:
         daemon.end()
     return row
 
 
-def has_terminal(daemon: Daemon, name: str) -> bool:
-    """Returns True if the agent has a terminal, in which a person may leave a draft."""
-    return bool(daemon.get(f"/agents/{name}/screen?format=json").status == 200)
+def cells(cli: str) -> tuple[Callable[[Trial], None], ...]:
+    """Returns what is tried of a program, in this order. One on pipes has no composer, in which a person may leave a
+    draft: its terminal is drawn by synapsed."""
+    usual = (Trial.starts, Trial.turns, Trial.permission, Trial.cancel, Trial.restart)
+    return (*usual, Trial.draft) if ProfileLibrary.builtin().get(cli).transport == "pty" else usual
 
 
 def recorded_again(cli: str, into: Path, base: Path, version: str, folder: Path) -> None:
