@@ -55,6 +55,7 @@ async def test_they_reach_the_program_alone(lab: Lab, transport: str) -> None:
     assert (umask, nice) == (0, 5)
     assert cpus in ([cpu], None)
     assert limits == {"NOFILE": [16, 20], "FSIZE": [2048, 4096], "CORE": [0, 0]}
+    await watcher.until_exit()  # the record of the exit is a file under another name before it is whole
     state = lab.root / "state"
     assert sum(file.stat().st_size for file in (state / "spool").iterdir()) > 4096, "the keeper writes on"
     assert all(not file.stat().st_mode & 0o077 for file in [state, *state.rglob("*")]), "with its own umask"
