@@ -84,7 +84,10 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -
     if not options:
         return None
     told = about_call(call)
-    text = _text(call, told)
+    named = params.get("toolCall")  # its own title stays: later reports may name the tool instead
+    text = _text(
+        {**call, **({"title": named["title"]} if isinstance(named, dict) and named.get("title") else {})}, told
+    )
     known_by = json.dumps([place, message.get("id"), text, told.command, told.diff])
     digest = hashlib.sha256(known_by.encode()).hexdigest()[:16]
     keys = {str(number): each for number, each in enumerate(options, 1)}
