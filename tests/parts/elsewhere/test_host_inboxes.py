@@ -44,6 +44,11 @@ def test_what_is_not_understood_and_what_is_too_much_is_counted():
     assert (len(items), left_out) == (HOST_ITEMS, 3)
 
 
+def test_rows_can_be_encoded():
+    (item,), left_out = read(encoded(ROW | {"question": "half \ud83d"}, ROW | {"since": float("nan")}), "box")
+    assert (item.question, left_out) == ("half \ufffd", 1)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[", "[1", "[1,]", "[1 2]", "[]x", "null", "[" * 100_000, "\ud800"])
 def test_what_is_no_array_is_refused(text: str):
     with pytest.raises(ValueError):

@@ -31,8 +31,9 @@ async def test_rows_have_the_names_that_they_have_here(tunnel: Any):
 
 
 async def test_a_row_that_is_not_understood_does_not_hide_the_others(tunnel: Any):
-    host = await tunnel("box", answering(5, ROW, ROW | {"state": "of a later version"}, ROW | {"name": "half \ud83d"}))
-    assert [found.name for found in await host.agents()] == ["claude@box"]
+    rows = (5, ROW | {"state": "of a later version"}, ROW | {"since": float("nan")}, ROW | {"name": "half \ud83d"}, ROW)
+    host = await tunnel("box", answering(*rows))
+    assert [found.name for found in await host.agents()] == ["half \ufffd@box", "claude@box"], "each can be encoded"
 
 
 async def test_too_many_are_cut_off(tunnel: Any):

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from synapsed.interfaces import AgentView
+from synapsed.shared.outside_json import NotJson, read_json
 
 ROWS_MAX: Final = 1000
 """Most agents of one host that are listed."""
@@ -35,17 +36,25 @@ def _here(row: Any, host: str) -> AgentView | None:
     return view.model_copy(update={"name": f"{view.name}@{host}", "id": f"{view.id}@{host}", "host": host})
 
 
+def _row(text: str) -> Any:
+    try:
+        return read_json(text)
+    except NotJson:
+        return None
+
+
 def rows(text: str) -> Iterator[Any]:
-    """Yields the elements of an array, one at a time. Raises ValueError."""
+    """Yields the elements of an array, one at a time, and None for one that cannot be worked with. Raises
+    ValueError."""
     decode = json.JSONDecoder().raw_decode
     at = _BEGIN(text)
     end = _END(text, at.end()) if at is not None else None
     while at is not None and end is None:
         try:
-            row, stop = decode(text, at.end())
+            _, stop = decode(text, at.end())
         except RecursionError:
             break
-        yield row
+        yield _row(text[at.end() : stop])
         end = _END(text, stop)
         at = _NEXT(text, stop) if end is None else at
     if end is None:
