@@ -48,7 +48,7 @@ FOLLOWED_FOR_S: Final = 24 * 3600.0
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _DONE: Final = frozenset({TaskState.COMPLETED})
-"""Of tasks that have failed the agent may have lost the memory before."""
+"""States of earlier tasks that the agent must know: it may have lost the memory of failed ones before."""
 _SECRET: Final = frozenset({"password", "login"})
 """Types of prompts whose answer stands in no event."""
 
