@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from synapsectl.checkup.finding import NOTE
+from synapsectl.checkup.surroundings import look_at_cache
 from synapsectl.commands import upgrade
 from synapsectl.errors import UsageError
 from synapsectl.upgrading import advice
@@ -124,6 +126,9 @@ class TestInstallation:
         assert commands(found) == [f"{tool} /src/synapsed-1.2.0-py3-none-any.whl"]
         assert commands(found._replace(source="")) == [f"{tool} synapsed"], "never into the cache's own environment"
         assert "'uvx --refresh --from …'" in dict(advice.effects(facts(installed=found)))["uvx"]
+        (note,) = look_at_cache(found)
+        assert (note.status, note.mend) == (NOTE, f"{tool} /src/synapsed-1.2.0-py3-none-any.whl")
+        assert [*look_at_cache(found._replace(installer=Installer.UV_TOOL))] == []
 
     def test_its_source_is_a_file_a_folder_or_an_index(self, tmp_path: Path) -> None:
         repository = tmp_path / "a b"
