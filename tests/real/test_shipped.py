@@ -65,6 +65,18 @@ def test_six_turns_and_what_it_asks(name: str, daemon: Daemon, model: Model, cli
         agent.ask_exactly(f"And {nonce()}.")
 
 
+def test_copilots_notice_of_a_denial_is_no_answer(daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    """It ends such a turn as if well, with a notice for an answer."""
+    agent = started("copilot", daemon, model, cli_home)
+    task = agent.send(f"{nonce()} [[tool:shell-ask:touch {agent.file('made')}]]")
+    daemon.task_in(task, "input_required")
+    assert daemon.ctl("deny", task).code == 0
+    done = daemon.ended(task)
+    assert (done["status"], done["metadata"]["reason"]) == ("canceled", "refused"), done
+    assert not agent.file("made").exists()
+    agent.ask_exactly(f"And {nonce()}.")
+
+
 @each
 def test_a_cancel_and_priority_five(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
     agent = started(name, daemon, model, cli_home)
