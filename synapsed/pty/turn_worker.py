@@ -302,8 +302,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             seen = message_row is not None or turn.state.busy_seen  # a long answer given twice looks as before
             if not (seen or self._session.has_drawn(turn, look)):
                 return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
-            full = screen.alternate or spec.start is not None or shown.count("\n") >= KEPT_ROWS // 2
-            cut = full and is_cut(spec, shown, turn.message)
+            kept = not screen.alternate and spec.start is None and shown.count("\n") < KEPT_ROWS // 2
+            cut = is_cut(spec, shown, turn.message, turn.state.stood, kept=kept)
             return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
         end, state = self._session.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
