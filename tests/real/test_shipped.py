@@ -145,3 +145,16 @@ def test_a_draft_is_kept(version: str, daemon: Daemon, model: Model, cli_home: C
     assert daemon.task(task)["status"] == "submitted"
     assert "half a thought" in agent.screen()
     assert model.submissions(word) == 0
+
+
+def test_what_only_the_screen_has_of_a_long_answer_is_said_to_be_cut(
+    daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    """Of pi without a record of its conversation, on the alternate screen."""
+    if reason := shipped.missing("pi"):
+        pytest.skip(reason)
+    agent = RealAgent.start("pi", daemon, model, cli_home("pi"), "--", "--no-session")
+    short, long = agent.send(f"{nonce()} [[answer:short]]"), agent.send(f"{nonce()} [[answer:lines200]]")
+    told = {task: daemon.ended(task) for task in (short, long)}
+    assert [(told[task]["exact"], told[task]["truncated"]) for task in (short, long)] == [(False, False), (False, True)]
+    assert answer_of(daemon, long).endswith("Line 200 of a long answer that no screen holds.")
