@@ -305,8 +305,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             # A long answer that is given twice looks as before.
             if not (seen or turn.state.busy_seen or (rests and self._session.has_drawn(turn, look))):
                 return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
-            full = look.screen.alternate or spec.start is not None or shown.count("\n") >= KEPT_ROWS // 2
-            cut = full and is_cut(spec, shown, turn.message)
+            kept = not look.screen.alternate and spec.start is None and shown.count("\n") < KEPT_ROWS // 2
+            cut = is_cut(spec, shown, turn.message, turn.state.stood, kept=kept)
             return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
         end, state = self._session.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
