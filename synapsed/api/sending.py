@@ -171,8 +171,7 @@ def _require_interruption(rights: Rights, agent_id: str) -> None:
 
 
 def key_of(request: web.Request) -> str | None:
-    """Returns `Idempotency-Key`: requests of the same sender with the same key are the same task. Raises
-    InvalidRequest."""
+    """Returns `Idempotency-Key`: requests of one sender with the same key are the same task. Raises InvalidRequest."""
     key = request.headers.get(KEY_HEADER)
     if key is not None and not (0 < len(key) <= KEY_MAX and key.isascii() and key.isprintable()):
         raise InvalidRequest(f"{KEY_HEADER}: must be 1 to {KEY_MAX} printable ASCII characters", field=KEY_HEADER)

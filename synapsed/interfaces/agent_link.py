@@ -356,8 +356,7 @@ class AgentLink(Protocol):
         ...
 
     async def stop_background(self) -> bool:
-        """Stops all background tasks of a program at rest, by the profile's keys. Returns True if no task runs any
-        more."""
+        """Stops all background tasks of a program at rest, by the profile's keys. Returns True if none runs."""
         ...
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:

@@ -102,8 +102,7 @@ class SendRequest:
     of_agent: bool = False
     """True if an agent wrote the message, on this host or another one; else a person did."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """Marks of the part that sends the message: the task keeps them under keys that no client sets
-    (`released_names`)."""
+    """Marks of the part that sends the message: the task keeps them under keys no client sets (`released_names`)."""
     named: bool = False
     """The message has an id of its sender's own: the same message again gets the same task."""
     where: Where | None = None

@@ -69,8 +69,7 @@ def has_descendants(program: int) -> bool:
 
 
 def descendants(program: int) -> list[int]:
-    """Returns the pids of the living processes below this one; on systems without subreapers also those of the process
-    group `program`."""
+    """Returns the pids of the living processes below this one; without subreapers also those of the group `program`."""
     root = os.getpid()
     children: dict[int, list[int]] = {}
     found = []

@@ -172,8 +172,7 @@ KeeperEvent = Output | OutputGap | Exited | Alert | Lost
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """Says that the program has the input: since now (`written`), or since an earlier request with the same id
-    (`duplicate`)."""
+    """Says that the program has the input: since now (`written`), or an earlier request of that id (`duplicate`)."""
 
     status: Literal["written", "duplicate"]
     at: int

@@ -1,5 +1,4 @@
-"""Interfaces for an agent's launches: planning a launch, launching the program, finding it again, and cleaning up after
-it."""
+"""Interfaces for an agent's launches: planning one, launching the program, finding it again, cleaning up after it."""
 
 from collections.abc import Container
 from dataclasses import dataclass, field

@@ -111,8 +111,7 @@ class LinkSession:
 
 @dataclass(frozen=True, slots=True)
 class LinkTold:
-    """Fact that a side channel reported, of any turn. A PermissionAsked with a `request` can be answered
-    (`AgentLink.reply`)."""
+    """Fact that a side channel reported, of any turn. A PermissionAsked with `request` can be answered (`reply`)."""
 
     fact: ChannelFact
 

@@ -279,8 +279,7 @@ _LAST_NAME = re.compile(
 
 
 def is_secret_key(key: str) -> bool:
-    """Returns True if a value under `key` is secret by that name: `password`, `api-key`, `X-Auth-Token`,
-    `clientSecret`."""
+    """Returns True if a value of the name `key` is secret: `password`, `api-key`, `X-Auth-Token`, `clientSecret`."""
     words = [word.lower() for word in _KEY_WORDS.findall(key)]
     if _MEASURES.intersection(words):
         return False

@@ -164,5 +164,4 @@ class Checkpoint(_Record):
     rows: int
     redraw: bytes
     state: dict[str, Any] = {}
-    """State that the screen does not show: status records, activity, the text before the prompt
-    (`TerminalObserver`)."""
+    """State that no screen shows: status records, activity, the text before the prompt (`TerminalObserver`)."""
