@@ -94,3 +94,14 @@ async def test_what_is_written_stays_in_the_window_below_a_question(devices: Dev
             assert box is not None
             assert box["height"] >= 20
             assert 0 <= box["y"] < box["y"] + min(box["height"], 40) <= height, (width, box)
+
+
+@pytest.mark.parametrize("view", ["settings", "start", "events"])
+async def test_what_is_below_does_not_lie_on_the_bar(devices: Devices, worker: Worker, view: str):
+    page = await devices.open(f"/#/{view}", viewport={"width": 700, "height": 300}, has_touch=True)
+    await expect(page.locator("h1, h2").first).to_be_visible()
+    await expect(page.locator("[aria-busy=true]")).to_have_count(0)
+    over = await page.evaluate(
+        "() => { const main = document.querySelector('main'); return main.scrollHeight - main.clientHeight; }"
+    )
+    assert over <= 0
