@@ -83,6 +83,8 @@ def draw(target: Path, folder: Path) -> None:
         desk = opened(browser, place, DESK)
         desk.locator(".agents a", has_text="docs").first.click()
         expect(desk.get_by_text(CHAPTER).first).to_be_visible(timeout=PATIENCE_S * 1000)
+        expect(desk.locator(".screen .under")).to_contain_text("×", timeout=PATIENCE_S * 1000)
+        expect(desk.locator(".task .said")).to_contain_text(CHAPTER, timeout=PATIENCE_S * 1000)
         desk.screenshot(path=target / "desk.png")
 
 
@@ -104,7 +106,8 @@ def draw_all(target: Path, folder: Path) -> None:
                         _prepare(page, view)
                         name = f"{view}-{width}-{theme}" if scale == 1 else f"{view}-{width}-zoom"
                         page.screenshot(path=target / f"{name}.png")
-                        page.keyboard.press("Escape")
+                        if view == "keys":
+                            page.keyboard.press("Escape")
 
 
 def _prepare(page: Page, view: str) -> None:

@@ -105,3 +105,11 @@ async def test_what_is_below_does_not_lie_on_the_bar(devices: Devices, worker: W
         "() => { const main = document.querySelector('main'); return main.scrollHeight - main.clientHeight; }"
     )
     assert over <= 0
+    await page.set_viewport_size({"width": 195, "height": 422})
+    covered = await page.evaluate(
+        """() => {
+          const [bar, next] = document.querySelectorAll("main .list-view > *");
+          return bar.querySelector("h1").getBoundingClientRect().bottom - next.getBoundingClientRect().top;
+        }"""
+    )
+    assert covered <= 0, "the heading is on what is below it"
