@@ -7,7 +7,7 @@ python -m scripts.texts --words                 only those with a word that is e
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,9 +49,9 @@ def texts() -> Iterator[Text]:
                 yield Text(f"{place}:{line}", kind, text)
 
 
-def unexplained() -> list[Text]:
+def unexplained(found: Iterable[Text]) -> list[Text]:
     """Returns those that take the glossary."""
-    return [told for told in texts() if UNEXPLAINED.search(EXPLAINED.sub("", told.text))]
+    return [told for told in found if UNEXPLAINED.search(EXPLAINED.sub("", told.text))]
 
 
 def _of_module(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
@@ -96,7 +96,7 @@ def _literals(node: ast.expr) -> Iterator[tuple[int, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    found = unexplained() if "--words" in arguments else list(texts())
+    found = list(unexplained(texts()) if "--words" in arguments else texts())
     places = [one for one in arguments if not one.startswith("--")]
     for told in found:
         if not places or any(told.place.startswith(place) for place in places):

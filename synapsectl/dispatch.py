@@ -98,6 +98,7 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
         _check_parts(name, args)
         code = run(args, CommandContext(os.environ, out, as_json=as_json, begun=begun))
     except CtlError as error:
+        _name_installer(error)
         if as_json:
             out.document(error.document())
         out.note(str(error))
@@ -109,6 +110,14 @@ def _dispatch(arguments: list[str], out: CommandOutput, begun: BegunAttach | Non
         code = USAGE
     sys.stdout.flush()
     return code
+
+
+def _name_installer(error: CtlError) -> None:
+    """Replaces pip's command for an extra in the message by that of the program that has installed synapsed."""
+    if "pip install" in str(error):
+        from synapsectl.upgrading.extras import for_this_installer
+
+        error.args = (for_this_installer(str(error)), *error.args[1:])
 
 
 def _check_parts(name: str, args: "argparse.Namespace") -> None:

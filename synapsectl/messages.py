@@ -18,6 +18,8 @@ PIECE = 1024 * 1024
 """Bytes of a large file that go to the daemon at a time."""
 LEFT = 64 * 1024
 """Bytes of a message for everything around its files."""
+BLANKS = 256
+"""Bytes of blanks and ends of lines around a secret that are passed over."""
 
 
 class MessageTooLarge(CtlError):
@@ -32,18 +34,41 @@ def part_text(part: dict[str, Any]) -> str:
     return str(part["text"]) if part["type"] == "text" else f"({part['type']})"
 
 
-def read_text(given: str, stdin: BinaryIO) -> str:
-    """Returns the text: `given`, or all of stdin if that is `-`, without the newline at its end.
+def read_text(given: str, stdin: BinaryIO, what: str = "the message") -> str:
+    """Returns the text: `given`, or all of stdin if that is `-`, without the newline at its end. Raises UsageError,
+    MessageTooLarge, which name it by `what`."""
+    if given == "-":
+        return read_all(stdin, what).removesuffix("\n")
+    return _decoded(given.encode("utf-8", "surrogateescape"), what)
 
-    Raises UsageError, MessageTooLarge."""
-    raw = stdin.read(MESSAGE_MAX + 2) if given == "-" else given.encode("utf-8", "surrogateescape")
+
+def read_all(stdin: BinaryIO, what: str) -> str:
+    """Returns all of stdin. Raises UsageError, MessageTooLarge."""
+    return _decoded(stdin.read(MESSAGE_MAX + 2), what)
+
+
+def _decoded(raw: bytes, what: str) -> str:
     if len(raw) > MESSAGE_MAX + 1:
-        raise _too_large("the message")
+        raise _too_large(what)
     try:
-        text = raw.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"the message is not UTF-8 (byte {error.start})") from None
-    return text.removesuffix("\n") if given == "-" else text
+        raise UsageError(f"{what} is not UTF-8 (byte {error.start})") from None
+
+
+def read_secret(what: str, stdin: BinaryIO, most: int) -> str:
+    """Returns the one line on stdin, of at most `most` bytes; a longer one is refused, never cut. Raises UsageError,
+    which says nothing of what was read."""
+    raw = stdin.read(most + BLANKS + 1)
+    secret = raw.strip()
+    if not secret:
+        raise UsageError(f"{what}: nothing came on stdin: pipe it in, as in 'command | synapsectl …'")
+    if len(secret) > most or len(raw) > most + BLANKS:
+        raise UsageError(f"{what}: more than {most} bytes came on stdin: pipe in the one line that it is")
+    try:
+        return secret.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what}: what came on stdin is not UTF-8 (byte {error.start})") from None
 
 
 def build_parts(text: str, files: list[str], large: list[str] | None = None) -> list[dict[str, Any]]:

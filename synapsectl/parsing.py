@@ -238,9 +238,11 @@ class VerbParser(argparse.ArgumentParser):
     def refuse_uninstalled(self, verb: str) -> None:
         """Ends with an error if `verb` is one of a part that is not installed."""
         if verb in RELEASED:
+            from synapsectl.upgrading.extras import for_this_installer
             from synapsed.parts.outside import missing
 
-            self.error(f"{verb!r} belongs to the part {RELEASED[verb]}, which {missing(RELEASED[verb])}")
+            how = for_this_installer(missing(RELEASED[verb]))
+            self.error(f"{verb!r} belongs to the part {RELEASED[verb]}, which {how}")
 
     def _unknown(self, unknown: list[str]) -> NoReturn:
         told, option = " ".join(unknown), unknown[0].partition("=")[0]

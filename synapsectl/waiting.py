@@ -225,8 +225,17 @@ def outcome(ctx: CommandContext, agent: str, task: dict[str, Any]) -> int:
     return DONE
 
 
+SENT_AGAIN = "its message was sent again after it was cut off: the agent may have had it before, and forgotten it"
+
+
+def sent_again(task: Mapping[str, Any]) -> bool:
+    """Returns True if the message of a task for an agent elsewhere went there more than once."""
+    return bool(((task.get("metadata") or {}).get("external") or {}).get("sent_again"))
+
+
 def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> None:
-    """Names the agents whose answers (`tasks` by agent) came from no exact channel, and their background tasks."""
+    """Names the agents whose answers (`tasks` by agent) came from no exact channel, may be given twice, or are cut, and
+    their background tasks."""
     read = [agent for agent, task in tasks.items() if task["status"] == "completed" and task.get("exact") is False]
     if read:
         whose = "this answer was" if len(tasks) == 1 else f"the answers of {', '.join(read)} were"
@@ -234,6 +243,8 @@ def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> No
     for agent, task in tasks.items():
         if task["status"] == "completed" and (count := task.get("metadata", {}).get("in_background")):
             ctx.out.note(f"{agent} runs {count} in its background: what comes of that is not in this answer")
+        if sent_again(task):
+            ctx.out.note(f"{agent}: {SENT_AGAIN}")
         if task.get("truncated"):
             whose = "this answer" if len(tasks) == 1 else f"the answer of {agent}"
             lost = task.get("missing_lines")

@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,16 @@ def refuse_shared_names(items: Iterable[pytest.Item]) -> None:
     names = Counter(item.nodeid for item in items)
     if several := [name for name, count in names.items() if count > 1]:
         raise pytest.UsageError(f"several tests have one name: {', '.join(several)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collects without searches for garbage: nearly all that collecting makes stays (a seventh of its time)."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -20,6 +20,8 @@ from synapsectl.service.available import this_machines
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
+from synapsectl.upgrading.extras import for_this_installer
+from synapsectl.upgrading.installation import Installation, Installer, commands, find_installation
 from synapsectl.verbs import packages_with
 from synapsed import __version__, own_python
 from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
@@ -36,8 +38,16 @@ ASKED_PROXY = b"CONNECT synapsed.invalid:443 HTTP/1.1\r\nHost: synapsed.invalid:
 WAY_OUT = "notifications, webhooks, external agents and traces"
 
 
+def look_at_cache(installed: Installation) -> Iterator[Finding]:
+    """Yields a note if a daemon of this installation would run from uv's cache."""
+    if installed.installer is Installer.UVX:
+        why = f"it is in uv's cache ({installed.place}), which 'uv cache clean' and 'prune' empty under a daemon"
+        yield Finding("installation", NOTE, why, " && ".join(commands(installed)))
+
+
 def look_around(ctx: CommandContext) -> Iterator[Finding]:
     yield _python()
+    yield from look_at_cache(find_installation())
     if (untried := untried_system(sys.platform, platform.release())) is not None:
         yield untried
     yield look_at_screens(ctx.environ)
@@ -50,11 +60,13 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
         return
     yield Finding("configuration", OK, f"{ctx.paths.config_file}, {len(settings.agents)} agents")
     for sentence in settings.missing:
-        yield Finding("extras", NOTE, sentence, "install what is named there, or take the lines out")
+        yield Finding(
+            "extras", NOTE, for_this_installer(sentence), "install what is named there, or take the lines out"
+        )
     if not has_mcp():
-        yield Finding("agents' tools", NOTE, MCP_MISSING, MCP_INSTALL)
+        yield Finding("agents' tools", NOTE, MCP_MISSING, for_this_installer(MCP_INSTALL))
     if not has_tui():
-        yield Finding("top", NOTE, TUI_MISSING, TUI_INSTALL)
+        yield Finding("top", NOTE, TUI_MISSING, for_this_installer(TUI_INSTALL))
     if settings.listen:
         yield from _port(settings.listen, served(ctx))
     yield look_at_proxy(ctx, settings.proxy)

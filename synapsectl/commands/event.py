@@ -7,6 +7,7 @@ from typing import Any
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.messages import read_text
 from synapsed.shared.outside_json import NotJson, read_json
 
 EXAMPLES = (
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     agent = args.agent or ctx.client.get("/whoami")["agent"]
     if agent is None:
         raise UsageError("name the agent that it is about: --agent NAME")
-    text = sys.stdin.read() if args.data == "-" else args.data
+    text = read_text(args.data, sys.stdin.buffer, "the event")
     body: dict[str, Any] = {"event": args.what, "data": _data(text)} if args.what in KINDS else {}
     body = body or {"kind": args.what, "message": text}
     if args.task is not None:

@@ -5,6 +5,7 @@ import sys
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
+from synapsectl.messages import read_all
 from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
 from synapsectl.reach import asks_at
 from synapsectl.signals import typed_line
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 def _read(target: WhoAsks) -> str:
     """Returns a line from the terminal, hidden for a password, or all of stdin."""
     if not sys.stdin.isatty():
-        if not (text := sys.stdin.read()):
+        if not (text := read_all(sys.stdin.buffer, "the answer")):
             raise UsageError(NO_ANSWER)
         return text.removesuffix("\n")
     if target.prompt and target.prompt["type"] == "password":

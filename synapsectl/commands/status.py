@@ -59,9 +59,18 @@ def _show_daemon(status: dict[str, Any], ctx: CommandContext) -> None:
     if secure := status.get("secure"):
         ctx.out.line(f"  {'page over TLS':<16}{', '.join(secure)}")
     for alert in status.get("alerts", []):
-        ctx.out.sentence(f"  {'alert':<16}{alert}")
+        ctx.out.sentence(f"  {'alert':<16}{_for_this_installer(alert)}")
     for name, path in status["paths"].items():
         ctx.out.line(f"  {name:<16}{path}")
+
+
+def _for_this_installer(alert: str) -> str:
+    """Returns the alert with the command of this program's installer in place of pip's."""
+    if "pip install" not in alert:
+        return alert
+    from synapsectl.upgrading.extras import for_this_installer  # it reads files, for such an alert only
+
+    return for_this_installer(alert)
 
 
 def _duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from synapsectl.handed_over import prepare, save, tell
 from synapsectl.messages import part_text
 from synapsectl.parsing import seconds
 from synapsectl.prompts import behind, show_prompt
-from synapsectl.waiting import answer_of, outcome, tell_inexact
+from synapsectl.waiting import SENT_AGAIN, answer_of, outcome, sent_again, tell_inexact
 
 EXAMPLES = (
     ("synapsectl task 1f0c9a2b", "one message and its answer"),
@@ -73,6 +73,8 @@ def _show(task: dict[str, Any], ctx: CommandContext) -> None:
     out.line(f"  priority  {task['priority']}")
     if error := task.get("error"):
         out.sentence(f"  error     {error['code']}: {error['message']}")
+    if sent_again(task):
+        out.sentence(f"  twice     {SENT_AGAIN}")
     waits = task.get("waits_behind") or {}
     if waits.get("held"):
         out.line(f"  held      {waits['held']}")

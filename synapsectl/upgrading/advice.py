@@ -15,6 +15,13 @@ UNITS = {
 """Command that restarts the daemon, by the service manager; the agents go on."""
 
 
+CACHED = (
+    "runs the version again that its cache has: 'uvx --refresh --from …' looks for a newer one (in no checkout), and "
+    "'uv cache clean' and 'prune' remove files from under a daemon that runs; those of an installed tool stay"
+)
+"""Words about a synapsed that `uvx` runs."""
+
+
 class UpgradeFacts(NamedTuple):
     """Everything that the advice rests on."""
 
@@ -86,7 +93,9 @@ def effects(facts: UpgradeFacts) -> Iterator[tuple[str, str]]:
     if facts.parts:
         named = ", ".join(facts.parts)
         yield "parts", f"{named}: pinned to this version, so install the same new version along (docs/upgrading.md)"
-    if facts.installed.installer in (Installer.UV_TOOL, Installer.PIPX):
+    if facts.installed.installer is Installer.UVX:
+        yield "uvx", CACHED
+    if facts.installed.installer in (Installer.UV_TOOL, Installer.UVX, Installer.PIPX):
         yield (
             "extras",
             "those installed along ('synapsed[…]', '--with') are named again in the command, or go",

@@ -2,7 +2,7 @@
 version.
 
 The installer is recognised by its own marks: `uv-receipt.toml` and `pipx_metadata.json` in the environment, `INSTALLER`
-and `direct_url.json` (PEP 610) among the distribution's metadata.
+and `direct_url.json` (PEP 610) among the distribution's metadata; an environment of `uvx` by its place in uv's cache.
 """
 
 import json
@@ -23,6 +23,7 @@ class Installer(StrEnum):
 
     CHECKOUT = "checkout"
     UV_TOOL = "uv tool"
+    UVX = "uvx"
     PIPX = "pipx"
     UV = "uv"
     PIP = "pip"
@@ -33,6 +34,10 @@ class Installer(StrEnum):
 
 BASE: str = getattr(sys, "_base_executable", sys.executable)
 """The Python of which an environment was made: without it, uv and pipx choose another one, which may be too old."""
+UV_ARCHIVE = "archive-v"
+"""Beginning of the name of the folder in uv's cache that holds environments of `uvx`."""
+CACHE_MARK = "CACHEDIR.TAG"
+"""File by which a folder says that it is a cache's, and may be emptied."""
 _NO_WHEELS = (Installer.CHECKOUT, Installer.DEBIAN, Installer.HOMEBREW)
 """Installers that do not install a wheel."""
 
@@ -74,6 +79,8 @@ def _installer(metadata: Path, prefix: Path) -> Installer:
         return Installer.UV_TOOL
     if (prefix / "pipx_metadata.json").is_file():
         return Installer.PIPX
+    if prefix.parent.name.startswith(UV_ARCHIVE) and (prefix.parents[1] / CACHE_MARK).is_file():
+        return Installer.UVX
     if "Cellar" in prefix.parts:
         return Installer.HOMEBREW
     by = _text(metadata / "INSTALLER").strip()
@@ -115,6 +122,8 @@ def commands(installed: Installation, file: str = "", *, same_version: bool = Fa
         return [*pull, f"make -C {shlex.quote(str(place))} setup"]
     if installed.source and installed.installer not in _NO_WHEELS:
         return [*pull, _from(installed, installed.source, again=True)]
+    if installed.installer is Installer.UVX:
+        return [_from(installed, NAME, again=True)]
     return [_from_index(installed)]
 
 
@@ -123,6 +132,8 @@ def _from(installed: Installation, source: str, *, again: bool) -> str:
     match installed.installer:
         case Installer.UV_TOOL:
             return f"uv tool install --python {shlex.quote(BASE)} {'--reinstall' if again else '--force'} {what}"
+        case Installer.UVX:  # to an installed tool, whose files stay; without --reinstall it may be an old one, cached
+            return f"uv tool install --python {shlex.quote(BASE)} --reinstall {what}"
         case Installer.PIPX:
             return f"pipx install --python {shlex.quote(BASE)} --force {what}"
         case Installer.UV:

@@ -120,7 +120,7 @@ def _numbers(text: str) -> Mapping[str, Any]:
 def of_index(installed: Installation, run: Run) -> Offer:
     """Asks the index that the installer is configured with for the newest version that this Python takes; nothing is
     installed, and nothing is built. Raises NoIndex."""
-    by_uv = installed.installer in (Installer.UV_TOOL, Installer.UV)
+    by_uv = installed.installer in (Installer.UV_TOOL, Installer.UVX, Installer.UV)
     asked = (_by_uv, _by_pip) if by_uv else (_by_pip, _by_uv)
     reasons = []
     for ask in asked:

@@ -84,7 +84,9 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -
     if not options:
         return None
     told = about_call(call)
-    text = _text(call, told)
+    named = params.get("toolCall")
+    title = named.get("title") if isinstance(named, dict) else None  # a later report may have the tool's name instead
+    text = _text({**call, "title": title or call.get("title")}, told)
     known_by = json.dumps([place, message.get("id"), text, told.command, told.diff])
     digest = hashlib.sha256(known_by.encode()).hexdigest()[:16]
     keys = {str(number): each for number, each in enumerate(options, 1)}

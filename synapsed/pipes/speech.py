@@ -191,6 +191,8 @@ def outcome(
     said = speech.answer or ""
     for pattern in failures:
         if pattern.pattern.search(said or speech.notices):
+            if pattern.code == "INTERRUPTED":
+                return TurnInterrupted(channel=CHANNEL, at_ns=at_ns, turn=turn)
             return failed(pattern.code, said or speech.notices)
     # A program that reports tokens, but none for a turn whose messages have no id, has not asked its model.
     if isinstance(result, dict) and "usage" in result and result["usage"] is None and not _has_id(speech):

@@ -336,7 +336,8 @@ class StreamSpec(_Section):
 
 
 class ErrorPattern(_Section):
-    """The program's own words for a failed turn, in its own frame around the answers (never in an answer's prose)."""
+    """The program's own words for a failed turn, in its own frame around the answers (never in an answer's prose);
+    INTERRUPTED for one that was stopped."""
 
     pattern: Pattern
-    code: ErrorCode = "MODEL_ERROR"
+    code: ErrorCode | Literal["INTERRUPTED"] = "MODEL_ERROR"

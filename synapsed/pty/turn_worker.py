@@ -294,16 +294,19 @@ class TurnWorker(TurnPerformer[PtyTurn]):
             text = await channel.last_answer(command.since_ns, lambda prompt: sent in squeezed(prompt))
             if text is not None:
                 return turns.AnswerFound(text, True, f"{channel.name}: transcript")
-        spec, look = self._profile.answer, self._session.last or await self._looks.look()
-        screen = look.screen
+        spec = self._profile.answer
         if spec.mode == "blocks":
-            shown = await self._stage.text(scrollback=True)
-            message_row = position_below(shown.split("\n"), turn.message, spec.start)
-            seen = message_row is not None or turn.state.busy_seen  # a long answer given twice looks as before
-            if not (seen or self._session.has_drawn(turn, look)):
+            look, shown, seen = await self._shown(turn)
+            rests = True
+            # The program may not have taken the message yet, or be about to print its whole conversation again.
+            if not (seen or (turn.state.busy_seen and look.screen.alternate)):
+                rests = await self._kernel.comes_to_rest(turns.UNSEEN_S, unless=lambda: turn.state.interrupting)
+                look, shown, seen = await self._shown(turn)
+            # A long answer that is given twice looks as before.
+            if not (seen or turn.state.busy_seen or (rests and self._session.has_drawn(turn, look))):
                 return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
-            full = screen.alternate or spec.start is not None or shown.count("\n") >= KEPT_ROWS // 2
-            cut = full and is_cut(spec, shown, turn.message)
+            kept = not look.screen.alternate and spec.start is None and shown.count("\n") < KEPT_ROWS // 2
+            cut = is_cut(spec, shown, turn.message, turn.state.stood, kept=kept)
             return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
         end, state = self._session.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
@@ -322,6 +325,12 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         cut = first > begin or read.missing > 0
         missing = before + read.missing if cut and before is not None else None
         return turns.AnswerFound(read.text, False, "screen", truncated=cut, missing=missing)
+
+    async def _shown(self, turn: PtyTurn) -> tuple[Look, str, bool]:
+        """Returns the screen, its text with the rows above it, and True if the message is shown there."""
+        text = await self._stage.text(scrollback=True)
+        shown = position_below(text.split("\n"), turn.message, self._profile.answer.start) is not None
+        return await self._looks.look(), text, shown
 
     async def _lines_between(self, begin: int, end: int) -> int | None:
         """Returns the number of line ends in that output; None if the spool does not have all of it any more."""

@@ -5,7 +5,8 @@ of line-oriented programs.
 """
 
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Collection, Sequence
 
 from synapsed.profiles.screen_spec import AnswerSpec
 from synapsed.terminal.delivery import squeezed
@@ -69,12 +70,17 @@ def position_below(
     return (echoed or quoted) if quoted_too else None
 
 
-def is_cut(spec: AnswerSpec, text: str, message: str) -> bool:
-    """Returns True if the beginning of the answer to `message` is missing in `text`, the whole of a screen that does
-    not keep rows that leave it."""
+def is_cut(spec: AnswerSpec, text: str, message: str, stood: Collection[int], *, kept: bool) -> bool:
+    """Returns True if the beginning of the answer to `message` may be missing in `text`, or above the place where it is
+    taken for the message: an answer may repeat that. `stood`: `TurnState.stood`; `kept`: no row has left the text."""
     lines = text.split("\n")
-    begins = spec.start is not None and any(spec.start.search(line) for line in lines)
-    return not begins and position_below(lines, message, spec.start) is None
+    below = position_below(lines, message, spec.start)
+    if spec.start is not None and any(map(spec.start.search, lines[below or 0 :])):
+        return False
+    above = [line for line in lines[: (below or 1) - 1] if any(map(str.isalnum, line))]
+    if below is None or not above or zlib.crc32(above[-1].encode(errors="replace")) in stood:
+        return below is None and not kept
+    return not kept or position_below(lines[: below - 1], message, spec.start) is not None
 
 
 def shows(line: str, first: str) -> bool:

@@ -157,9 +157,10 @@ def test_what_is_not_offered_is_refused_once_over_a_kill(piped: Piped) -> None:
     assert piped.receipts("strange") == []
 
 
-def test_no_kill_of_the_daemon_loses_or_doubles_a_message(piped: Piped) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(12, marks=pytest.mark.night)])
+def test_no_kill_of_the_daemon_loses_or_doubles_a_message(piped: Piped, kills: int) -> None:
     dice = random.Random(18)
-    for n in range(12):
+    for n in range(kills):
         go = piped.folder / f"go-{n}"
         task = piped.send(f"say a{n}\nwait {go}\nsay b{n}")
         if dice.random() < 0.6:
@@ -170,7 +171,7 @@ def test_no_kill_of_the_daemon_loses_or_doubles_a_message(piped: Piped) -> None:
         go.touch()
         piped.daemon.start()
         assert answer_of(piped.daemon.ended(task)) == f"a{n}b{n}"
-    assert len(piped.receipts("prompt")) == 12
+    assert len(piped.receipts("prompt")) == kills
 
 
 @pytest.mark.night

@@ -2,7 +2,7 @@
 
 import ast
 
-from scripts.texts import Text, _of_module, texts, unexplained
+from scripts.texts import _of_module, texts, unexplained
 from synapsectl.parsing import command_line, parsers
 
 ROOMS_TO_COME = ("synapsed/agents/", "synapsed/profiles/")
@@ -27,15 +27,11 @@ def test_what_a_module_tells() -> None:
     ]
 
 
-def test_the_texts_are_found() -> None:
-    kinds = {told.kind for told in texts()}
-    assert kinds == {"error", "help", "remark", "table"}
-    assert any(told.text.startswith("no daemon runs, and none can be started") for told in texts())
-
-
-def test_no_text_takes_the_glossary() -> None:
-    found: list[Text] = [told for told in unexplained() if not told.place.startswith(ROOMS_TO_COME)]
-    assert found == []
+def test_the_texts_are_found_and_none_takes_the_glossary() -> None:
+    found = list(texts())
+    assert {told.kind for told in found} == {"error", "help", "remark", "table"}
+    assert any(told.text.startswith("no daemon runs, and none can be started") for told in found)
+    assert [told for told in unexplained(found) if not told.place.startswith(ROOMS_TO_COME)] == []
 
 
 def test_the_help_of_a_verb_is_an_imperative() -> None:

@@ -30,8 +30,6 @@ from tests.support.npm import cache_root
 __all__ = ["Row", "cells", "main"]
 
 MARKUP = ("{word} [[answer:fenced]]", "{word} with\nseveral lines\n\n  indented", "{word} [[answer:japanese]]")
-DRAWN = ("{word} [[answer:japanese]]", "{word} [[answer:short]]", "{word} [[answer:short]]")
-"""Without markup, which a screen has as it is drawn."""
 LONG = "{word} [[answer:lines200]]"
 
 
@@ -65,11 +63,6 @@ class Trial:
     agent: RealAgent
 
     @property
-    def of_a_terminal(self) -> bool:
-        """True if its answers are read off its screen alone."""
-        return self.agent.prepared.cli in shipped.PROGRAMS and shipped.PROGRAMS[self.agent.prepared.cli].terminal
-
-    @property
     def asks(self) -> bool:
         found = shipped.PROGRAMS.get(self.agent.prepared.cli)
         return found is None or found.asks
@@ -78,7 +71,7 @@ class Trial:
         self.agent.daemon.ready(self.agent.name, patience=STARTS_S)
 
     def turns(self) -> None:
-        for shape in (LONG, *(DRAWN if self.of_a_terminal else MARKUP)):
+        for shape in (LONG, *MARKUP):
             word = nonce()
             self.agent.ask_exactly(shape.format(word=word))
             assert self.agent.model.submissions(word) == 1, word

@@ -12,7 +12,7 @@ from tests.drift import gather
 from tests.drift.compare import differs
 from tests.drift.packages import Installed, NotInstalled
 
-PI, NEWER = "pi-0.74.2", "pi-0.75.0"
+PI, NEWER = "pi-1.6.0", "pi-1.6.1"
 CELLS = {"starts": "yes", "turns": "yes", "draft": "yes"}
 
 
@@ -32,9 +32,9 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_a_release_that_is_the_same_does_not_differ(results: Path) -> None:
-    found = gather.release(shipped(), Installed("0.75.0", results), results, {})
+    found = gather.release(shipped(), Installed("1.6.1", results), results, {})
     assert not differs(found)
-    assert found.recorded == ["start", "interrupt", "long"]
+    assert found.recorded == ["start", "turn", "interrupt", "long"]
     assert found.unmatched == []
     assert found.proposal is not None
     assert "[composer]" in found.proposal
@@ -42,9 +42,10 @@ def test_a_release_that_is_the_same_does_not_differ(results: Path) -> None:
 
 
 def test_a_changed_sign_of_work_is_drift(results: Path) -> None:
+    """Other dots; and the state that it tells besides is no longer told so."""
     for raw in (results / "recordings" / NEWER).glob("*.raw"):
-        raw.write_bytes(raw.read_bytes().replace(b"...", b"---"))
-    found = gather.release(shipped(), Installed("0.75.0", results), results, {})
+        raw.write_bytes(raw.read_bytes().replace(b"\xe2\xa0", b"\xe2\xa3").replace(b"]7501;", b"]7502;"))
+    found = gather.release(shipped(), Installed("1.6.1", results), results, {})
     assert differs(found)
     assert [each for each in found.unmatched if each.startswith("busy.")]
 
@@ -52,7 +53,7 @@ def test_a_changed_sign_of_work_is_drift(results: Path) -> None:
 def test_a_failure_is_shown_beside_the_recorded_screen(results: Path) -> None:
     row = {"cells": {**CELLS, "draft": "NO"}, "faults": ["draft: gone"], "told": "", "screen": "<svg/>"}
     (results / "row.json").write_text(json.dumps(row))
-    found = gather.release(shipped(), Installed("0.75.0", results), results, {"draft": "yes"})
+    found = gather.release(shipped(), Installed("1.6.1", results), results, {"draft": "yes"})
     assert found.failed_at is not None
     assert found.failed_at.new is not None
     assert found.failed_at.new.svg == "<svg/>"

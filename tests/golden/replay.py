@@ -81,7 +81,7 @@ class Case:
         return (self.recordings / f"{self.name}.raw").read_bytes()
 
     def profile(self) -> Profile:
-        return _library().get(self.record["cli"])
+        return _library().get(self.record["cli"]).at(self.record["version"])
 
     def facts(self) -> list[tuple[float, ChannelFact]]:
         """What the side channel told, with its time. `transcript` of the expectation adds what only that tells: at a

@@ -24,6 +24,7 @@ from synapsed.pipes.rpc import LineReader, RpcLine, encode
 from synapsed.pipes.speech import TurnSpeech, outcome
 from synapsed.pipes.transcript import TranscriptView, harmless
 from synapsed.profiles.library import ProfileLibrary
+from synapsed.profiles.profile import Profile
 from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState
 from synapsed.pty.keyboard import Emit
 from synapsed.pty.turn_types import Say
@@ -170,8 +171,8 @@ def test_a_person_writes_a_line_while_text_comes() -> None:
 class Played:
     """A session, and what it wanted."""
 
-    def __init__(self, **options: Any) -> None:
-        self.session = AcpSession(PROFILE, **{"cwd": "/work", "conversation": None, **options})
+    def __init__(self, profile: Profile = PROFILE, **options: Any) -> None:
+        self.session = AcpSession(profile, **{"cwd": "/work", "conversation": None, **options})
         self.done: list[PipesCommand] = self.session.begin()
         self.at = 0
         self.kept: dict[str, Any] = {}
@@ -415,6 +416,49 @@ def test_a_turn_that_ends_without_a_word_since_a_permission_was_refused_was_stop
     played.line(id="t.1", result={"stopReason": "end_turn"})
     (over,) = played.told
     assert [over.reason] == ends if ends else over.answer == said
+
+
+COPILOT = ProfileLibrary.builtin().get("copilot")
+
+
+@pytest.mark.parametrize("words", ["Info: Operation cancelled by user", "I look.\nInfo: Operation cancelled by user\n"])
+@pytest.mark.parametrize("denied", [True, False])
+def test_copilots_notice_of_a_stop_is_no_answer(words: str, *, denied: bool) -> None:
+    """Its turns end `end_turn` with it, when a tool was denied and when they were canceled."""
+    played = Played(COPILOT).opened()
+    played.deliver(fresh=True)
+    if denied:
+        asking(played)
+    else:
+        played.done += played.session.interrupt(0.0)
+    played.said(words, None)
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    (over,) = played.told
+    assert over.reason == ("refused" if denied else "interrupted")
+
+
+def test_an_answer_of_copilots_that_quotes_it_is_one() -> None:
+    played = Played(COPILOT).opened()
+    played.deliver(fresh=True)
+    played.said("Info: Operation cancelled by user\nis what it says.", None)
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    (over,) = played.told
+    assert over.answer.endswith("is what it says.")
+
+
+def test_opencodes_report_that_a_call_runs_leaves_its_question() -> None:
+    """It may tell that a call runs, under the tool's name, before its question about the call is answered."""
+    played = Played().opened()
+    played.deliver(fresh=True)
+    tool(played, title="write", kind="edit", status="pending")
+    asked = asks()
+    asked["params"]["toolCall"] |= {"title": "external_directory", "kind": "other"}
+    played.line(**asked)
+    before = prompt_of(played)
+    assert before.prompt.startswith("external_directory")
+    tool(played, "tool_call_update", title="write", kind="edit", status="in_progress")
+    assert prompt_of(played) == before
+    played.done += played.session.answer("yes", before.prompt_id)
 
 
 @pytest.mark.parametrize("said", ["", "All of it."])

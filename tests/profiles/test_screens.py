@@ -60,7 +60,9 @@ def _moments(*labels: str, scenario: str | None = None) -> list[object]:
         for n, (_, offset, label) in enumerate(record["marks"]):
             if label in labels:
                 name = f"{record['cli']}-{path.stem}-{n}"
-                found.append(pytest.param((library.get(record["cli"]), path, offset, label), id=name))
+                found.append(
+                    pytest.param((library.get(record["cli"]).at(record["version"]), path, offset, label), id=name)
+                )
     return found
 
 

@@ -1,6 +1,7 @@
 """The worker that performs the turn's commands: what it types, and what it looks at before it does."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from synapsed.profiles.screen_spec import (
 )
 from synapsed.pty.keyboard import BACKSPACE
 from synapsed.pty.session import HANDS_OFF_S
-from synapsed.pty.turn_types import EMPTY_UNTOLD_S, UNKNOWN, Phase, Save
+from synapsed.pty.turn_types import EMPTY_UNTOLD_S, UNKNOWN, WORKED_UNSEEN_S, Phase, Save
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.protocol import FrameKind, ScreenFrame
@@ -538,5 +539,37 @@ async def test_what_stood_above_the_composer_before_the_message_is_no_answer_to_
     else:
         assert isinstance(end, LinkTurnFailed)
         assert (end.code, end.message) == ("TIMEOUT", UNKNOWN)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_conversation_that_is_printed_again_is_no_answer_while_the_program_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """qwen, starved, showed an empty composer below the older half of its conversation, which it was asked to draw
+    again, and took the message eight seconds after the submit key: the last answer shown was taken for its own."""
+    blocks = {"answer": AnswerSpec(mode="blocks", start=re.compile("^✦ ")), "ready": Ready(quiet_ms=200)}
+    terminal = Terminal(PROFILE.model_copy(update=blocks))
+    worker = await terminal.begin(rested=1.0)
+    await until(terminal.driver.turn.idle.is_set)
+    terminal.draw("> second", "✦ Done.", "> hello")
+    await terminal.judge(1.0)
+    await terminal.record()
+    assert terminal.session.turn is not None
+    terminal.driver.turn.add(terminal.session.turn._accept("quiet: the screen changes", terminal.clock.monotonic()))
+    await terminal.record()
+    monkeypatch.setattr(terminal.driver.turn._kernel, "comes_to_rest", AsyncMock(return_value=False))
+    terminal.draw("> first", "✦ Hi.", "> ")
+    await terminal.judge(WORKED_UNSEEN_S)
+    await terminal.judge(STALE_S)
+    await terminal.record()
+    assert not [event for event in terminal.events if isinstance(event, LinkTurnEnded | LinkTurnFailed)]
+    terminal.draw("> second", "✦ Done.", "> hello", "✦ Hello.", "> ")
+    for _ in range(2):
+        await terminal.judge(STALE_S)
+        await terminal.record()
+    (end,) = [event for event in terminal.events if isinstance(event, LinkTurnEnded | LinkTurnFailed)]
+    assert isinstance(end, LinkTurnEnded)
+    assert end.answer == "Hello.\n>"
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)

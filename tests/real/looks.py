@@ -190,7 +190,7 @@ LOOKS: Mapping[str, Look] = {
     ),
     "pi": Look(
         ready=r"─{20}\n\s*\n─{20}[\s\S]*scripted",
-        busy=r"Working\.\.\.",
+        busy=r"── \S Working ─{20}|Working\.\.\.",
         dialog=r"\A\Z",  # it asks about nothing
         accept="",
         reject="",

@@ -46,7 +46,7 @@ class Program:
     asks: bool = True
     """Before it runs a command."""
     terminal: bool = False
-    """Its answers are read off its screen, where markup is drawn."""
+    """It has a terminal of its own, in which a person may leave a draft."""
 
 
 def _write(path: Path, content: object) -> None:

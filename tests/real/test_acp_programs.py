@@ -1,5 +1,6 @@
 """Programs of the ACP registry, started by their command alone (`start acp -- COMMAND`): no profile knows them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,21 @@ def test_turns_permissions_a_kill_and_a_cancel(name: str, daemon: Daemon, model:
     agent.ask_exactly(nonce())
     assert daemon.ctl("stop", "acp").code == 0
     eventually(lambda: daemon.agent("acp")["state"] == "stopped", "it is stopped")
+
+
+def test_two_who_answer_opencode_at_once_are_one_answer(daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    """It reports a call as running while its question waits: whoever is first counts all the same."""
+    agent = started("opencode", daemon, model, cli_home)
+    for number in range(6):
+        made = agent.file(f"made-{number}")
+        task = agent.send(f"{nonce()} [[tool:shell-ask:touch {made}]]")
+        daemon.task_in(task, "input_required")
+        with ThreadPoolExecutor(2) as both:
+            approved, denied = both.map(lambda verb: daemon.ctl(verb, task), ("approve", "deny"))  # noqa: B023
+        assert [approved.code, denied.code].count(0) == 1, (approved, denied)
+        daemon.ended(task)
+        assert made.exists() is (approved.code == 0)
+        agent.ask_exactly(f"And {nonce()}.")
 
 
 @programs

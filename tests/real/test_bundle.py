@@ -46,7 +46,7 @@ def test_one_is_taken_and_one_that_fails_rolled_back(
     daemon.config_file.write_text(f'{daemon.config_file.read_text()}\n[profiles]\nkeys = ["{signer.trusted[0]}"]\n')
     shelf = Shelf(daemon.home / "state")
     pid = agent.pid
-    told = take(daemon, signer, f'{PROFILE}\n[[error]]\npattern = "^!!!! no such words "\ncode = "AGENT_ERROR"\n')
+    told = take(daemon, signer, f'{PROFILE}\n[[error]]\npattern = "^!!!! no such words "\ncode = "MODEL_ERROR"\n')
     assert "WHAT IS RUN" not in told
     good = shelf.counts().current
     assert good != SHIPPED

@@ -1,6 +1,7 @@
 """A wrong state of a real program, reported, made a test that fails, and mended.
 
-Its profile has a pattern for its work that fits nothing, and no other channel: while it works it counts as ready.
+Its profile has a pattern for its work that fits nothing, no title that says ready, and no other channel: while it works
+it counts as ready.
 """
 
 import tomllib
@@ -41,7 +42,8 @@ def test_a_wrong_state_becomes_a_test_and_is_mended(
     cli: str, daemon: Daemon, model: Model, cli_home: CliHome, tmp_path: Path
 ) -> None:
     right = screen_alone(cli)
-    wrong = {**right, "busy": {"screen": ["^ NEVER SHOWN$"]}}
+    ready = {key: value for key, value in right["ready"].items() if key != "title"}
+    wrong = {**right, "busy": {"screen": ["^ NEVER SHOWN$"]}, "ready": ready}
     kept = written(daemon.home / "config" / "profiles" / "wrongly.toml", wrong)
     assert daemon.ctl("reload").code == 0
     agent = RealAgent.start("wrongly", daemon, model, cli_home(cli))

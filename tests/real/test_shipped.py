@@ -1,6 +1,8 @@
-"""The programs whose profiles are shipped besides the four: each started by its name alone, without an option.
+"""The programs whose profiles are shipped besides the four: each started by its name alone, without an option. Of some,
+an older version, too, which works otherwise.
 
-Where they are not installed (`python -m tests.real.shipped install`) they are skipped.
+Where they are not installed (`python -m tests.real.shipped install`; the older ones: `tests.real.strangers`) they are
+skipped.
 """
 
 import os
@@ -8,7 +10,7 @@ import signal
 
 import pytest
 
-from tests.real import shipped
+from tests.real import programs, shipped, strangers
 from tests.real.agents import RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
@@ -22,14 +24,24 @@ EXACT = ("lines200", "fenced", "japanese", "short", "short", "quotes")
 DRAWN = ("lines200", "lines20", "japanese", "short", "short", "lines20")
 """Without markup, which a screen has as it is drawn."""
 
-each = pytest.mark.parametrize("name", PROGRAMS)
-of_a_terminal = pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.terminal])
+OLDER = {"pi-0.74.2": strangers.NPM}
+"""Its answers are read off its screen."""
+
+each = pytest.mark.parametrize("version", [*PROGRAMS, *OLDER])
+of_a_terminal = pytest.mark.parametrize(
+    "version", [version for version in (*PROGRAMS, *OLDER) if PROGRAMS[version.partition("-")[0]].terminal]
+)
 
 
-def started(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> RealAgent:
-    if reason := shipped.missing(name):
+def started(version: str, daemon: Daemon, model: Model, cli_home: CliHome) -> RealAgent:
+    name = version.partition("-")[0]
+    reason = OLDER[version].missing() if version in OLDER else None
+    if reason := reason or shipped.missing(name):
         pytest.skip(reason)
-    return RealAgent.start(name, daemon, model, cli_home(name))
+    prepared = cli_home(name)
+    if version in OLDER:
+        prepared = programs.of_folder(prepared, OLDER[version].folder / "node_modules" / ".bin")
+    return RealAgent.start(name, daemon, model, prepared)
 
 
 def answer_of(daemon: Daemon, task: str) -> str:
@@ -40,14 +52,20 @@ def answer_of(daemon: Daemon, task: str) -> str:
 
 
 @each
-def test_six_turns_and_what_it_asks(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
-    agent = started(name, daemon, model, cli_home)
+def test_six_turns_and_what_it_asks(version: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(version, daemon, model, cli_home)
+    name = agent.name
     view = daemon.agent(name)
-    assert (view["version"], view["drift"]) == (view["verified"], None)
-    for answer in DRAWN if PROGRAMS[name].terminal else EXACT:
+    if version in OLDER:
+        assert f"{name}-{view['version']}" == version
+        assert f"this is {view['version']}" in view["drift"]
+    else:
+        assert (view["version"], view["drift"]) == (view["verified"], None)
+    for answer in DRAWN if version in OLDER else EXACT:
         word = nonce()
         agent.ask_exactly(f"{word} [[answer:{answer}]]")
         assert model.submissions(word) == 1
+    assert {(task["exact"], task["truncated"]) for task in agent.tasks()} == {(version not in OLDER, False)}
     if not PROGRAMS[name].asks:
         made = agent.file("made")
         agent.ask_exactly(f"{nonce()} [[tool:shell-ask:touch {made}]]")
@@ -65,9 +83,22 @@ def test_six_turns_and_what_it_asks(name: str, daemon: Daemon, model: Model, cli
         agent.ask_exactly(f"And {nonce()}.")
 
 
+def test_copilots_notice_of_a_denial_is_no_answer(daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    """It ends such a turn as if well, with a notice for an answer."""
+    agent = started("copilot", daemon, model, cli_home)
+    task = agent.send(f"{nonce()} [[tool:shell-ask:touch {agent.file('made')}]]")
+    daemon.task_in(task, "input_required")
+    assert daemon.ctl("deny", task).code == 0
+    done = daemon.ended(task)
+    assert (done["status"], done["metadata"]["reason"]) == ("canceled", "refused"), done
+    assert not agent.file("made").exists()
+    agent.ask_exactly(f"And {nonce()}.")
+
+
 @each
-def test_a_cancel_and_priority_five(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
-    agent = started(name, daemon, model, cli_home)
+def test_a_cancel_and_priority_five(version: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(version, daemon, model, cli_home)
+    name = agent.name
     pid, early = agent.pid, nonce()
     task = agent.send(f"{early} [[hold:never-{early}]]")
     assert daemon.ctl("cancel", task).code == 0
@@ -86,9 +117,10 @@ def test_a_cancel_and_priority_five(name: str, daemon: Daemon, model: Model, cli
 
 
 @each
-def test_a_restart_and_kills(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+def test_a_restart_and_kills(version: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
     """Of the daemon in mid-turn: nothing is lost or doubled. Of the program: its task fails, and it comes back."""
-    agent = started(name, daemon, model, cli_home)
+    agent = started(version, daemon, model, cli_home)
+    name = agent.name
     agent.ask_exactly(f"First {nonce()}.")
     assert daemon.ctl("restart", name).code == 0
     daemon.ready(name, patience=240)
@@ -114,8 +146,9 @@ def test_a_restart_and_kills(name: str, daemon: Daemon, model: Model, cli_home: 
 
 
 @of_a_terminal
-def test_a_draft_is_kept(name: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
-    agent = started(name, daemon, model, cli_home)
+def test_a_draft_is_kept(version: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = started(version, daemon, model, cli_home)
+    name = agent.name
     assert daemon.ctl("keys", name, "half a thought").code == 0
     eventually(lambda: "half a thought" in agent.screen(), "the draft stands in the composer")
     word = nonce()
@@ -124,3 +157,16 @@ def test_a_draft_is_kept(name: str, daemon: Daemon, model: Model, cli_home: CliH
     assert daemon.task(task)["status"] == "submitted"
     assert "half a thought" in agent.screen()
     assert model.submissions(word) == 0
+
+
+def test_what_only_the_screen_has_of_a_long_answer_is_said_to_be_cut(
+    daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    """Of pi without a record of its conversation, on the alternate screen."""
+    if reason := shipped.missing("pi"):
+        pytest.skip(reason)
+    agent = RealAgent.start("pi", daemon, model, cli_home("pi"), "--", "--no-session")
+    short, long = agent.send(f"{nonce()} [[answer:short]]"), agent.send(f"{nonce()} [[answer:lines200]]")
+    told = {task: daemon.ended(task) for task in (short, long)}
+    assert [(told[task]["exact"], told[task]["truncated"]) for task in (short, long)] == [(False, False), (False, True)]
+    assert answer_of(daemon, long).endswith("Line 200 of a long answer that no screen holds.")

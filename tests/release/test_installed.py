@@ -1,6 +1,7 @@
 """What a person installs: the wheels in an empty environment, with the locked dependencies and no checkout."""
 
 import os
+import shlex
 import subprocess
 import sys
 import venv
@@ -148,7 +149,9 @@ def test_the_fleet_comes_by_an_extra(installed: Path, wheels: dict[str, Path], t
     member.write_text('name = "box"\nurls = ["tls://127.0.0.1:1"]\n')
     env = {"HOME": str(home), "PATH": str(installed.parent), "LANG": "C.UTF-8"}
     env |= {"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a")}
-    how = "pip install 'synapsed[fleet]'"
+    wheel = wheels["synapsed"]
+    how = f"-m pip install --find-links {wheel.parent} {shlex.quote(f'{wheel}[fleet]')}\n"
+    """The tool knows how it was installed; the daemon says what pip is told."""
 
     def run(*command: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -157,15 +160,19 @@ def test_the_fleet_comes_by_an_extra(installed: Path, wheels: dict[str, Path], t
 
     assert run("synapsectl", "start", "dummy").returncode == 0
     try:
-        assert (
-            f"{member} belongs to the part fleet, which is not installed: {how}" in run("synapsectl", "status").stdout
-        )
-        for program, verb in (("synapsectl", "fleet"), ("synapsed", "broker")):
-            refused = run(program, verb)
-            words = f"{program}: {verb!r} belongs to the part fleet, which is not installed: {how}\n"
-            assert (refused.returncode, refused.stderr) == (2, words)
+        told = run("synapsectl", "status").stdout
+        assert f"{member} belongs to the part fleet, which is not installed: {installed.parent}/python" in told
+        assert how in told
+        refused = run("synapsectl", "fleet")
+        words = f"synapsectl: 'fleet' belongs to the part fleet, which is not installed: {installed.parent}/python"
+        assert (refused.returncode, refused.stderr[: len(words)]) == (2, words)
+        assert refused.stderr.endswith(how)
+        refused = run("synapsed", "broker")
+        words = "synapsed: 'broker' belongs to the part fleet, which is not installed: pip install 'synapsed[fleet]'\n"
+        assert (refused.returncode, refused.stderr) == (2, words)
         refused = run("synapsectl", "send", "any:dummy", "hello")
-        assert f"'any:dummy' is reached by the part fleet, which is not there: {how}" in refused.stderr
+        assert "'any:dummy' is reached by the part fleet, which is not there: " in refused.stderr
+        assert refused.stderr.endswith(how)
     finally:
         run("synapsectl", "shutdown")
 

@@ -1,5 +1,7 @@
 """The recipes in `packaging`: marked as untried, of this project's facts, and Debian's as far as it is built here."""
 
+import email
+import json
 import os
 import re
 import shutil
@@ -34,6 +36,39 @@ def test_they_say_what_the_project_says() -> None:
     assert f"Programming Language :: Python :: {python[1]}" in project["classifiers"]
     for verb in re.findall(r'bin/"synapsectl", "(\w+)"', formula):
         assert callable(parse([verb, *{"start": ["dummy"], "completion": ["bash"]}.get(verb, [])])[1])
+
+
+@pytest.mark.skipif(shutil.which("ruby") is None, reason="NOT TRIED: there is no ruby")
+def test_the_formula_is_ruby(tmp_path: Path) -> None:
+    """Ruby's parser has no warning about it, and it defines what Homebrew calls."""
+    formula = HOMEBREW / "synapsed.rb"
+    assert _run(["ruby", "-wc", str(formula)]) == "Syntax OK\n"
+    stand_in = tmp_path / "formula.rb"
+    stand_in.write_text(FORMULA)
+    told = json.loads(_run(["ruby", "-r", str(stand_in), "-r", str(formula), "-e", "puts JSON.dump(Synapsed.told)"]))
+    assert told["calls"] == ["desc", "url", "version", "sha256", "license", "depends_on", "test"]
+    assert told["install"] is True
+
+
+FORMULA = """
+require "json"
+class Formula
+  def self.told = { calls: @calls, install: instance_methods(false).include?(:install) }
+  def self.method_missing(name, *_given, **_named) = (@calls ||= []) << name
+  def self.respond_to_missing?(*) = true
+  def self.test = (@calls ||= []) << :test
+end
+"""
+"""What stands for Homebrew's own class: it notes what the formula says of itself."""
+
+
+def test_the_scripts_of_the_debian_package_are_shell() -> None:
+    for shell, script in (("bash", "build"), ("sh", "prerm")):
+        assert _run([shell, "-n", str(DEBIAN / script)]) == ""
+    control = email.message_from_string((DEBIAN / "control.in").read_text())
+    assert {"Package", "Version", "Architecture", "Maintainer", "Depends", "Description"} <= {*control}
+    left = set(re.findall(r"@[A-Z]+@", (DEBIAN / "control.in").read_text()))
+    assert left == set(re.findall(r"@[A-Z]+@", (DEBIAN / "build").read_text())), "each is filled in"
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="needs dpkg-deb")

@@ -37,7 +37,9 @@ NO_TESTS = 5
 PYTEST = [sys.executable, "-m", "pytest", "-q"]
 # Importing schemathesis' plugin takes a second in each worker; tests/api uses the library without it.
 PLAIN = ["-p", "no:schemathesis", "-o", "asyncio_debug=false"]
+LEAN = ["-o", "tmp_path_retention_policy=failed", "-o", "tmp_path_retention_count=1"]
 CACHE = ROOT / ".pytest_cache"
+MEMORY, MEMORY_MIN = Path("/dev/shm"), 4 << 30
 
 
 def workers() -> int:
@@ -59,8 +61,22 @@ def _pytest(name: str, *arguments: str, marks: str = GATE_MARKS, costs_of: str =
 
 
 def _environ() -> dict[str, str]:
-    """Returns the environment that pytest gets: it keeps what it has compiled, half of what collecting takes."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    """Returns the environment that pytest gets: it keeps what it has compiled, half of what collecting takes.
+
+    Its temporary files lie in memory where there is room, as the tests' databases wait for the disk at each commit.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return ({"PYTEST_DEBUG_TEMPROOT": str(MEMORY)} if _has_room(MEMORY) else {}) | kept
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether files may be written and run in `folder`, MEMORY_MIN bytes of them."""
+    try:
+        there = os.statvfs(folder)
+    except OSError:
+        return False
+    free = there.f_bavail * there.f_frsize
+    return os.access(folder, os.W_OK | os.X_OK) and not there.f_flag & os.ST_NOEXEC and free >= MEMORY_MIN
 
 
 def _costs(name: str) -> Path:
@@ -79,7 +95,7 @@ def _failed(name: str) -> list[str]:
 def _run(name: str, paths: Sequence[str], *, strict: bool, marks: str = GATE_MARKS) -> int:
     """Runs tests in several workers; a few that failed run again by themselves, and are named where they pass."""
     shutil.rmtree(CACHE / name, ignore_errors=True)
-    how = [*PLAIN, "--hypothesis-profile", "gate", *paths]
+    how = [*PLAIN, *LEAN, "--hypothesis-profile", "gate", *paths]
     code = _pytest(name, "-n", str(workers()), *how, marks=marks)
     failed = _failed(name)
     if code != 1 or not 0 < len(failed) <= FLAKY_MAX:

@@ -93,6 +93,7 @@ async def test_a_process_that_ends_costs_its_agents_a_redraw(
     assert pid not in pool.pids
 
 
+@pytest.mark.night
 @pytest.mark.slow
 async def test_one_that_is_ended_over_and_over_where_it_has_nothing_to_do_blames_nobody(
     pool: ScreenPool, make_program: MakeProgram
@@ -312,6 +313,7 @@ async def test_what_harms_is_known_to_the_next_daemon(
     assert again.stage.drawn_from == one.harmed[0].harm.skip_to
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.usefixtures("poison")
 async def test_after_so_many_times_a_launch_goes_on_without_a_screen(

@@ -225,16 +225,17 @@ async def test_screens_are_spread_over_so_many_processes_as_there_may_be(
 
 
 @pytest.mark.slow
-async def test_three_hundred_screens_are_drawn_again(make_pool: MakePool, make_program: MakeProgram) -> None:
+@pytest.mark.parametrize("many", [40, pytest.param(300, marks=pytest.mark.night)])
+async def test_many_screens_are_drawn_again(make_pool: MakePool, make_program: MakeProgram, many: int) -> None:
     pool = make_pool(2)
-    programs = [await make_program(pool, str(number)) for number in range(300)]
+    programs = [await make_program(pool, str(number)) for number in range(many)]
     for number, program in enumerate(programs):
         program.prints(f"agent {number}\r\n".encode())
     await asyncio.gather(*(program.look() for program in programs))
     for pid in pool.pids:
         os.kill(pid, signal.SIGKILL)
     looks = await asyncio.gather(*(program.lines() for program in programs))
-    assert looks == [[f"agent {number}"] for number in range(300)]
+    assert looks == [[f"agent {number}"] for number in range(many)]
 
 
 async def test_a_look_does_not_wait_for_what_floods_another(pool: ScreenPool, make_program: MakeProgram) -> None:

@@ -13,12 +13,12 @@ from tests.simulation.planted import PLANTED, find, shrunken
 from tests.simulation.run import play
 from tests.support.gated import first_of
 
-GATE = 100
-"""Seeds that fit 12 seconds of a processor."""
+GATE = 60
+"""Seeds that fit ten seconds of a processor."""
 
 NIGHT = 2000
 
-GROUP = 50
+GROUP = 20
 
 LOST_SEEDS = 10
 

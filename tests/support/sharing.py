@@ -23,6 +23,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Callable[..., None])
             file = nodeid.partition("::")[0]
             return file if _shares(file) else nodeid
 
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            """Forgets a unit that is done: all that a worker was given are counted again at each test."""
+            super().mark_test_complete(node, item_index, duration)
+            units = self.assigned_work[node]
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            if all(units[scope].values()):
+                del units[scope]
+
     return ByDaemon(config, log)
 
 

@@ -60,6 +60,14 @@ def test_nothing_on_stdin_is_no_answer(daemon: FakeDaemon, ctl: Ctl, asking: str
     assert posted(daemon) == []
 
 
+def test_an_answer_that_is_not_utf_8_is_refused(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    done = ctl("input", asking, stdin=b"ab\xff")
+    assert (done.code, done.err) == (2, "synapsectl: the answer is not UTF-8 (byte 2)\n")
+    done = ctl("event", "deployed", "-", "--agent", "claude", stdin=b"\xff")
+    assert (done.code, done.err) == (2, "synapsectl: the event is not UTF-8 (byte 0)\n")
+    assert posted(daemon) == []
+
+
 def test_approve_and_deny_answer_this_very_prompt(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
     assert "answered: Yes" in ctl("approve", asking[:8]).err
     assert "answered: No, tell" in ctl("deny", "claude").err

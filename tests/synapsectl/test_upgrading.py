@@ -1,11 +1,14 @@
 """`upgrade --check`: how it was installed, what is offered, what happens then. No network, and fakes for installers."""
 
+import functools
+import http.server
 import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from synapsectl.checkup.finding import NOTE
+from synapsectl.checkup.surroundings import look_at_cache
 from synapsectl.commands import upgrade
 from synapsectl.errors import UsageError
 from synapsectl.upgrading import advice
@@ -64,6 +69,17 @@ def wheel(folder: Path, *, name: str = "synapsed", version: str = "9.0.0", **fil
     return path
 
 
+class _CachedFiles(http.server.SimpleHTTPRequestHandler):
+    """Answers as an index does: clients may keep what they got."""
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "max-age=600, public")
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own name
+        pass
+
+
 class TestInstallation:
     def installed(self, folder: Path, by: str, source: str | None = None) -> Path:
         """Returns the folder of packages, with the metadata as an installer leaves it."""
@@ -98,6 +114,21 @@ class TestInstallation:
     def test_homebrew_is_told_by_its_cellar(self, tmp_path: Path) -> None:
         prefix = tmp_path / "Cellar/synapsed/1.2.0/libexec"
         assert find_installation(self.installed(prefix, "pip"), prefix).installer is Installer.HOMEBREW
+
+    def test_uvx_is_told_by_its_place_in_uvs_cache(self, tmp_path: Path) -> None:
+        prefix = tmp_path / "uv/archive-v0/7uRnsLz706P6stjj"
+        packages = self.installed(prefix, "uv", "file:///src/synapsed-1.2.0-py3-none-any.whl")
+        assert find_installation(packages, prefix).installer is Installer.UV, "another folder of such a name"
+        (tmp_path / "uv/CACHEDIR.TAG").touch()
+        found = find_installation(packages, prefix)
+        assert (found.installer, found.place) == (Installer.UVX, prefix)
+        tool = f"uv tool install --python {BASE} --reinstall"
+        assert commands(found) == [f"{tool} /src/synapsed-1.2.0-py3-none-any.whl"]
+        assert commands(found._replace(source="")) == [f"{tool} synapsed"], "never into the cache's own environment"
+        assert "'uvx --refresh --from …'" in dict(advice.effects(facts(installed=found)))["uvx"]
+        (note,) = look_at_cache(found)
+        assert (note.status, note.mend) == (NOTE, f"{tool} /src/synapsed-1.2.0-py3-none-any.whl")
+        assert [*look_at_cache(found._replace(installer=Installer.UV_TOOL))] == []
 
     def test_its_source_is_a_file_a_folder_or_an_index(self, tmp_path: Path) -> None:
         repository = tmp_path / "a b"
@@ -284,6 +315,33 @@ class TestOffer:
         wheel(tmp_path, version="7.0.0")
         wheel(tmp_path, version="7.10.0")
         assert of_index(installed, run) == Offer("7.10.0", "index")
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(shutil.which("uv") is None, reason="NOT TRIED: uv is not installed")
+    def test_the_real_uvx_leaves_its_marks_and_runs_the_version_that_it_ran(self, tmp_path: Path) -> None:
+        """A newer version in the index is taken with `--refresh` only: what the advice says."""
+        (index := tmp_path / "simple/synapsed").mkdir(parents=True)
+        handler = functools.partial(_CachedFiles, directory=str(tmp_path))
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            address = f"http://127.0.0.1:{server.server_address[1]}/simple"
+            env = os.environ | {"UV_CACHE_DIR": str(tmp_path / "cache"), "UV_TOOL_DIR": str(tmp_path / "tools")}
+            env |= {"UV_PYTHON": sys.executable, "UV_DEFAULT_INDEX": address, "NO_PROXY": "127.0.0.1"}
+
+            def uvx(*options: str) -> tuple[Path, str]:
+                say = "import sys, importlib.metadata as m; print(sys.prefix, m.version('synapsed'))"
+                command = ["uv", "tool", "run", *options, "--from", "synapsed", "python", "-c", say]
+                done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+                prefix, _, version = done.stdout.strip().rpartition(" ")
+                return Path(prefix), version
+
+            wheel(index, version="7.0.0")
+            prefix, version = uvx()
+            found = find_installation(next(prefix.glob("lib/python*/site-packages")), prefix)
+            assert (found.installer, version) == (Installer.UVX, "7.0.0")
+            wheel(index, version="7.1.0")
+            assert [uvx()[1], uvx("--refresh")[1]] == ["7.0.0", "7.1.0"]
+            server.shutdown()
 
     @pytest.mark.slow
     def test_the_real_pip_says_it_of_a_folder(self, tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """Answers read off the screen."""
 
 import re
+import zlib
 
 import pytest
 
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.terminal import printed
-from synapsed.terminal.answer import below_message, from_screen
+from synapsed.terminal.answer import below_message, from_screen, is_cut
 from tests.fakes.stage import all_lines, from_lines
 
 BLOCKS = AnswerSpec(mode="blocks", start="^● ", end="^─{8,}")
@@ -31,6 +32,42 @@ def test_a_message_that_is_shown_with_the_sign_of_answers(answer: str, more: str
 def test_the_same_message_twice_is_answered_by_what_stands_below_the_last() -> None:
     text = "> again\n● one\n> again\n● two, again\n──────────"
     assert from_screen(BLOCKS, text, "again") == "two, again"
+
+
+UNSIGNED = AnswerSpec(mode="blocks", end="^─{8,}")
+LEFT = "\n".join(f"line {n}" for n in range(7, 200))
+"""An answer whose beginning, with its message, has left the screen."""
+
+
+def stood(text: str) -> list[int]:
+    """The rows that stood above the composer when the message was submitted."""
+    return [zlib.crc32(row.encode()) for row in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [LEFT, f"{LEFT}\nas you said: count, please", f"{LEFT}\ncount, please\nand that is all", f"{LEFT}\n● no sign here"],
+)
+def test_an_answer_without_its_beginning_is_never_taken_for_a_whole_one(answer: str) -> None:
+    """A later line that has the message, too, is not where it was shown."""
+    assert is_cut(UNSIGNED, f"{answer}\n──────────", "count, please", stood("before it"), kept=False)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_answer_that_may_begin_above_a_line_with_its_message_is_marked(kept: bool) -> None:
+    text = "before it\n\n hello\n\n Well,\n hello\n to you, too\n──────────"
+    assert is_cut(UNSIGNED, text, "hello", stood("before it"), kept=kept)
+    assert not is_cut(UNSIGNED, text.replace("\n hello\n to", "\n Hi\n to"), "hello", stood("before it"), kept=kept)
+
+
+@pytest.mark.parametrize("echo", ["again", "> again", "You: again"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_message_below_what_stood_there_has_its_whole_answer(echo: str, kept: bool) -> None:
+    """However it is shown, and also if it was sent before."""
+    before = f"{echo}\n one"
+    assert not is_cut(UNSIGNED, f"{before}\n{echo}\n two\n──────────", "again", stood(before), kept=kept)
+    assert not is_cut(UNSIGNED, f"{echo}\n two\n──────────", "again", [], kept=kept)
+    assert not is_cut(BLOCKS, f"● one\n{echo}\n● two\n──────────", "again", [], kept=kept)
 
 
 def test_message_behind_a_mark_is_found_for_want_of_a_better_place() -> None:

@@ -2,6 +2,7 @@
 skipped, and say so."""
 
 import contextlib
+import os
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -155,9 +156,9 @@ class Worker:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests of a module here share a browser, so they share an event loop."""
-    here = Path(__file__).parent
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if here in item.path.parents and pytest_asyncio.is_async_test(item):
+        if str(item.path).startswith(here) and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
 
 

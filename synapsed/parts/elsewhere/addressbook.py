@@ -4,6 +4,7 @@
 import json
 import os
 import stat
+import threading
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class AddressBook:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._changing = threading.Lock()
+        """Lock of the files: a cancelled request's thread goes on."""
 
     def load(self) -> list[ExternalAgent]:
         """Returns the known agents; skips a file that is no entry, and logs that."""
@@ -43,6 +46,12 @@ class AddressBook:
 
     def save(self, agent: ExternalAgent) -> None:
         write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2).encode())
+
+    def renew(self, agent: ExternalAgent) -> None:
+        """Saves the agent if it has a file: one that was removed meanwhile does not come back."""
+        with self._changing:
+            if (self._directory / f"{agent.alias}.json").exists():
+                self.save(agent)
 
     def save_secret(self, alias: str, credentials: Credentials) -> None:
         """Saves the credentials; removes the file if they are empty."""
@@ -67,8 +76,9 @@ class AddressBook:
             raise ConfigError(f"{path}: holds no credentials; add the agent again", file=str(path)) from None
 
     def remove(self, alias: str) -> None:
-        for path in (self._secret(alias), self._directory / f"{alias}.json"):
-            path.unlink(missing_ok=True)
+        with self._changing:
+            for path in (self._secret(alias), self._directory / f"{alias}.json"):
+                path.unlink(missing_ok=True)
 
     def _secret(self, alias: str) -> Path:
         return self._directory / f"{alias}.secret"

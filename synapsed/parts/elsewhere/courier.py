@@ -21,7 +21,7 @@ from synapsed.errors import (
     TaskNotCancelable,
     Unreachable,
 )
-from synapsed.interfaces import NewEvent, Sampling, Store, context_of
+from synapsed.interfaces import NewEvent, Sampling, Store, TaskFilter, context_of
 from synapsed.model.events import InputAnswered, Origin
 from synapsed.model.external import KEY, alias_of
 from synapsed.model.sender import KEY as SENDER
@@ -40,10 +40,15 @@ from synapsed.tasks import Told, transitions
 
 CONNECT_TRIES: Final = 4
 FIRST_PAUSE_S: Final = 0.5
+EARLIER_MAX: Final = 20
+EARLIER_SIZE: Final = 1024 * 1024
+"""Latest tasks, and characters of them, among which one is looked for that the agent must know."""
 FOLLOWED_FOR_S: Final = 24 * 3600.0
 """Seconds without an answer from the agent after which the task has failed."""
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
+_DONE: Final = frozenset({TaskState.COMPLETED})
+"""States of earlier tasks that the agent must know: it may have lost the memory of failed ones before."""
 _SECRET: Final = frozenset({"password", "login"})
 """Types of prompts whose answer stands in no event."""
 
@@ -130,14 +135,17 @@ class Courier:
             found = await self._look_for_it(remote)
             if found is not None:
                 return await self._apply(found)
+            await self._tell_second()
         tries, began = CONNECT_TRIES, self._clock.monotonic()
         while await self._may_send():
             try:
                 key = self.task.id if remote.names_tasks else ""
                 answer = await self._send(remote, self.task.message, self._metadata(), key=key)
             except Unreachable as error:
-                if error.details["sent"] and (found := await self._look_for_it(remote)) is not None:
-                    return await self._apply(found)
+                if error.details["sent"]:
+                    if (found := await self._look_for_it(remote)) is not None:
+                        return await self._apply(found)
+                    await self._tell_second()
                 tries -= not error.details.get("busy")
                 if tries == 0 or self._clock.monotonic() - began > FOLLOWED_FOR_S:
                     raise
@@ -184,11 +192,13 @@ class Courier:
         self._wake.set()
 
     async def _look_for_it(self, remote: AgentConnection) -> Snapshot | None:
-        """Returns the task that was made of our message, or None if there is certainly no such task. Raises
-        RemoteRefused if that cannot be found out."""
+        """Returns the task that was made of our message, or None if the agent's list, in which its earlier tasks are,
+        lacks it. Raises RemoteRefused if that cannot be found out."""
         while True:
             try:
-                return await remote.find(self.task.message.message_id, self.task.id)
+                found = await remote.find(self.task.message.message_id, self.task.id)
+                if found is None and (earlier := await self._earlier()) is not None:
+                    await self._check_memory(remote, earlier)
             except Unreachable:
                 await self._rest()
             except RemoteRefused as error:
@@ -197,6 +207,34 @@ class Courier:
                     f"whether it arrived ({error.message}); it is not sent again",
                     remote="LOST",
                 ) from error
+            else:
+                return found
+
+    async def _earlier(self) -> str | None:
+        """Returns the id that an earlier task of ours has over there."""
+        which = TaskFilter(agent_id=self.task.agent_id, states=_DONE, limit=EARLIER_MAX, size=EARLIER_SIZE)
+        endpoint = self._there.get("endpoint")
+        for task in (await self._store.tasks(which))[0]:
+            there = task.metadata.get(KEY)
+            if isinstance(there, dict) and there.get("endpoint") == endpoint and there.get("task_id"):
+                return str(there["task_id"])
+        return None
+
+    async def _check_memory(self, remote: AgentConnection, earlier: str) -> None:
+        """Raises RemoteRefused for an agent that has forgotten a task which it had: a server that keeps its tasks in
+        memory, and was started again, lists none, and may have got the message all the same."""
+        try:
+            await remote.get(earlier)
+        except RemoteRefused as error:
+            if error.details.get("remote") == "TASK_NOT_FOUND":
+                raise RemoteRefused("it does not know its earlier tasks any more", remote="FORGOTTEN") from error
+
+    async def _tell_second(self) -> None:
+        """Records in the task that its message is sent once more: the agent may have had it, and forgotten."""
+        log.warning(
+            "a message is sent again: its task is not in the agent's list", agent=self._alias, task=self.task.id
+        )
+        await self._note(sent_again=True)
 
     async def _send(self, remote: AgentConnection, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
         """Sends the message and returns the first state of its task; the rest of a stream is read in the background."""

@@ -262,7 +262,7 @@ class Externals:
         agent = agent.model_copy(update={"last_seen": iso(self._clock.wall())})
         self._agents[alias] = agent
         try:
-            await asyncio.to_thread(self._book.save, agent)
+            await asyncio.to_thread(self._book.renew, agent)
         except StoreError as error:
             log.warning("an external agent's file is out of date", alias=alias, error=error.message)
 
@@ -380,8 +380,8 @@ class Externals:
         if not found.same_as(agent):
             if not found.same_but_for_the_dialect(agent) or self._open(alias):
                 raise (await _load("synapsed.parts.elsewhere.discovery")).changed(agent, found)
-            await self._disconnect(alias)
             self._agents[alias] = agent = agent.model_copy(update={**asdict(found), "extended": False})
+            await self._disconnect(alias)
             log.info("an external agent is spoken to otherwise", alias=alias, binding=agent.binding)
         await self.seen(alias)
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.errors import NoDaemon
-from synapsed.parts.editors.ctl import asking, program_commands, wire
+from synapsed.parts.editors.ctl import asking, opening, program_commands, wire
 from synapsed.parts.editors.ctl import session as core
 from synapsed.parts.editors.ctl.content import CHUNK_MAX, chunks, message_of
 from synapsed.parts.editors.ctl.limits import UsageLimit, until
@@ -156,6 +157,18 @@ def test_a_program_that_tells_its_commands_late_is_looked_at_again(session: Edit
     assert list(session.commands([ProgramCommand("web", "Searches", "words"), ProgramCommand("tidy", "Tidies")])) == []
     assert list(session.opened_again()) == [core.ReadCommands()]
     assert list(session.commands([ProgramCommand("web", "Searches", "words")])) != [], "told again where it is opened"
+
+
+@pytest.mark.parametrize("cursor", ["", "-1", "1", "x", "٣", "9" * 5000])
+def test_a_cursor_that_no_list_had_is_refused(monkeypatch: pytest.MonkeyPatch, cursor: str) -> None:
+    monkeypatch.setattr(opening, "ensure_daemon", lambda *_, **__: None)
+    monkeypatch.setattr(opening, "check_person", lambda *_: None)
+    nobody: Any = SimpleNamespace(client=SimpleNamespace(get=lambda *_: []))
+    served = opening.ServedAgents(None, None, spawn=False)
+    assert opening.listed(nobody, served, None, "0") == opening.listed(nobody, served, None, None) == {"sessions": []}
+    with pytest.raises(RequestRefused) as refused:
+        opening.listed(nobody, served, None, cursor)
+    assert refused.value.data == {"path": "cursor"}
 
 
 def test_images_and_resources_are_files() -> None:

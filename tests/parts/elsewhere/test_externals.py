@@ -438,6 +438,30 @@ async def test_tasks_that_end_while_their_agent_is_removed_do_not_stop_that(far,
         assert (await here.over(task)).metadata["reason"] == "removed"
 
 
+async def test_a_late_answer_does_not_bring_a_removed_agent_back(far, here: Here, monkeypatch: pytest.MonkeyPatch):
+    """The file is written in a thread, which goes on when its task is canceled."""
+    writing, may, written = threading.Event(), threading.Event(), threading.Event()
+    renew = here.book.renew
+
+    def slowly(agent: Any) -> None:
+        writing.set()
+        may.wait()
+        renew(agent)
+        written.set()
+
+    monkeypatch.setattr(here.book, "renew", slowly)
+    here.externals._checked.clear()
+    late = asyncio.create_task(here.externals.seen("far"))
+    await asyncio.to_thread(writing.wait)
+    late.cancel()
+    await here.externals.remove("far")
+    may.set()
+    await asyncio.to_thread(written.wait)
+    assert list(here.folder.iterdir()) == []
+    await here.restarted()
+    assert here.externals.agents() == []
+
+
 async def test_files_that_are_none_are_passed_over(here: Here):
     here.folder.mkdir(parents=True)
     (here.folder / "broken.json").write_text("{")

@@ -16,6 +16,7 @@ from synapsed.parts.elsewhere.hosts import inboxes
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.inboxes import HOST_ITEMS, read
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel, TunnelDeps
+from synapsed.shared.outside_json import read_json
 from tests.fakes.clock import FakeClock
 
 ROW = {
@@ -43,6 +44,11 @@ def test_what_is_not_understood_and_what_is_too_much_is_counted():
     assert (len(items), left_out) == (HOST_ITEMS, 3)
 
 
+def test_rows_can_be_encoded():
+    (item,), left_out = read(encoded(ROW | {"question": "half \ud83d"}, ROW | {"since": float("nan")}), "box")
+    assert (item.question, left_out) == ("half \ufffd", 1)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[", "[1", "[1,]", "[1 2]", "[]x", "null", "[" * 100_000, "\ud800"])
 def test_what_is_no_array_is_refused(text: str):
     with pytest.raises(ValueError):
@@ -60,7 +66,8 @@ async def tunnel(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Tunnel
 
         async def make(name: str, answering: Answering, posted: Answering = answering_nothing) -> Tunnel:
             app = web.Application()
-            app.router.add_get("/inbox", answering)
+            for path in ("/inbox", "/agents"):
+                app.router.add_get(path, answering)
             app.router.add_post("/{path:.*}", posted)
             runner = web.AppRunner(app, handler_cancellation=True)
             await runner.setup()
@@ -141,7 +148,7 @@ async def test_what_a_host_says_that_is_not_json_is_a_value_error(tunnel: Any, s
 
     host = await tunnel("a", answering)
     with pytest.raises(ValueError):
-        await host._ask("/inbox")
+        read_json(await host._read("/inbox", 1 << 20))
 
 
 async def test_a_host_that_does_not_answer_in_time_is_named(tunnel: Any, monkeypatch: pytest.MonkeyPatch):

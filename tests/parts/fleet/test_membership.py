@@ -108,6 +108,7 @@ async def test_who_was_removed_is_not_renewed(box: FleetHome, laptop: FleetHome)
     await client.close()
 
 
+@pytest.mark.night
 def test_the_newest_word_about_who_is_removed_is_kept(box: FleetHome, laptop: FleetHome) -> None:
     gone = KeyPair.generate("user").public
     assert not keep_newest(laptop.home, laptop.home.identity().trust)

@@ -144,6 +144,7 @@ def at_a_terminal(daemon: Daemon, answer: str, *words: str) -> int:
     return status
 
 
+@pytest.mark.night
 def test_a_persons_own_profile_wins(daemon: Daemon, signer: Signer) -> None:
     written(daemon.home / "config" / "profiles" / "dummy.toml", "[ready]\nquiet_ms = 70\n")
     taken = daemon.ctl("profiles", "update", "--from", str(bundled(daemon, signer, READS)))

@@ -4,6 +4,7 @@ These calls wait for the daemon.
 """
 
 import os
+import re
 from typing import Any, Final, NamedTuple
 
 from synapsectl.client import Client, agent_path
@@ -22,6 +23,7 @@ LOADED: Final = 50
 
 PAGE: Final = 50
 """Sessions of a page of `session/list`."""
+_CURSOR: Final = re.compile(r"[0-9]{1,9}")
 
 
 class AgentsOwn(CtlError):
@@ -108,9 +110,7 @@ def listed(ctx: CommandContext, wanted: ServedAgents, cwd: str | None, cursor: s
         agents = [agent for agent in agents if agent["id"] == only]
     if cwd is not None:
         agents = in_folder(agents, cwd)
-    start = (
-        int(cursor) if cursor is not None and cursor.isascii() and cursor.isdecimal() else 0 if cursor is None else -1
-    )
+    start = 0 if cursor is None else int(cursor) if _CURSOR.fullmatch(cursor) else -1
     if not 0 <= start <= len(agents):
         raise RequestRefused(INVALID_PARAMS, "cursor: no earlier answer had it", {"path": "cursor"})
     page = [_row(agent) for agent in agents[start : start + PAGE]]

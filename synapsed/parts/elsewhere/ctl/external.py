@@ -13,6 +13,7 @@ from synapsectl.ages import age
 from synapsectl.commands import send
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.messages import read_secret
 from synapsectl.parsing import SubVerb, of_all, of_one
 
 PATH = "/external/agents"
@@ -20,6 +21,7 @@ HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
 LOOK_TIMEOUT = 60.0
 """Seconds for the daemon to look at a card."""
 SECRET_MAX = 8192
+"""Characters of a token, or of the value of a header: the daemon's limit."""
 KEY_MAX = 64 * 1024
 FIRST = "0.1"
 """`protocol_version` of agents that speak A2A as it was before it had versions."""
@@ -121,7 +123,7 @@ def _credentials(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any
     query = dict(_given(ctx, "--query-env", args.query_env))
     told: dict[str, Any] = {"headers": headers, "query": query} if headers or query or args.no_credentials else {}
     if args.token_stdin:
-        told["token"] = sys.stdin.read(SECRET_MAX).strip()
+        told["token"] = read_secret("--token-stdin", sys.stdin.buffer, SECRET_MAX)
     elif args.token_env:
         told["token"] = _variable(ctx, args.token_env)
     return told
@@ -154,6 +156,8 @@ def _key(args: argparse.Namespace) -> dict[str, str]:
 def _variable(ctx: CommandContext, name: str) -> str:
     if not (value := ctx.environ.get(name, "").strip()):
         raise UsageError(f"the variable {name} is not set")
+    if len(value) > SECRET_MAX:
+        raise UsageError(f"the variable {name} has more than {SECRET_MAX} characters")
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -5,15 +5,14 @@ the reason.
 """
 
 import asyncio
-import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from synapsed.errors import NotReady
 from synapsed.interfaces import AttentionItem, HostSaid
+from synapsed.parts.elsewhere.hosts.listing import rows
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 
 WITHIN_S: Final = 3.0
@@ -23,9 +22,6 @@ ALL_BYTES: Final = 16 * 1024 * 1024
 HOST_BYTES: Final = 1024 * 1024
 HOST_ITEMS: Final = 200
 """Most items of one host that are shown: the oldest."""
-_BEGIN: Final = re.compile(r"\s*\[\s*").match
-_NEXT: Final = re.compile(r"\s*,\s*").match
-_END: Final = re.compile(r"\s*\]\s*\Z").match
 
 
 async def everywhere(tunnels: Sequence[Tunnel]) -> tuple[list[AttentionItem], list[HostSaid]]:
@@ -51,28 +47,11 @@ def read(answer: bytes, host: str) -> tuple[list[AttentionItem], int]:
     """Returns the items in the inbox of `host`, and how many are left out: those above the limit, and those that this
     daemon does not understand. Runs in a thread; others get the interpreter between two rows. Raises ValueError."""
     items, count = list[AttentionItem](), 0
-    for row in _rows(answer.decode()):
+    for row in rows(answer.decode()):
         count += 1
         if len(items) < HOST_ITEMS and (item := _here(row, host)) is not None:
             items.append(item)
     return items, count - len(items)
-
-
-def _rows(text: str) -> Iterator[Any]:
-    """Yields the elements of an array, one at a time. Raises ValueError."""
-    decode = json.JSONDecoder().raw_decode
-    at = _BEGIN(text)
-    end = _END(text, at.end()) if at is not None else None
-    while at is not None and end is None:
-        try:
-            row, stop = decode(text, at.end())
-        except RecursionError:
-            break
-        yield row
-        end = _END(text, stop)
-        at = _NEXT(text, stop) if end is None else at
-    if end is None:
-        raise ValueError("it is no array")
 
 
 def _here(row: Any, host: str) -> AttentionItem | None:

@@ -11,12 +11,11 @@ from typing import Any, Final, NoReturn
 
 import structlog
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, UnixConnector
-from pydantic import ValidationError
 
 from synapsed.clock import Clock
 from synapsed.errors import InvalidRequest, NotReady
 from synapsed.interfaces import AgentView, HostState
-from synapsed.parts.elsewhere.hosts import ssh
+from synapsed.parts.elsewhere.hosts import listing, ssh
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.ssh import Backoff
 from synapsed.shared.outside_json import read_json
@@ -32,8 +31,10 @@ CHECK_SLOWEST_S: Final = 5.0
 SILENT_MAX_S: Final = 60.0
 """Seconds of silence after which the control socket is looked up again: the daemon may listen elsewhere."""
 OUTPUT_MAX: Final = 64 * 1024
-ANSWER_MAX: Final = 16 * 1024 * 1024
-"""Most bytes of an answer."""
+AGENTS_MAX: Final = 4 * 1024 * 1024
+"""Most bytes of the list of agents."""
+HEALTH_MAX: Final = 64 * 1024
+"""Most bytes of a sign of life."""
 POSTED_MAX: Final = 1024 * 1024
 """Most bytes of an answer to a POST."""
 
@@ -124,15 +125,14 @@ class Tunnel:
         if not self.up:
             return []
         try:
-            rows = await self._ask("/agents")
-            return [self._here(AgentView.model_validate(row, extra="ignore")) for row in rows]
-        except (OSError, ClientError, TimeoutError, ValueError, ValidationError, TypeError) as error:
+            answer = await self._read("/agents", AGENTS_MAX)
+            found, left_out = await asyncio.to_thread(listing.agents, answer, self.host.name)
+        except (OSError, ClientError, TimeoutError, ValueError) as error:
             log.info("a host does not tell its agents", host=self.host.name, why=str(error)[:200])
             return []
-
-    def _here(self, view: AgentView) -> AgentView:
-        host = self.host.name
-        return view.model_copy(update={"name": f"{view.name}@{host}", "id": f"{view.id}@{host}", "host": host})
+        if left_out:
+            log.info("agents of a host are left out", host=self.host.name, count=left_out)
+        return found
 
     # --- the connection ---
 
@@ -203,7 +203,7 @@ class Tunnel:
         self._given_up = False
         while True:
             try:
-                await self._ask("/healthz")
+                read_json(await self._read("/healthz", HEALTH_MAX))
             except (OSError, ClientError, TimeoutError, ValueError) as error:
                 if self.up or self.state is HostState.CONNECTING:
                     pause = CHECK_SILENT_S
@@ -220,9 +220,6 @@ class Tunnel:
                     self._backoff.reset()
                     self._on_up()
                 await asyncio.sleep(CHECK_UP_S)
-
-    async def _ask(self, path: str) -> Any:
-        return read_json(await self._read(path, ANSWER_MAX))
 
     async def _read(self, path: str, at_most: int) -> bytes:
         """Returns the answer at `path`. Raises ValueError for a refusal, or an answer that is too large."""

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--should-be", metavar="STATE", choices=STATES, help=f"what would be right: {', '.join(STATES)}"
     )
-    parser.add_argument("--says", metavar="TEXT", help="what you saw, in your words")
+    parser.add_argument("--says", metavar="TEXT", help=f"what you saw, in your words; at most {SAYS_MAX} letters")
     parser.add_argument("--mask", metavar="TEXT", action="append", default=[], help="mask this too, wherever it stands")
     parser.add_argument("-o", "--output", metavar="FILE", help="the file that is written, over no other; 0600")
     parser.add_argument("--stdout", action="store_true", help="print the report; no file is written")
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.stdout and (args.output or args.json):
         raise UsageError("--stdout: no file is written: leave out --output and --json")
     if len(args.says or "") > SAYS_MAX:
-        raise UsageError(f"--says: at most {SAYS_MAX} letters")
+        raise UsageError(f"--says: {len(args.says)} letters are too many: at most {SAYS_MAX}, none of them is cut")
     if any(not text.strip() for text in args.mask):
         raise UsageError("--mask: say what is to be masked")
     ctx.check_user()

@@ -202,6 +202,7 @@ def _reports(events: Iterable[ScanEvent], words: PrivateWords) -> Iterator[bytes
 
 def drawn(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the recording, what is believed at its end, and the `texts` of `asked`, all masked; and what was masked.
+    Texts are cut, all but what the person `says`, whose length the tool has checked.
     `drawn` says if the last screen is `asked["screen"]`, None where that is not known; `altered`: its screens are read
     otherwise than the output itself."""
     profile, size = Profile.model_validate(asked["profile"]), (asked["size"][0], asked["size"][1])
@@ -234,6 +235,7 @@ def drawn(asked: Mapping[str, Any]) -> dict[str, Any]:
         "masked": words.counts,
         "full": words.full,
         "texts": {key: cut(words.mask_json(value)) for key, value in asked["texts"].items()},
+        "says": words.mask(asked.get("says") or ""),
     }
 
 
@@ -267,6 +269,19 @@ def _same(screen: str, frame: DrawnScreen) -> bool:
     return "".join(screen.split()) == "".join("".join(_texts(frame)).split())
 
 
+def readable(value: Any) -> Any:
+    """Returns JSON in which bytes that are no UTF-8, in a variable of the environment for one, are written as a
+    terminal shows them."""
+    if isinstance(value, str):
+        try:
+            return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        except UnicodeEncodeError:  # half of a letter of UTF-16
+            return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {readable(key): readable(item) for key, item in value.items()}
+    return [readable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def cut(value: Any) -> Any:
     """Returns JSON in which long texts and lists are cut."""
     if isinstance(value, str):
@@ -277,7 +292,7 @@ def cut(value: Any) -> Any:
 
 
 def main() -> int:
-    asked = json.load(sys.stdin)
+    asked = readable(json.load(sys.stdin))
     give_up_rights(cpu_s=CPU_S)
     json.dump(drawn(asked), sys.stdout)
     return 0

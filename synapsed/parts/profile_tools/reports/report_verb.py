@@ -75,18 +75,18 @@ def report(body: Mapping[str, Any], profile: Profile, environ: Mapping[str, str]
             *names(environ),
             *secret_values([dict(environ), *its_own, whole]),
         ],
+        says=body["says"],
         screen=status["screen"] if status["state"] == "running" else None,
         texts={
             "told": {key: status[key] for key in ReportedState.model_fields if key in status},
             "profile": {key: value for key, value in whole.items() if key in READS},
-            "says": body["says"],
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         },
     )
     made = StateReport(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         profile_name=profile.name,
-        says=drawn["texts"]["says"],
+        says=drawn["says"] or None,
         should_be=body["should_be"],
         versions=ReportVersions(
             synapsed=__version__,

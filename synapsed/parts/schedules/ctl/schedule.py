@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.messages import read_text
 from synapsectl.output import one_line, short_id
 from synapsectl.parsing import SubVerb, of_all, of_one
 
 HEADINGS = ("NAME", "AT", "AGENT", "NEXT", "LAST", "FROM", "MESSAGE")
-MESSAGE_READ = 1 << 20
 
 _CRON = re.compile(r"[\d*][\d*,/#L-]*|[A-Za-z]{3}(?:-[A-Za-z]{3})?")
 _CRON_FIELDS = 5
@@ -82,7 +82,7 @@ def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     agent, at, message = (words[0], *_at(words[1:])) if len(words) > 1 else ("", "", [])
     if not message:
         raise UsageError("schedule add: name the agent, the time (in quotes) and the message")
-    text = sys.stdin.read(MESSAGE_READ) if message == ["-"] else " ".join(message)
+    text = read_text(" ".join(message), sys.stdin.buffer)
     body: dict[str, Any] = {"agent": agent, "at": at, "message": text, "missed": args.missed}
     body |= {"priority": args.priority, "new_conversation": args.new_conversation}
     body |= {key: getattr(args, key) for key in ("name", "zone") if getattr(args, key) is not None}

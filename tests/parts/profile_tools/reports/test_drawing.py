@@ -247,9 +247,10 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("kib", [64, pytest.param(256, marks=pytest.mark.night)])
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.timeout(300)
-def test_hostile_output_takes_a_bounded_number_of_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_output_takes_a_bounded_number_of_steps(name: str, kib: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[PrivateWords] = []
 
     class Counted(PrivateWords):
@@ -258,7 +259,7 @@ def test_hostile_output_takes_a_bounded_number_of_steps(name: str, monkeypatch: 
             made.append(self)
 
     monkeypatch.setattr(drawing, "PrivateWords", Counted)
-    data = HOSTILE[name][: 256 * 1024]
+    data = HOSTILE[name][: kib * 1024]
     pieces = [data[at : at + 16 * 1024] for at in range(0, len(data), 16 * 1024)]
     drawn(pieces, size=(200, 50))
     letters = 200 * 50 * (len(pieces) + 1)

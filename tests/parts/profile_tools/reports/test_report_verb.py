@@ -168,3 +168,18 @@ def test_what_masking_does_to_it_is_said() -> None:
     masked = of_pi(words=["⠋"])
     assert (masked["altered"], masked["reads"]["activity"]) == (True, "ready")
     assert KEY not in of_pi(before=f"{KEY}\r\n")["report"]
+
+
+def test_what_a_person_says_is_not_cut() -> None:
+    said = "it was still compiling; " * 200
+    assert len(said) > drawing.CUT
+    assert read(of_pi(says=said)["report"].encode()).says == said
+
+
+def test_a_variable_that_is_not_utf_8_is_masked_as_a_terminal_shows_it() -> None:
+    """Python has such bytes as lone surrogates, which nothing can write."""
+    value = b"Sunflower-\xff\xfe-Trombone".decode("utf-8", "surrogateescape")
+    shown = "Sunflower-\ufffd\ufffd-Trombone"
+    made = of_pi(before=f"{shown}\r\n", environ={"MY_TOKEN": value}, says=f"a {value} \ud800", words=["a\udcff"])
+    assert "x" * len(shown) in made["seen"], made["seen"]
+    assert "Trombone" not in made["report"]
