@@ -1,4 +1,5 @@
 """Draws docs/web: `python -m scripts.page_pictures [FOLDER]`. Takes a Chromium of the system, as the page's tests do.
+With `--all FOLDER`: every view at each width, light and dark, and at 200 %, to be looked at (`inbox-320-light.png`).
 
 Everything shown is real: scripted agents of a daemon of its own, and its page in a browser that was let in by a code.
 """
@@ -7,6 +8,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,18 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage"]
 """In a container there is no sandbox for a browser of root's; nothing but the page is opened."""
 CHAPTER = "Write the chapter on errors."
+SAID = "Mend the words.\necho | word | meaning |\nlines 30\nreverse abc"
+
+SIZES = ((320, 640), (390, 844), (768, 1024), (1400, 900))
+ZOOM = 2
+DESK_FROM = 900
+"""From this width on the page is that of a desk."""
+VIEWS = {
+    "inbox": "", "agent": "agent/docs", "asks": "agent/web", "talk": "agent/db", "terminal": "agent/db",
+    "events": "events", "history": "history", "usage": "usage", "settings": "settings", "side": "side/api,web",
+    "start": "start", "keys": "",
+}  # fmt: skip
+AT_A_DESK = ("terminal", "keys")
 
 
 def chromium() -> str:
@@ -30,17 +45,19 @@ def chromium() -> str:
     return found
 
 
-def opened(browser: Browser, place: Place, options: dict[str, Any]) -> Page:
+def opened(browser: Browser, place: Place, options: dict[str, Any], *rights: str) -> Page:
     """A window of a device of its own, once it has its lists."""
     page = browser.new_context(**options).new_page()
     page.set_default_timeout(PATIENCE_S * 1000)
-    page.goto(place.ctl("web", "--no-open").split()[-1])
+    page.goto(place.ctl("web", "--no-open", *rights).split()[-1])
     expect(page.locator(".card:not(.ghost)").first).to_be_visible(timeout=PATIENCE_S * 1000)
     expect(page.locator(".card [aria-disabled=true]")).to_have_count(0, timeout=PATIENCE_S * 1000)
     return page
 
 
-def draw(target: Path, folder: Path) -> None:
+@contextmanager
+def shown(folder: Path) -> Iterator[tuple[Place, Browser]]:
+    """A daemon of which one agent works and two ask, and a browser."""
     home = folder / "home"
     for name in NAMES:
         (home / name).mkdir(parents=True)
@@ -54,21 +71,72 @@ def draw(target: Path, folder: Path) -> None:
             until(lambda name=name: place.agent(name)["activity"] == "waiting", f"{name} asks")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-            opened(browser, place, PHONE).screenshot(path=target / "phone.png")
-            desk = opened(browser, place, DESK)
-            desk.locator(".agents a", has_text="docs").first.click()
-            expect(desk.get_by_text(CHAPTER).first).to_be_visible(timeout=PATIENCE_S * 1000)
-            desk.screenshot(path=target / "desk.png")
+            yield place, browser
             browser.close()
     finally:
         place.end()
 
 
+def draw(target: Path, folder: Path) -> None:
+    with shown(folder) as (place, browser):
+        opened(browser, place, PHONE).screenshot(path=target / "phone.png")
+        desk = opened(browser, place, DESK)
+        desk.locator(".agents a", has_text="docs").first.click()
+        expect(desk.get_by_text(CHAPTER).first).to_be_visible(timeout=PATIENCE_S * 1000)
+        expect(desk.locator(".screen .under")).to_contain_text("×", timeout=PATIENCE_S * 1000)
+        expect(desk.locator(".task .said")).to_contain_text(CHAPTER, timeout=PATIENCE_S * 1000)
+        desk.screenshot(path=target / "desk.png")
+
+
+def draw_all(target: Path, folder: Path) -> None:
+    with shown(folder) as (place, browser):
+        place.ctl("send", "db", SAID, "--wait")
+        for scale in (1, ZOOM):
+            options = {"device_scale_factor": scale}
+            page = opened(browser, place, options, "--rights", "look,answer,type,manage")
+            address = page.url.partition("#")[0]
+            for width, height in SIZES:
+                page.set_viewport_size({"width": width // scale, "height": height // scale})
+                for theme in ("light", "dark")[: 2 // scale]:
+                    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+                    for view, where in VIEWS.items():
+                        if view in AT_A_DESK and width // scale < DESK_FROM:
+                            continue
+                        page.goto(f"{address}#/{where}")
+                        _prepare(page, view)
+                        name = f"{view}-{width}-{theme}" if scale == 1 else f"{view}-{width}-zoom"
+                        page.screenshot(path=target / f"{name}.png")
+                        if view == "keys":
+                            page.keyboard.press("Escape")
+
+
+def _prepare(page: Page, view: str) -> None:
+    """Returns when the view has what it shows."""
+    expect(page.locator("h1, h2").first).to_be_visible(timeout=PATIENCE_S * 1000)
+    if view == "talk" and (tab := page.get_by_role("tab", name="Conversation")).is_visible():
+        tab.click()
+    elif view == "terminal":
+        page.locator("#terminal").click()
+        expect(page.locator(".xterm-rows")).to_contain_text("dummy>", timeout=PATIENCE_S * 1000)
+    elif view == "keys":
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_visible(timeout=PATIENCE_S * 1000)
+    for there in page.locator(".screen .under").all():
+        expect(there).to_contain_text("×", timeout=PATIENCE_S * 1000)
+    if view == "start":
+        expect(page.get_by_label("Profile")).not_to_have_value("", timeout=PATIENCE_S * 1000)
+    expect(page.locator("[aria-busy=true], .card [aria-disabled=true]")).to_have_count(0, timeout=PATIENCE_S * 1000)
+
+
 def main() -> int:
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
+    arguments = sys.argv[1:]
+    every = arguments[:1] == ["--all"]
+    if every and len(arguments) != 2:
+        raise SystemExit("page_pictures: --all takes the FOLDER in which the pictures are to be")
+    target = Path(arguments[-1]) if arguments else TARGET
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="synapsed-") as folder:
-        draw(target, Path(folder))
+        (draw_all if every else draw)(target, Path(folder))
     for file in sorted(target.glob("*.png")):
         print(f"{file}: {file.stat().st_size // 1000} kB")
     return 0

@@ -2,9 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
-from contextlib import suppress
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from http.cookies import Morsel, SimpleCookie
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +16,18 @@ from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 from playwright.async_api import Browser, expect
 
 from synapsed.api.security import Proxies
+from synapsed.clock import SystemClock
+from synapsed.interfaces import RIGHTS
+from synapsed.parts.web.certificates import make_authority, make_server
 from synapsed.parts.web.page_files import page_files
 from synapsed.parts.web.records import DESK
 from synapsed.parts.web.visitors import cookie_name
-from tests.api.serving import TOKEN, Api
+from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import until
-from tests.parts.web.test_doors import book_of
+from tests.fakes.control import FakeControl, hold
+from tests.parts.web.test_doors import book_of, visitors_of
 from tests.web.conftest import DESK as DESK_SIZE
-from tests.web.conftest import Devices, Worker, question, read
+from tests.web.conftest import PATIENCE_MS, Devices, Worker, question, read
 
 UNDER = "/team/lab"
 FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "localhost", "X-Forwarded-Prefix": UNDER}
@@ -142,7 +149,7 @@ class Proxy:
 
     def __init__(self, to: str, under: str, client: ClientSession) -> None:
         self.to, self.under, self.client = to, under, client
-        self.silent = False
+        self.silent = not under
         self.missed: list[str] = []
         """What was asked for beside the path."""
 
@@ -153,7 +160,7 @@ class Proxy:
             if name.lower() not in ("connection", "upgrade") and not name.lower().startswith("sec-websocket")
         }
         told = {} if self.silent else {"X-Forwarded-Prefix": self.under}
-        return kept | {"X-Forwarded-Host": request.host, "X-Forwarded-Proto": "http"} | told
+        return kept | {"X-Forwarded-Host": request.host, "X-Forwarded-Proto": request.scheme} | told
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         if request.raw_path != self.under and not request.raw_path.startswith(f"{self.under}/"):
@@ -195,19 +202,29 @@ async def _carry(
                 await other.send_bytes(message.data)
 
 
+@asynccontextmanager
+async def listening(
+    take: Callable[[web.Request], Awaitable[web.StreamResponse]], tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[str]:
+    """An address of this machine at which `take` answers."""
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", take)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+    await site.start()
+    try:
+        yield f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def proxy(trusted: Api) -> AsyncGenerator[tuple[Proxy, str]]:
     async with ClientSession(auto_decompress=False) as client:
         proxy = Proxy(trusted.url, UNDER, client)
-        app = web.Application()
-        app.router.add_route("*", "/{tail:.*}", proxy.take)
-        runner = web.AppRunner(app, shutdown_timeout=1.0)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        yield proxy, f"http://127.0.0.1:{port}"
-        await runner.cleanup()
+        async with listening(proxy.take) as url:
+            yield proxy, url
 
 
 @pytest.mark.night
@@ -264,3 +281,61 @@ async def test_without_a_line_it_opens_under_its_path(browser: Browser, proxy: t
     kept = await page.evaluate("caches.keys()")
     assert kept == [f"synapsed{UNDER}/{page_files().version}"]
     assert [path for path in taken.missed if path != "/favicon.ico"] == []
+
+
+def certified(folder: Path) -> ssl.SSLContext:
+    """A server's TLS with a certificate for loopback."""
+    now = datetime.now(UTC)
+    pair = make_server(make_authority("here", [], now=now), ["127.0.0.1"], now=now)
+    file = folder / "proxy.pem"
+    file.write_text(pair.certificate + pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+@pytest.mark.night
+async def test_two_daemons_at_one_address_have_a_browser_each(
+    browser: Browser, trusted: Api, worker: Worker, tmp_path: Path
+):
+    """One at `/`, the other below it: what a browser has of the first goes to the other, too."""
+    other = FakeControl(hold)
+    other.add("zoe", "claude", 8100)
+    (tmp_path / "lab").mkdir()
+    async with serving(other, tmp_path / "lab") as lab, ClientSession(auto_decompress=False) as client:
+        lab.servers._context.security._proxies = Proxies(["127.0.0.1"])
+        ways = [Proxy(lab.url, "/lab", client), Proxy(trusted.url, "", client)]
+
+        async def take(request: web.Request) -> web.StreamResponse:
+            return await ways[0 if request.path == "/lab" or request.path.startswith("/lab/") else 1].take(request)
+
+        async with listening(take, certified(tmp_path)) as url:
+            context = await browser.new_context(ignore_https_errors=True, **DESK_SIZE)
+            context.set_default_timeout(PATIENCE_MS)
+            pages = {}
+            for at, api, names in (("/lab/", lab, ["zoe"]), ("/", trusted, ["ann", "bob"])):
+                code = visitors_of(api).codes.make(frozenset(RIGHTS), None, now=SystemClock().boot())
+                pages[at] = await context.new_page()
+                await pages[at].goto(f"{url}{at}#code={code}")
+                await expect(pages[at].locator(".agents .name")).to_have_text(names)
+            for at, names in (("/lab/", ["zoe"]), ("/", ["ann", "bob"]), ("/lab/", ["zoe"])):
+                await pages[at].reload()
+                await expect(pages[at].locator(".agents .name")).to_have_text(names)
+            cookies = [one for one in await context.cookies([f"{url}/lab/"]) if "synapsed" in one.get("name", "")]
+            assert len({one.get("name") for one in cookies}) == len(cookies) == 2
+            assert {one.get("path") for one in cookies} == {"/", "/lab"}
+            tasks = [
+                await one.ask("zoe" if one is not worker else "ann", question()) for one in (Worker(other, lab), worker)
+            ]
+            for at, control, task in zip(("/lab/", "/"), (other, worker.control), tasks, strict=True):
+                await read(pages[at])
+                await pages[at].get_by_role("button", name="Approve").click()
+                await expect(pages[at].locator(".outcome")).to_contain_text("taken")
+                assert [call[1] for call in control.calls if call[0] == "input"] == [task]
+            (device,) = book_of(lab).devices
+            await book_of(lab).remove_device(device.id)
+            await pages["/lab/"].reload()
+            await expect(pages["/lab/"].get_by_text("This device is not let in")).to_be_visible()
+            await pages["/"].reload()
+            await expect(pages["/"].locator(".agents .name")).to_have_text(["ann", "bob"])
+            assert [path for way in ways for path in way.missed if path != "/favicon.ico"] == []

@@ -46,6 +46,14 @@ export default function AgentView({ name, clock, desk }) {
   };
   /** @param {string} which @param {string} label */
   const tabButton = (which, label) => h("button", { type: "button", role: "tab", "aria-selected": String(tab === which), onClick: () => setTab(which) }, label);
+  /** One of two, by the arrows. @param {KeyboardEvent} event */
+  const turn = (event) => {
+    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+    const at = /** @type {HTMLElement} */ (event.target);
+    const other = /** @type {HTMLElement|null} */ (at.nextElementSibling ?? at.previousElementSibling);
+    other?.focus();
+    other?.click();
+  };
   const bar = h("header", { class: "bar" },
     desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"),
     h("span", { class: `dot d-${asks.length ? "waiting" : doing(agent)}`, role: "img", "aria-label": doing(agent) }),
@@ -63,7 +71,7 @@ export default function AgentView({ name, clock, desk }) {
   const talk = !Talk ? h("div", { class: "talk", "aria-busy": "true" }) : h(Talk.Conversation, { agent: agent.name, agentId: agent.id, clock, key: agent.id });
   if (desk) return h("div", { class: "agent wide" }, bar, h("div", { class: "halves" }, h("div", { class: "half" }, screen, typing || !Talk ? null : h(Talk.Keys, { agent: agent.name })), h("div", { class: "half" }, question, talk, Talk ? h(Talk.Send, { agent: agent.name, desk, key: agent.id }) : null)));
   return h("div", { class: "agent" }, bar, question,
-    h("div", { class: "tabs", role: "tablist" }, tabButton("screen", "Screen"), tabButton("talk", "Conversation")),
+    h("div", { class: "tabs", role: "tablist", onKeyDown: turn }, tabButton("screen", "Screen"), tabButton("talk", "Conversation")),
     tab === "screen" ? screen : talk,
     tab === "screen" && Talk ? h(Talk.Keys, { agent: agent.name }) : null,
     Talk ? h(Talk.Send, { agent: agent.name, desk, key: agent.id }) : null);

@@ -96,7 +96,7 @@ export function Agents({ clock, chosen = "", foldable = true, filter = "" }) {
       return here.length ? [h("li", { class: "project", key: path, title: path }, h("bdi", { dir: "ltr" }, visible(folder(path)))), ...here.map(row)] : [];
     })
     : some.map(row));
-  return h("nav", { class: apart ? "agents grouped" : "agents", "aria-label": "Agents" },
+  return h("nav", { class: apart ? "agents grouped" : "agents", "aria-label": "Agents", tabIndex: -1 },
     h("ul", null, rows(front)),
     fold ? h("button", { type: "button", class: "fold", "aria-expanded": String(open), onClick: () => setOpen(!open) }, `${open ? "▾" : "▸"} ${idle.length} at rest`) : null,
     fold && open ? h("ul", null, rows(idle)) : null,

@@ -22,6 +22,7 @@ export default function Desk() {
   const { view, name } = place(route);
   return h("div", { class: "desk" },
     h("aside", { class: "left" },
+      h("button", { type: "button", class: "skip", onClick: () => document.querySelector("main")?.focus() }, "Go past the list"),
       h("header", { class: "top" }, h("h1", null, h("a", { href: "#/" }, "synapsed"))),
       h(Nav, null),
       h("input", { type: "search", class: "find", id: "find", placeholder: "Find an agent  /", "aria-label": "Find an agent", value: filter, onInput: (/** @type {any} */ event) => setFilter(event.target.value) }),
@@ -29,7 +30,7 @@ export default function Desk() {
     h("div", { class: "right" },
       h(Line, null),
       view === "home"
-        ? h("main", { class: "home" }, h("h2", null, "Inbox"), h(Inbox, { clock }))
-        : h("main", { class: "view" }, h(Later, { view, name, clock, desk: true }))));
+        ? h("main", { class: "home", tabIndex: -1 }, h("h2", null, "Inbox"), h(Inbox, { clock }))
+        : h("main", { class: "view", tabIndex: -1 }, h(Later, { view, name, clock, desk: true }))));
 }
 

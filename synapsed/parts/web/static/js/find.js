@@ -3,6 +3,7 @@
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { SearchAddon } from "../vendor/addon-search.mjs";
+import { composes } from "./words.js";
 
 /** So many are marked; of more it is told that there are. */
 const MOST = 1000;
@@ -37,7 +38,7 @@ export function Find({ term, done }) {
   const { resultIndex, resultCount } = found;
   const count = !words ? "" : !resultCount ? "no match" : resultIndex < 0 ? `${resultCount} or more` : `${resultIndex + 1} of ${resultCount}`;
   const onKey = (/** @type {KeyboardEvent} */ event) => {
-    if (event.isComposing) return;
+    if (composes(event)) return;
     if (event.key === "Enter") find(words, event.shiftKey);
     else if (event.key === "Escape") done();
     else return;

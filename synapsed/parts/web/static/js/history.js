@@ -46,7 +46,7 @@ export default function History({ desk, clock }) {
     };
   }, [words, kind]);
   const more = async () => {
-    if (!told?.next) return;
+    if (!told?.next || busy) return;
     setBusy(true);
     try {
       const found = await get(address(told.next));
@@ -73,5 +73,5 @@ export default function History({ desk, clock }) {
         h("span", { class: "kind" }, item.tool ?? item.kind),
         h("time", { class: "when", dateTime: item.time, title: item.time }, ago(item.time, clock))),
       h("p", { class: "says", dir: "auto" }, item.snippet)))),
-    told?.next ? h("button", { type: "button", class: "quiet earlier", disabled: busy, onClick: more }, "Earlier") : null);
+    told?.next ? h("button", { type: "button", class: "quiet earlier", "aria-disabled": busy || null, onClick: more }, "Earlier") : null);
 }

@@ -8,7 +8,7 @@ import { ApiError, agentPath, newKey, post } from "./api.js";
 import { counts, look, onHeldKey, useFresh } from "./stood.js";
 import { may, now, onEvent, put, useStore } from "./store.js";
 import { visible } from "./visible.js";
-import { KINDS, Where, ago, choice, isAsked, takesWords, whoAnswered } from "./words.js";
+import { KINDS, Where, ago, choice, composes, isAsked, takesWords, whoAnswered } from "./words.js";
 
 /** @typedef {import("./words.js").Item} Item */
 /** @typedef {import("./store.js").Given} Given */
@@ -153,7 +153,7 @@ export function Inbox({ clock, chosen = null }) {
   const working = (agents ?? []).filter((one) => one.doing && one.activity === "busy");
   /** @param {Item[]} some */
   const cards = (some) => h("ul", { class: "cards" }, some.map((item) => h(Card, { key: item.id, item, given: given.get(item.id) ?? null, clock, chosen: chosen === item.id })));
-  return h("section", { class: "inbox", "aria-label": "What waits for you" },
+  return h("section", { class: "inbox", "aria-label": "What waits for you", tabIndex: -1 },
     over.length < items.length ? cards(items.filter((item) => item.kind !== "finished")) : h("div", { class: "empty" },
       none ? "There are no agents; start one in a terminal: " : "Nobody needs you.", none ? h("code", null, "synapsectl start claude") : null,
       working.length ? h("ul", { class: "working" }, working.map((one) => h("li", { key: one.id }, h("a", { href: `#/agent/${encodeURIComponent(one.name)}` }, h("b", null, one.name), " works on ", h("q", { dir: "auto" }, one.doing))))) : null),
@@ -197,7 +197,7 @@ export function Card({ item, given, clock, chosen }) {
   const fresh = useFresh(box, `${item.id} ${item.prompt_id}`);
   const busy = given !== null && given.state !== "refused";
   const titled = `${item.agent}: ${KINDS[item.kind] ?? item.kind}`;
-  return h("li", { class: `card ${busy ? given.state : ""} ${chosen ? "chosen" : ""}`, "data-kind": item.kind, ref: box, "aria-label": titled, "data-item": item.id, onKeyDown: onHeldKey },
+  return h("li", { class: `card ${busy ? given.state : ""} ${chosen ? "chosen" : ""}`, "data-kind": item.kind, tabIndex: -1, ref: box, "aria-label": titled, "data-item": item.id, onKeyDown: onHeldKey },
     h("header", null,
       item.host || item.terminal === false ? h("b", { class: "who", tabIndex: -1 }, item.agent) : h("a", { class: "who", href: `#/agent/${encodeURIComponent(item.agent)}` }, item.agent),
       h("span", { class: `kind k-${item.kind}` }, KINDS[item.kind] ?? item.kind),
@@ -215,6 +215,9 @@ function Outcome({ given }) {
   const sign = given.state === "done" ? "✓" : "…";
   return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, visible(given.label)) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
 }
+
+/** @param {HTMLElement|null} field */
+const begin = (field) => field?.focus();
 
 /** Of one question: nothing of it, and no word that was typed for it, is left to the next. @param {{item: Item, fresh: boolean, key?: string|null}} props */
 function Choices({ item, fresh }) {
@@ -250,7 +253,7 @@ function Choices({ item, fresh }) {
       ? h("form", { class: "words", onSubmit: send },
           item.prompt_type === "password"
             ? h("input", { type: "password", autocomplete: "off", "aria-label": "Your answer, not shown", value: words ?? "", onInput: (/** @type {any} */ event) => setWords(event.target.value) })
-            : h("textarea", { rows: 1, "aria-label": "Your answer", placeholder: "Your answer", value: words ?? "", dir: "auto", onInput: (/** @type {any} */ event) => setWords(event.target.value), onKeyDown: (/** @type {any} */ event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event); else if (event.key === "Escape") setWords(null); } }),
+            : h("textarea", { rows: 1, ref: onlyWords ? null : begin, "aria-label": "Your answer", placeholder: "Your answer", value: words ?? "", dir: "auto", onInput: (/** @type {any} */ event) => setWords(event.target.value), onKeyDown: (/** @type {any} */ event) => { if (composes(event)) return; if (event.key === "Enter" && !event.shiftKey) send(event); else if (event.key === "Escape") setWords(null); } }),
           h("button", { type: "submit", class: "yes", disabled: !words?.trim() }, "Answer"))
       : null);
 }

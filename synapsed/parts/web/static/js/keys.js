@@ -3,7 +3,7 @@
 import { answer, changed } from "./inbox.js";
 import { NOTICED, stood } from "./stood.js";
 import { now, toast } from "./store.js";
-import { choice, isAsked } from "./words.js";
+import { choice, composes, isAsked } from "./words.js";
 
 /** The field that was typed in last, and when. @type {{field: HTMLElement|null, at: number}} */
 const typed = { field: null, at: -Infinity };
@@ -17,15 +17,20 @@ let leading = false;
 /** @param {KeyboardEvent} event */
 export function onKey(event) {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (isForNewField(event)) return;
   if (target.matches?.("input, textarea, select, [contenteditable]")) {
-    typed.field = event.key === "Escape" || event.key === "Enter" ? null : target; // these may close it
+    const closes = !composes(event) && (event.key === "Escape" || event.key === "Enter");
+    typed.field = closes || target.matches("select") ? null : target; // what is chosen is not typed
     typed.at = event.timeStamp;
-    if (event.key === "Escape") {
-      target.blur();
+    if (closes && event.key === "Escape") {
+      leave(target);
       event.preventDefault(); // a search field would be emptied, and the list would not know
     }
+    return;
+  }
+  if (event.key === "Tab") {
+    typed.field = null; // who goes elsewhere types on no more
     return;
   }
   if (isTypedOn(event)) {
@@ -36,6 +41,13 @@ export function onKey(event) {
   if (event.repeat && event.key !== "j" && event.key !== "k") return; // it is held: it was pressed once
   pressed = event.timeStamp;
   if (act(event.key)) event.preventDefault();
+}
+
+/** To what is around a field, or to what it finds. @param {HTMLElement} field */
+function leave(field) {
+  field.blur();
+  const to = field.id === "find" ? document.querySelector(".left .agents") : field.closest("[tabindex]");
+  if (to?.isConnected) /** @type {HTMLElement} */ (to).focus({ preventScroll: true });
 }
 
 /** Whether a key was pressed before this module was there, behind one that went to a field: it is written there.

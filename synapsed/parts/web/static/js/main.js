@@ -183,8 +183,8 @@ function Phone() {
   const clock = useClock();
   const { view, name } = place(route);
   const shown = view === "home"
-    ? h("main", { class: "home" }, h("h1", null, "synapsed"), h(Inbox, { clock }), h("h2", null, "Agents"), h(Agents, { clock }))
-    : h("main", { class: "view" }, h(Later, { view, name, clock, desk: false }));
+    ? h("main", { class: "home", tabIndex: -1 }, h("h1", null, "synapsed"), h(Inbox, { clock }), h("h2", null, "Agents"), h(Agents, { clock }))
+    : h("main", { class: "view", tabIndex: -1 }, h(Later, { view, name, clock, desk: false }));
   return h("div", { class: "phone" }, h(Line, null), shown, view === "agent" || view === "side" ? null : h(Nav, null));
 }
 
@@ -199,6 +199,8 @@ function App() {
 
 // Under a proxy's path without its last slash the worker would not be this page's.
 if (location.pathname !== `${ROOT}/`) history.replaceState(null, "", `${ROOT}/${location.hash}`);
+
+addEventListener("keydown", () => import("./focus.js").catch(() => {}), { once: true });
 
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;

@@ -25,7 +25,7 @@ export function Manage({ agent }) {
   };
   const works = agent.activity === "waiting" ? "It asks something: that ends" : agent.activity !== "ready" ? "It is at work: that ends" : agent.background ? "That ends it" : "";
   return [
-    h("button", { type: "button", class: "tiny", key: "restart", disabled: busy, onClick: () => ask("restart", "is started", RUNS.has(agent.state) ? works : "") }, RUNS.has(agent.state) ? "Restart" : "Start"),
-    RUNS.has(agent.state) ? h("button", { type: "button", class: "tiny", key: "stop", disabled: busy, onClick: () => ask("stop", "is stopped", works || "Its program ends") }, "Stop") : null,
+    h("button", { type: "button", class: "tiny", key: "restart", "aria-disabled": busy || null, onClick: () => ask("restart", "is started", RUNS.has(agent.state) ? works : "") }, RUNS.has(agent.state) ? "Restart" : "Start"),
+    RUNS.has(agent.state) ? h("button", { type: "button", class: "tiny", key: "stop", "aria-disabled": busy || null, onClick: () => ask("stop", "is stopped", works || "Its program ends") }, "Stop") : null,
   ];
 }

@@ -4,6 +4,7 @@ import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ApiError, ROOT, agentPath, newKey, post } from "./api.js";
 import { may, toast, unsent } from "./store.js";
+import { composes } from "./words.js";
 
 const FILES_MAX = 64;
 /** Bytes of all files together: a body has at most 10 MB, and base64 makes four of three. */
@@ -103,6 +104,7 @@ export function Send({ agent, desk }) {
     const key = draft.key || newKey();
     keep({ ...draft, key });
     setBusy("sending…");
+    area.current?.focus(); // now: when it is sent, somebody may be writing elsewhere
     try {
       const parts = [...(text.trim() ? [{ type: "text", text }] : []), ...(await Promise.all(files.map(asPart)))];
       for (let tries = 1; ; tries += 1) {
@@ -122,11 +124,10 @@ export function Send({ agent, desk }) {
       toast(error instanceof Error ? error.message : String(error));
     } finally {
       setBusy("");
-      area.current?.focus();
     }
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter" && !event.isComposing && (desk ? !event.shiftKey : event.ctrlKey || event.metaKey)) {
+    if (event.key === "Enter" && !composes(event) && (desk ? !event.shiftKey : event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       void send();
     }
@@ -134,7 +135,7 @@ export function Send({ agent, desk }) {
   return h("form", { class: "send", onSubmit: (/** @type {Event} */ event) => { event.preventDefault(); void send(); },
     onDragOver: (/** @type {DragEvent} */ event) => event.preventDefault(),
     onDrop: (/** @type {DragEvent} */ event) => { event.preventDefault(); add(event.dataTransfer?.files ?? []); } },
-    draft.files.length ? h("ul", { class: "files" }, draft.files.map((file, index) => h("li", null, h("span", null, file.name), h("button", { type: "button", class: "tiny", "aria-label": `Leave out ${file.name}`, onClick: () => keep({ ...draft, key: "", files: draft.files.filter((_, at) => at !== index) }) }, "×")))) : null,
+    draft.files.length ? h("ul", { class: "files" }, draft.files.map((file, index) => h("li", null, h("span", null, file.name), h("button", { type: "button", class: "tiny", "aria-label": `Leave out ${file.name}`, onClick: () => { keep({ ...draft, key: "", files: draft.files.filter((_, at) => at !== index) }); area.current?.focus(); } }, "×")))) : null,
     h("div", { class: "line" },
       h("button", { type: "button", class: "attach quiet", "aria-label": "Add files", title: "Add files", onClick: () => picker.current?.click() }, "+"),
       h("input", { type: "file", multiple: true, hidden: true, ref: picker, onChange: (/** @type {any} */ event) => { add(event.target.files); event.target.value = ""; } }),

@@ -61,5 +61,5 @@ export default function Start({ desk }) {
         select("Folder", chosen.cwd, folders, setCwd),
         h("label", null, h("span", null, "Name"), h("input", { value: name, placeholder: free, maxLength: 64, autocapitalize: "off", spellcheck: false, onInput: (/** @type {any} */ event) => setName(event.target.value) })),
         problem ? h("p", { class: "problem", role: "alert" }, problem) : null,
-        h("button", { type: "submit", class: "yes", disabled: busy || !profiles || !free }, busy ? "Starting…" : "Start")));
+        h("button", { type: "submit", class: "yes", disabled: !profiles || !free, "aria-disabled": busy || null }, busy ? "Starting…" : "Start")));
 }

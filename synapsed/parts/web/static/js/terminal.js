@@ -134,7 +134,7 @@ class Session {
     this.onBack = () => this.connect();
     addEventListener("line-back", this.onBack);
     this.connect();
-    this.term.focus();
+    if (!document.activeElement?.matches("input, textarea, select")) this.term.focus(); // where somebody writes meanwhile, they write on
   }
 
   connect() {

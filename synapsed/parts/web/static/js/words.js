@@ -92,6 +92,9 @@ export const isAsked = (item) => Boolean(item.prompt_id) && item.kind !== "unrea
 /** @param {Item} item */
 export const takesWords = (item) => isAsked(item) && (item.own_words || !item.options?.length);
 
+/** Whether a key is of an input method, which makes a text with it; Safari says so of the last one by its code only. @param {KeyboardEvent} event */
+export const composes = (event) => event.isComposing || event.keyCode === 229;
+
 /** @param {{state?: string, by?: string|null, who?: string|null, where?: string|null}} closed */
 export function whoAnswered(closed) {
   if (closed.state === "gone" || !closed.by) return "no longer asked";
