@@ -33,21 +33,23 @@ def extra_command(installed: Installation, extra: str) -> str:
         sister = f"{Path(source) / _SISTER}{_OF_SISTER[extra]}"
         more = ["--with", sister] if installed.installer in _TOOLS else [sister]
     source = f"{NAME}[{extra}] @ {source}" if "://" in source else f"{source or NAME}[{extra}]"
-    return shlex.join([*_beginning(installed), *more, source])
+    return f"{_beginning(installed)} {shlex.join([*more, source])}"
 
 
 _TOOLS = (Installer.UV_TOOL, Installer.UVX)
 
 
-def _beginning(installed: Installation) -> list[str]:
+def _beginning(installed: Installation) -> str:
+    """Returns the first words, in a shell's form: a person types them."""
+    python = shlex.quote(installed.python)
     match installed.installer:
         case Installer.UV_TOOL | Installer.UVX:
-            return ["uv", "tool", "install", "--python", BASE, "--force"]
+            return f"uv tool install --python {shlex.quote(BASE)} --force"
         case Installer.PIPX:
-            return ["pipx", "runpip", NAME, "install"]
+            return f"pipx runpip {NAME} install"
         case Installer.UV:
-            return ["uv", "pip", "install", "--python", installed.python]
+            return f"uv pip install --python {python}"
         case Installer.DEBIAN:
-            return ["sudo", installed.python, "-m", "pip", "install", "--target", str(installed.place)]
+            return f"sudo {python} -m pip install --target {shlex.quote(str(installed.place))}"
         case _:
-            return [installed.python, "-m", "pip", "install"]
+            return f"{python} -m pip install"

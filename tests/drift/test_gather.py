@@ -31,6 +31,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.night
 def test_a_release_that_is_the_same_does_not_differ(results: Path) -> None:
     found = gather.release(shipped(), Installed("1.6.1", results), results, {})
     assert not differs(found)
@@ -50,6 +51,7 @@ def test_a_changed_sign_of_work_is_drift(results: Path) -> None:
     assert [each for each in found.unmatched if each.startswith("busy.")]
 
 
+@pytest.mark.night
 def test_a_failure_is_shown_beside_the_recorded_screen(results: Path) -> None:
     row = {"cells": {**CELLS, "draft": "NO"}, "faults": ["draft: gone"], "told": "", "screen": "<svg/>"}
     (results / "row.json").write_text(json.dumps(row))
