@@ -2,8 +2,7 @@
 it for the agent's restarts and the next daemon.
 
 A message teaches the prompt at which it was typed, when the screen shows the message after that prompt. A person's line
-teaches the text before the line, when this text comes again: a question would not come again. All of this is pure;
-`KeptPrompts` has the file.
+teaches the text before it, when that comes again: a question would not. Pure; `KeptPrompts` has the file.
 """
 
 import hashlib
@@ -74,8 +73,8 @@ class PromptLearning:
         """Text at the cursor that may be a prompt, at which no message was typed yet."""
         self._stood: str | None = None
         """Text before the cursor, from when no person had typed after it."""
-        self._begun = False
-        """True if a person has typed since then."""
+        self._line = b""
+        """Keys that a person has pressed since then: a busy machine may not have drawn them yet."""
         self._entered: tuple[LearnedPrompt, int] | None = None
         """Text before a person's line, and the end of the output when the line was submitted."""
 
@@ -113,7 +112,7 @@ class PromptLearning:
         composer = look.composer
         if composer.state == "empty" and not composer.learned:
             self._offered = learn(composer.prompt, self.facts, confirmed=False)
-        if not self._begun:
+        if not self._line:
             self._stood = before_cursor(look.screen)
         return self._came_back(look)
 
@@ -128,11 +127,13 @@ class PromptLearning:
         """Notes that a person typed `data` when the screen was that of `look`."""
         facts, stood = self.facts, self._stood
         head, ends, _ = data.partition(b"\r")
-        begun, self._begun = self._begun, not ends
+        begun, line = self._line, self._line + head
+        self._line = b"" if ends else line[-TEXT_MAX:]
         if not ends or look is None or facts is None or stood is None or not self._spec.usual:
             return
         asked = look.verdict.asked
-        said = head.strip() or (begun and before_cursor(look.screen) != stood)
+        shown = line.decode(errors="replace").isprintable() or before_cursor(look.screen) != stood
+        said = head.strip() or (begun.strip() and shown)
         hidden = facts.line_mode and facts.echo is False
         question = (asked is not None and asked.prompt.type != "screen") or asks(self._spec, stood) is not None
         odd = look.screen.alternate or not look.screen.cursor_visible or len(stood) > TEXT_MAX
@@ -142,7 +143,7 @@ class PromptLearning:
     def _came_back(self, look: Look) -> bool:
         """Returns True, and learns it as a prompt, if the text before a person's line is at the cursor again and the
         program waits there."""
-        if self._entered is None or self.facts is None or self._begun:
+        if self._entered is None or self.facts is None or self._line:
             return False
         prompt, offset = self._entered
         settled = look.offset > offset and self.facts.offset == look.offset

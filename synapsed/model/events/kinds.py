@@ -351,8 +351,7 @@ class DaemonChanged(Data):
 
 
 class Gap(Data):
-    """Events were skipped: all or some of those with ids from `from` to `to` are not kept any more. A gap is not in the
-    log, and has no id."""
+    """Events were skipped: not all of those from id `from` to `to` are kept. A gap is not in the log, and has no id."""
 
     type: Literal["gap"] = "gap"
     first: int = Field(serialization_alias="from")
