@@ -215,7 +215,7 @@ export interface FilePart {
   metadata?: { [key: string]: unknown } | null;
 }
 
-/** Events were skipped: all or some of those with ids from `from` to `to` are not kept any more. A gap is not in the log, and has no id. */
+/** Events were skipped: not all of those from id `from` to `to` are kept. A gap is not in the log, and has no id. */
 export interface Gap {
   from: number;
   to: number;
