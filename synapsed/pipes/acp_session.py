@@ -484,15 +484,13 @@ class AcpSession:
             raise PromptChanged(
                 "it asks something else now; read it and answer that", prompt=request.prompt.model_dump()
             )
-        key, _ = request.chosen(text)
-        return self._choose(request, key)
+        return self._choose(request, request.chosen(text))
 
     def _choose(self, request: OpenRequest, key: str) -> list[PipesCommand]:
-        option = request.options[key]
         if request.kinds[key].startswith("reject"):
             self._stopped |= {request.input_id} if self.turn is not None else set()
             self._out.append(Emit(LinkRefused(request.prompt.prompt)))  # first: it is recorded before it is written
-        outcome_ = {"outcome": "selected", "optionId": option}
+        outcome_ = {"outcome": "selected", "optionId": request.options[key]}
         self._out.append(Write({"id": request.id, "result": {"outcome": outcome_}}, request.input_id))
         self._requests.give(request)
         label = next(each.label for each in request.prompt.options if each.key == key)

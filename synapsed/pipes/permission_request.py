@@ -12,13 +12,10 @@ from synapsed.model.facts import PermissionAsked
 from synapsed.model.task import Prompt, PromptOption
 from synapsed.pipes.rpc import objects
 from synapsed.profiles.channel_spec import ACP_REQUEST
-from synapsed.shared.choices import choice
+from synapsed.shared.choices import choice, effect
 
 TEXT_MAX = 4000
 """Largest number of characters of a question."""
-
-_YES = frozenset({"yes", "y", "allow", "approve", "accept"})
-_NO = frozenset({"no", "n", "deny", "reject", "decline"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +42,21 @@ class OpenRequest:
         found = [key for key, each in self.kinds.items() if each == kind]
         return found[0] if len(found) == 1 else None
 
-    def chosen(self, text: str) -> tuple[str, str]:
-        """Returns the key and the id of the option for a person's words: a key, a label, an option's id, or yes or no.
-        Raises InvalidChoice."""
+    def chosen(self, text: str) -> str:
+        """Returns the key of the option for a person's words: a key, a label, an option's id, or yes or no. Raises
+        InvalidChoice."""
         words = text.strip()
         for option in self.prompt.options:
             if words in (option.key, option.label) or words == self.options[option.key]:
-                return option.key, self.options[option.key]
-        wanted = {"allow_once"} if words.lower() in _YES else {"reject_once"} if words.lower() in _NO else set()
-        found = [key for key, kind in self.kinds.items() if kind in wanted]
-        if len(found) == 1:
-            return found[0], self.options[found[0]]
-        if wanted:
-            try:
-                key = choice(self.prompt.model_dump(), accept="allow_once" in wanted)
-            except ValueError as error:
-                raise InvalidChoice(str(error), prompt=self.prompt.model_dump()) from None
-            return key, self.options[key]
-        keys = ", ".join(option.key for option in self.prompt.options)
-        raise InvalidChoice(f"{words!r} is no answer to it: choose one of {keys}", prompt=self.prompt.model_dump())
+                return option.key
+        meant = effect("", words)
+        if meant is None:
+            keys = ", ".join(option.key for option in self.prompt.options)
+            raise InvalidChoice(f"{words!r} is no answer to it: choose one of {keys}", prompt=self.prompt.model_dump())
+        try:
+            return choice(self.prompt.model_dump(), accept=meant == "yes")
+        except ValueError as error:
+            raise InvalidChoice(str(error), prompt=self.prompt.model_dump()) from None
 
 
 def answer_id(request: Any, place: int | None = None) -> str:
@@ -94,13 +87,21 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -
         prompt_id=digest,
         type="permission",
         prompt=text,
-        options=[PromptOption(key=key, label=str(each.get("name") or each["optionId"])) for key, each in keys.items()],
+        options=[PromptOption(key=key, label=_label(each)) for key, each in keys.items()],
         command=told.command,
         diff=told.diff,
     )
     ids = {key: each["optionId"] for key, each in keys.items()}
     kinds = {key: str(each.get("kind")) for key, each in keys.items()}
     return OpenRequest(message.get("id"), place, prompt, ids, kinds, message, str(call.get("toolCallId") or ""))
+
+
+def _label(option: dict[str, Any]) -> str:
+    """Returns the option's name, behind its kind unless the name tells of it (as "Don't ask again" does not)."""
+    name = str(option.get("name") or option["optionId"])
+    name = name.replace("_", " ") if name == option["optionId"] else name
+    kind = str(option.get("kind")).replace("_", " ").capitalize()
+    return f"{kind} ({name})" if effect(kind) not in (None, effect(name)) else name
 
 
 def about_call(call: Mapping[str, Any]) -> About:

@@ -36,7 +36,7 @@ def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
     options = prompt.get("options") or []
     if prompt.get("type") == "confirmation" and not options:
         return "y" if accept else "n"
-    meant = [option for option in options if _says(option, accept=accept)]
+    meant = [option for option in options if _told(option) == ("yes" if accept else "no")]
     if len(meant) > 1:
         meant = [option for option in meant if _PLAIN.fullmatch(str(option.get("label", "")))]
     if len(meant) != 1:
@@ -62,17 +62,18 @@ def whole(prompt: Mapping[str, Any]) -> str:
 
 def meaning(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"]:
     """Returns the effect of choosing an option: yes to the present question, yes for later too, or no."""
-    if _says(option, accept=False):
-        return "no"
-    label = str(option.get("label", "")).lower()
-    return "lasting" if any(word in label for word in LASTING) else "yes"
+    return _told(option) or "yes"
 
 
-def _says(option: Mapping[str, Any], *, accept: bool) -> bool:
-    """Returns True if the option says yes (or no) to this question and no more."""
-    label = str(option.get("label", "")).lower()
-    if accept and any(word in label for word in LASTING):
-        return False
-    words = YES if accept else NO
+def _told(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"] | None:
+    return effect(str(option.get("label", "")), str(option["key"]))
+
+
+def effect(label: str, key: str = "") -> Literal["yes", "lasting", "no"] | None:
+    """Returns the effect that the words of an option tell of; None if they tell of none."""
+    label = label.lower()
     first = _FIRST.match(label)
-    return str(option["key"]).lower() in words or (first is not None and first[1] in words)
+    words = {key.lower(), first[1] if first else ""}
+    if words & NO:
+        return "no"
+    return "lasting" if any(word in label for word in LASTING) else "yes" if words & YES else None

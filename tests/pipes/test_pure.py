@@ -132,14 +132,57 @@ def asks(id_: Any = "p") -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("words", "option"), [("1", "a"), ("Always", "b"), ("c", "c"), ("yes", "a"), ("NO", "c")])
+@pytest.mark.parametrize(
+    ("words", "option"), [("1", "a"), ("Always", "b"), ("c", "c"), ("yes", "a"), ("NO", "c"), ("ok", "a")]
+)
 def test_a_permission_is_answered_by_key_label_or_yes_and_no(words: str, option: str) -> None:
     request = open_request(asks(), asks()["params"]["toolCall"], 7)
     assert request is not None
     assert request.prompt.prompt == "touch it\ntouch x"
-    assert request.chosen(words)[1] == option
+    assert request.options[request.chosen(words)] == option
     with pytest.raises(InvalidChoice):
         request.chosen("perhaps")
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (("Allow", "Yes, always", "No"), ["Allow", "Yes, always", "No"]),
+        (("允许一次", "始终允许", "拒绝"), ["Allow once (允许一次)", "Allow always (始终允许)", "Reject once (拒绝)"]),
+        (("a", "b", "c"), ["Allow once (a)", "Allow always (b)", "Reject once (c)"]),
+        (("Run it", "Don't ask again", "Abort"), ["Allow once (Run it)", "Allow always (Don't ask again)", None]),
+        (
+            ("Yes, and don't ask again", "Yes", "No"),
+            ["Allow once (Yes, and don't ask again)", "Allow always (Yes)", "No"],
+        ),
+    ],
+)
+def test_yes_and_no_are_what_the_program_means_by_an_option(names: Any, labels: list[str | None]) -> None:
+    """Whatever language its name has. No yes is taken that lasts: the last row has none for this time alone."""
+    message = asks()
+    for option, name in zip(message["params"]["options"], names, strict=True):
+        option["name"] = name
+    request = open_request(message, {}, 7)
+    assert request is not None
+    assert [option.label for option in request.prompt.options] == [
+        label or f"Reject once ({name})" for label, name in zip(labels, names, strict=True)
+    ]
+    assert request.options[request.chosen("no")] == "c"
+    if "again" in names[0]:
+        with pytest.raises(InvalidChoice):
+            request.chosen("yes")
+    else:
+        assert request.options[request.chosen("yes")] == "a"
+
+
+def test_an_option_that_is_named_by_its_id_is_named_in_words() -> None:
+    message = asks()
+    ids = ("allow_always", "allow_once", "reject_once", "reject_always")
+    message["params"]["options"] = [{"optionId": each, "name": each, "kind": each} for each in ids]
+    request = open_request(message, {}, 7)
+    assert request is not None
+    assert [option.label for option in request.prompt.options] == [each.replace("_", " ") for each in ids]
+    assert [request.options[request.chosen(words)] for words in ("yes", "no")] == ["allow_once", "reject_once"]
 
 
 @pytest.mark.parametrize("params", [None, [], {}, {"options": []}, {"options": [1]}, {"options": [{"name": "x"}]}])
@@ -444,6 +487,31 @@ def test_an_answer_of_copilots_that_quotes_it_is_one() -> None:
     played.line(id="t.1", result={"stopReason": "end_turn"})
     (over,) = played.told
     assert over.answer.endswith("is what it says.")
+
+
+@pytest.mark.parametrize(
+    ("words", "failed"),
+    [
+        (
+            "Ran into this error: Request failed: Bad request (400): no\nsuch model.\n\nPlease retry if you think this is a "
+            "transient or recoverable error.",
+            True,
+        ),
+        ("Network error: Stream decode error: x\n\nPlease resend your message to try again.", True),
+        (
+            "Ran into this error: what?\n\nPlease retry if you think this is a transient or recoverable error. It says so.",
+            False,
+        ),
+    ],
+)
+def test_gooses_words_for_a_failure_are_no_answer(words: str, *, failed: bool) -> None:
+    played = Played(ProfileLibrary.builtin().get("goose")).opened()
+    played.deliver(fresh=True)
+    played.said(words, "msg_1")
+    played.line(id="t.1", result={"stopReason": "end_turn"})
+    (over,) = played.told
+    assert isinstance(over, TurnFailed) is failed
+    assert not failed or over.code == "MODEL_ERROR"
 
 
 def test_opencodes_report_that_a_call_runs_leaves_its_question() -> None:
