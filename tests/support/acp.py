@@ -34,6 +34,7 @@ class Editor:
         )
         self.messages: list[dict[str, Any]] = []
         self.choose: Choose = lambda request: None
+        self.on_request: Callable[[dict[str, Any]], None] = lambda message: None
         self.session = ""
         self._number = 0
         self._changed = threading.Condition()
@@ -58,8 +59,10 @@ class Editor:
             with self._changed:
                 self.messages.append(message)
                 self._changed.notify_all()
-            if message.get("method") == "session/request_permission" and (key := self.choose(message["params"])):
-                self.select(message, key)
+            if message.get("method") == "session/request_permission":
+                self.on_request(message)
+                if key := self.choose(message["params"]):
+                    self.select(message, key)
         with self._changed:
             self._closed = True
             self._changed.notify_all()

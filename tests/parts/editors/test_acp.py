@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +18,6 @@ from tests.synapsectl.pty_tool import PtyTool
 pytestmark = pytest.mark.timeout(120)
 
 ACP_AGENT = Path(__file__).parents[2] / "support" / "acp_agent.py"
-
-
-@pytest.fixture
-def daemon(tmp_path: Path, kind: type[Daemon]) -> Iterator[Daemon]:
-    daemon = kind(tmp_path / "home")
-    yield daemon.start()
-    assert daemon.end() == 0
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
-def agent(daemon: Daemon, folder: Path) -> dict[str, Any]:
-    daemon.start_agent(name="ann", cwd=str(folder))
-    return daemon.ready("ann")
-
-
-@pytest.fixture
-def one(daemon: Daemon, agent: dict[str, Any], folder: Path) -> Iterator[Editor]:
-    """An editor with a session of the agent's."""
-    with editor(daemon, "ann") as opened:
-        assert opened.new(folder) == agent["id"]
-        yield opened
 
 
 def said(one: Editor, kind: str = "agent_message_chunk") -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from synapsed.parts.editors.ctl.references import Reference, refer, safe
+from synapsed.parts.editors.ctl.references import URI_MAX, Reference, opens, refer, safe
 from synapsed.parts.editors.ctl.shapes import text, wrong
 from synapsed.parts.editors.ctl.wire import shown
 
@@ -17,8 +17,15 @@ CHUNK_MAX = 8000
 FILES_MAX = 64
 """Files of a message, as the daemon takes them."""
 
+ENDING_MAX = 16
+"""Characters of the ending that a file has by its type."""
+
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w:.-]*)(?:[ \t](?P<behind>.*))?")
-_OPENS = "([{<\"'`@"
+_OPENS = re.compile(r"(?:[(\[{<@]|(?:^|[\s(\[{<])[\"'`])\Z")
+"""The end of a text that a reference belongs to: a bracket, or a quote that begins."""
+
+_APART = re.compile(r"[\w(\[{</@#$*]|[\"'`]\w|[->]\s")
+"""The beginning of a text that a blank stands before, behind a reference: a word, and no punctuation."""
 
 
 def message_of(
@@ -69,9 +76,9 @@ def _between(said: str, more: str, before: str, kind: str) -> str:
     """Returns the separator: texts beside each other are paragraphs; a reference stands between words."""
     if before == kind == "text":
         return "\n"
-    if not said or said[-1].isspace() or said[-1] in _OPENS or more[:1].isspace():
+    if not said or said[-1].isspace() or more[:1].isspace() or _OPENS.search(said, max(0, len(said) - 2)):
         return ""
-    return " " if kind != "text" or more[:1].isalnum() else ""
+    return " " if kind != "text" or _APART.match(more) else ""
 
 
 class _File(NamedTuple):
@@ -90,18 +97,19 @@ def _referred(block: Mapping[str, Any], place: str, number: int) -> tuple[str, _
     """Returns the words of the text for an image, a link or an embedded resource, and the file that goes along. Raises
     RequestRefused."""
     if block["type"] == "resource_link":
-        return refer(text(block, "uri", place)).said, None
+        return refer(_uri(block, place)).said, None
     if block["type"] == "image":
-        data, kind, uri = text(block, "data", place), text(block, "mimeType", place), block.get("uri")
-        at = refer(uri) if isinstance(uri, str) and uri else Reference("", "")
+        data, kind = text(block, "data", place), text(block, "mimeType", place)
+        uri = _uri(block, place) if block.get("uri") else ""
+        at = refer(uri) if uri else Reference("", "")
         name = at.name or f"image-{number}"
-        ending = "" if "." in name else f".{safe(kind.rpartition('/')[2].partition('+')[0])}"
-        return at.said, _File(name + ending, kind, _checked(data, f"{place}data"))
+        ending = "" if "." in name else f".{safe(kind.rpartition('/')[2].partition('+')[0])[:ENDING_MAX]}"
+        return at.said if opens(uri) else "", _File(name + ending, kind, _checked(data, f"{place}data"))
     resource = block.get("resource")
     place = f"{place}resource."
     if not isinstance(resource, dict):
         raise wrong(place.removesuffix("."), "must be an object")
-    at = refer(text(resource, "uri", place))
+    at = refer(_uri(resource, place))
     name, told = at.name or f"resource-{number}", resource.get("mimeType")
     mime = told if isinstance(told, str) and told else None
     if isinstance(resource.get("text"), str):
@@ -110,6 +118,13 @@ def _referred(block: Mapping[str, Any], place: str, number: int) -> tuple[str, _
     if not isinstance(resource.get("blob"), str):
         raise wrong(f"{place}text", "there must be a text or a blob")
     return at.said, _File(name, mime, _checked(resource["blob"], f"{place}blob"))
+
+
+def _uri(block: Mapping[str, Any], place: str) -> str:
+    uri = text(block, "uri", place)
+    if len(uri) > URI_MAX:
+        raise wrong(f"{place}uri", f"has {len(uri)} characters: at most {URI_MAX} are taken")
+    return uri
 
 
 def _unlike(name: str, names: Collection[str]) -> str:
@@ -122,6 +137,8 @@ def _unlike(name: str, names: Collection[str]) -> str:
 
 
 def _checked(encoded: str, place: str) -> str:
+    """Returns base64 without the ends of lines that some editors write in it. Raises RequestRefused."""
+    encoded = "".join(encoded.split())
     try:
         base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):

@@ -13,6 +13,9 @@ from synapsed.shared.visible import visible
 NAME_MAX = 70
 """Bytes of a file's name: with its lines and its number it has at most the 100 that the daemon takes."""
 
+URI_MAX = 8192
+"""Characters of an address."""
+
 _LINES = re.compile(r"L?(\d+)(?:C\d+)?(?:[:-]L?(\d+)(?:C\d+)?)?", re.ASCII)
 _UNSAFE = re.compile(r"[^\w.+=,@~-]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -49,6 +52,11 @@ def refer(uri: str) -> Reference:
     title = "" if path else asked.get("name", "")
     name = safe(title or unquote(path or address).rstrip("/").rpartition("/")[2])
     return Reference(visible(" ".join(said.splitlines())), _with_lines(name, lines))
+
+
+def opens(uri: str) -> bool:
+    """Returns True for an address that others can open, too: a file's, or one of the web."""
+    return not _SCHEME.match(uri) or uri.startswith((_FILE, "http://", "https://"))
 
 
 def safe(name: str) -> str:

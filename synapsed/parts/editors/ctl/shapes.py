@@ -5,6 +5,9 @@ from typing import Any
 
 from synapsed.parts.editors.ctl.wire import INVALID_PARAMS, shown
 
+BLOCKS_MAX = 1024
+"""Content blocks of a prompt."""
+
 
 class RequestRefused(Exception):
     """A request that is answered with an error; `data` is that of the JSON-RPC error."""
@@ -63,6 +66,8 @@ def blocks(params: Mapping[str, Any]) -> list[dict[str, Any]]:
     given = params.get("prompt")
     if not isinstance(given, list) or not given:
         raise wrong("prompt", "must be an array of content blocks that is not empty")
+    if len(given) > BLOCKS_MAX:
+        raise wrong("prompt", f"has {len(given)} blocks: at most {BLOCKS_MAX} are taken")
     for number, block in enumerate(given):
         if not isinstance(block, dict):
             raise wrong(f"prompt[{number}]", "must be a content block")

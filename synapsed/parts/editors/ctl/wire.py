@@ -1,6 +1,7 @@
 """JSON-RPC 2.0, a message in each line: bytes in, messages out, and errors for all other input. Pure."""
 
 import json
+import math
 from typing import Any, Final, NamedTuple, NoReturn
 
 PARSE_ERROR: Final = -32700
@@ -96,7 +97,7 @@ def read(line: bytes | None) -> Message:
 
 def _message(told: dict[str, Any]) -> Message:
     id_ = told.get("id")
-    if isinstance(id_, bool) or not isinstance(id_, str | int | float | None):
+    if isinstance(id_, bool) or not isinstance(id_, str | int | float | None) or id_ in (math.inf, -math.inf):
         return Wrong(failure(None, INVALID_REQUEST, "id: a text, a number or null"))
     if told.get("jsonrpc") != "2.0":
         return Wrong(failure(id_, INVALID_REQUEST, 'jsonrpc: must be "2.0"'))
