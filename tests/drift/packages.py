@@ -31,6 +31,8 @@ _PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upg
 class Package:
     registry: Literal["npm", "PyPI"]
     name: str
+    folder: str = ".bin"
+    """Below `node_modules`, where its command is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class NotInstalled(Exception):
 PACKAGES: Mapping[str, Package] = {
     **{name: Package("npm", package) for name, package in programs.PROGRAMS.items()},
     **{
-        name: Package("PyPI" if program.cache is shipped.PYPI else "npm", program.package)
+        name: Package("PyPI" if program.cache is shipped.PYPI else "npm", program.package, program.folder)
         for name, program in shipped.PROGRAMS.items()
     },
 }
@@ -58,7 +60,7 @@ NOT_TRIED: Mapping[str, str] = {
     **dict.fromkeys(("acp", "generic"), "it is a profile for any program"),
     "dummy": "it comes with synapsed",
     **dict.fromkeys(("aider", "amp", "auggie", "codebuff", "grok"), _NO_ROW),
-    **dict.fromkeys(("cursor", "goose"), "neither npm nor PyPI has it"),
+    "cursor": "neither npm nor PyPI has it",
 }
 """The other shipped profiles, each with the reason."""
 
@@ -81,7 +83,7 @@ def install(name: str) -> Installed:
     package, folder = PACKAGES[name], cache() / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return _from_npm(package.name, folder) if package.registry == "npm" else _from_pypi(package.name, folder)
+        return _from_npm(package, folder) if package.registry == "npm" else _from_pypi(package.name, folder)
     except subprocess.CalledProcessError as error:
         said = (error.stderr or b"").decode(errors="replace").strip().splitlines()
         raise NotInstalled(f"{package.registry}: {package.name}: {said[-1] if said else error}") from None
@@ -94,15 +96,15 @@ def _run(command: list[str], folder: Path) -> str:
     return done.stdout.decode()
 
 
-def _from_npm(package: str, folder: Path) -> Installed:
+def _from_npm(package: Package, folder: Path) -> Installed:
     if shutil.which("npm") is None:
         raise NotInstalled("npm is not on PATH")
     (folder / "package.json").write_text('{"name": "synapsed-drift", "private": true}\n')
     (folder / "package-lock.json").unlink(missing_ok=True)
-    _run([*_NPM, f"{package}@latest"], folder)
-    programs.run_install_script(folder, package)
-    about = json.loads((folder / "node_modules" / package / "package.json").read_text())
-    return Installed(str(about["version"]), folder / "node_modules" / ".bin")
+    _run([*_NPM, f"{package.name}@latest"], folder)
+    programs.run_install_script(folder, package.name)
+    about = json.loads((folder / "node_modules" / package.name / "package.json").read_text())
+    return Installed(str(about["version"]), folder / "node_modules" / package.folder)
 
 
 def _from_pypi(package: str, folder: Path) -> Installed:

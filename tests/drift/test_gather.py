@@ -78,8 +78,8 @@ def test_what_cannot_be_installed_is_named(
 
 def test_a_program_that_is_not_tried_is_refused_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        drift.main(["goose"])
-    assert "goose: neither npm nor PyPI has it" in capsys.readouterr().err
+        drift.main(["cursor"])
+    assert "cursor: neither npm nor PyPI has it" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_report_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

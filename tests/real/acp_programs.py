@@ -51,13 +51,15 @@ ADAPTERS: Mapping[str, Adapter] = {
     "opencode": Adapter(configured_as="opencode", arguments=("acp",), tells="init"),
     "kimi": Adapter(configured_as="kimi", arguments=("acp",), tells="compact"),
     "qwen": Adapter(configured_as="qwen", arguments=("--acp",), tells="init"),
+    "cline": Adapter(configured_as="cline", arguments=("--acp",)),
+    "goose": Adapter(configured_as="goose", arguments=("acp",), tells="compact"),
 }
-"""The last four have profiles, too, which count for nothing here: they are started by their command alone."""
+"""The last six have profiles, too, which count for nothing here: they are started by their command alone."""
 
 
 def missing() -> str | None:
     """Why the programs cannot be run, in a sentence, or None if they can."""
-    return NPM.missing() or shipped.missing("kimi", "qwen")
+    return NPM.missing() or shipped.missing("kimi", "qwen", "cline", "goose")
 
 
 def install() -> Path:

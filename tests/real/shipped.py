@@ -47,6 +47,12 @@ class Program:
     """Before it runs a command."""
     terminal: bool = False
     """It has a terminal of its own, in which a person may leave a draft."""
+    repeats: bool = False
+    """It gives its model a message that was never answered once more, in front of the next one."""
+    deaf: bool = False
+    """It hears a cancel only while its model speaks: until then it is ended for one, and started again."""
+    folder: str = ".bin"
+    """Below `node_modules`, where its command is of that name: `.bin` may have it under the package's."""
 
 
 def _write(path: Path, content: object) -> None:
@@ -120,6 +126,28 @@ api_key = "{API_KEY}"
     return {}
 
 
+def _goose(home: Path, model_url: str) -> Mapping[str, str]:
+    """As `goose configure` writes it, without a keyring; it begins in a mode in which it asks."""
+    config = f"""\
+GOOSE_PROVIDER: openai
+GOOSE_MODEL: scripted
+GOOSE_MODE: approve
+GOOSE_TELEMETRY_ENABLED: false
+OPENAI_HOST: {model_url}
+OPENAI_BASE_PATH: v1/chat/completions
+extensions:
+  developer:
+    bundled: true
+    display_name: Developer
+    enabled: true
+    name: developer
+    timeout: 300
+    type: builtin
+"""
+    _write(home / ".config" / "goose" / "config.yaml", config)
+    return {"OPENAI_API_KEY": API_KEY, "GOOSE_DISABLE_KEYRING": "1"}
+
+
 def _pi(home: Path, model_url: str) -> Mapping[str, str]:
     provider = {
         "baseUrl": f"{model_url}/v1",
@@ -138,6 +166,13 @@ PROGRAMS: Mapping[str, Program] = {
     "cline": Program(package="cline", configure=_cline),
     "vibe": Program(package="mistral-vibe", configure=_vibe, cache=PYPI),
     "kimi": Program(package="@moonshot-ai/kimi-code", configure=_kimi),
+    "goose": Program(
+        package="@aaif/goose-binary-linux-x64",
+        configure=_goose,
+        repeats=True,
+        deaf=True,
+        folder="@aaif/goose-binary-linux-x64/bin",
+    ),
     "pi": Program(package="@earendil-works/pi-coding-agent", configure=_pi, asks=False, terminal=True),
 }
 
@@ -150,7 +185,8 @@ def missing(*names: str) -> str | None:
 
 def version(name: str) -> str:
     """The pinned version of a program from npm."""
-    pinned: dict[str, str] = json.loads((NPM.locked / "package.json").read_text())["dependencies"]
+    told = json.loads((NPM.locked / "package.json").read_text())
+    pinned: dict[str, str] = told["dependencies"] | told["optionalDependencies"]
     return pinned[PROGRAMS[name].package]
 
 
@@ -164,9 +200,9 @@ def prepare(name: str, home: Path, project: Path, model_url: str) -> Prepared:
     """Writes the configuration of `name` into `home`, and returns the shell of a person who has the program on PATH."""
     for folder in (home, project):
         folder.mkdir(parents=True, mode=0o700)
-    path = os.pathsep.join(
-        [str(NPM.folder / "node_modules" / ".bin"), str(PYPI.folder / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
-    )
+    modules = NPM.folder / "node_modules"
+    programs = [modules / PROGRAMS[name].folder, modules / ".bin", PYPI.folder / "bin"]
+    path = os.pathsep.join([*dict.fromkeys(map(str, programs)), "/usr/local/bin", "/usr/bin", "/bin"])
     common = {"HOME": str(home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
     own = PROGRAMS[name].configure(home, model_url)
     return Prepared(cli=name, argv=(name,), env={**common, **own}, home=home, cwd=project)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real import acp_programs
+from tests.real import acp_programs, shipped
 from tests.real.acp_programs import ADAPTERS
 from tests.real.agents import RealAgent, nonce
 from tests.real.conftest import CliHome
@@ -67,6 +67,8 @@ def test_turns_permissions_a_kill_and_a_cancel(name: str, daemon: Daemon, model:
     word = nonce()
     task = agent.send(f"{word} [[hold-mid:never-{word}]] [[answer:lines20]]")
     model.wait_for_turn(word)
+    if name in shipped.PROGRAMS and shipped.PROGRAMS[name].deaf:
+        eventually(lambda: agent.screen().rpartition(word)[2].count("Line 002"), "its model speaks")
     assert daemon.ctl("cancel", task).code == 0
     assert daemon.ended(task)["status"] == "canceled"
     agent.ask_exactly(nonce())

@@ -162,18 +162,23 @@ _ESCALATED: Json = {"sandbox_permissions": "require_escalated", "justification":
 
 
 def resolved(
-    tool: ToolCall, offered: tuple[str, ...], taken: Mapping[str, frozenset[str]] | None = None
+    tool: ToolCall,
+    offered: tuple[str, ...],
+    taken: Mapping[str, frozenset[str]] | None = None,
+    shells: Mapping[str, Json] | None = None,
 ) -> tuple[str, Json]:
-    """Name and arguments of a call, in terms of the tools that the program offered; `taken`: see `Call.arguments`."""
+    """Name and arguments of a call, in terms of the tools that the program offered; `taken`: see `Call.arguments`.
+    `shells`: the API's own shell tools, which run in no sandbox, before those of the table."""
     if tool.arguments is not None:
         # Programs put a server's name before the tools of MCP, each in its own way.
         ours = [name for name in offered if re.search(rf"synapsed_+{re.escape(tool.name)}$", name)]
         return (ours or [tool.name])[0], tool.arguments
-    for name, template in _SHELLS.items():
+    own = shells or {}
+    for name, template in {**_SHELLS, **own}.items():
         if name in offered:
             known = (taken or {}).get(name, template.keys())
             filled = {key: _filled(value, tool.command) for key, value in template.items() if key in known}
-            return name, {**filled, **(_ESCALATED if tool.escalated and name in _SANDBOXED else {})}
+            return name, {**filled, **(_ESCALATED if tool.escalated and name in _SANDBOXED.difference(own) else {})}
     raise ValueError(f"no shell tool among {', '.join(offered) or 'none'}")
 
 

@@ -185,6 +185,10 @@ class _ResponsesEncoder:
         return self._response("completed")
 
 
+_SHELLS: Mapping[str, Json] = {"shell": {"command": "{}"}}
+"""Goose's tool by chat completions; codex's of that name takes a list, by responses."""
+
+
 class Chat:
     """`POST /v1/chat/completions`."""
 
@@ -259,7 +263,7 @@ class _ChatEncoder:
     _usage: ClassVar[Json] = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
 
     def _tool(self, tool: ToolCall, n: int) -> Json:
-        name, arguments = resolved(tool, self._call.tools, self._call.arguments)
+        name, arguments = resolved(tool, self._call.tools, self._call.arguments, _SHELLS)
         function = {"name": name, "arguments": json.dumps(arguments)}
         return {"id": numbered(f"call_{self._number:06d}", n), "type": "function", "function": function}
 
