@@ -44,7 +44,7 @@ class Suspicion:
         return False
 
     def forget(self, agent: str) -> bool:
-        """Forgets the agent's launch. Returns False if there is none."""
+        """Forgets the agent's launch. Returns False if no launch was known."""
         self.reported.discard(agent)
         return self.launched.pop(agent, None) is not None
 
