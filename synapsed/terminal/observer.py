@@ -134,7 +134,8 @@ class TerminalObserver:
     ) -> None:
         self._profile = profile
         self.screen = Screen(cols, rows)
-        self._unseen_until = 0.0 if harm is None else harm.until
+        self.drawn_from = 0.0 if harm is None else harm.until
+        """Offset from which on output may be given to an emulator."""
         if harm is not None and offset <= harm.until:
             self._lose_screen(harm)
         self._scanner = Scanner()
@@ -143,7 +144,8 @@ class TerminalObserver:
         self._progress = ProgressState.NONE
         self.turn = OpenTurn()
         self._since = Since()
-        self._activity = Activity.STARTING
+        self.activity = Activity.STARTING
+        """Activity of the last judgement."""
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
         self._calm, self._background = Calm(profile), BackgroundWork(profile)
@@ -196,7 +198,7 @@ class TerminalObserver:
         self._own_text = OwnText([str(text) for text in own] if isinstance(own, list) else (), now)
         self._background = BackgroundWork(profile, state.get("background"))
         with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen shows the state, too
-            self._activity = Activity(state.get("activity", Activity.STARTING))
+            self.activity = Activity(state.get("activity", Activity.STARTING))
             self._progress = ProgressState(state.get("progress", 0))
             self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
         self._changed_at = now
@@ -216,18 +218,13 @@ class TerminalObserver:
         )
         return read_prompt(spec, screen, known)
 
-    @property
-    def activity(self) -> Activity:
-        """Activity of the last judgement."""
-        return self._activity
-
     def checkpoint(self) -> Checkpoint:
         """Returns the screen as redraw bytes, at the offset of its last whole sequence."""
         screen = self.screen.snapshot()
         state: dict[str, Any] = {
             "records": self._records.to_state(),
             "speaker": self._records.speaker,
-            "activity": self._activity.value,
+            "activity": self.activity.value,
             "progress": self._progress.value,
             "before": self._before,
             "edits_from": self._edits_from,
@@ -297,17 +294,12 @@ class TerminalObserver:
         elif reads and progress_left_behind(seen):
             self._progress = ProgressState.NONE
 
-    @property
-    def drawn_from(self) -> float:
-        """Offset from which on output may be given to an emulator."""
-        return self._unseen_until
-
     def _draw(self, offset: int, data: bytes) -> None:
         """Gives the allowed part of the output to the screen."""
-        if offset >= self._unseen_until:
+        if offset >= self.drawn_from:
             self.screen.feed(data)
-        elif offset + len(data) > self._unseen_until:
-            self.screen.feed(data[int(self._unseen_until) - offset :])
+        elif offset + len(data) > self.drawn_from:
+            self.screen.feed(data[int(self.drawn_from) - offset :])
         if data and not self.screen.synchronized:
             self._undrawn = None
 
@@ -385,7 +377,7 @@ class TerminalObserver:
     def _turning_points(self, look: Look) -> list[float]:
         """Returns the times at which time alone may change `look`: none for a rest that no sign contradicts."""
         points = [look.steady_at, look.unreadable_at]
-        if self._shown_at is not None and self._activity is Activity.STARTING:
+        if self._shown_at is not None and self.activity is Activity.STARTING:
             points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))
         says_so = look.verdict.activity is Activity.READY and look.verdict.settled and not look.lost
         if not says_so or look.turn_open or look.stopping or self._progress is not ProgressState.NONE:
@@ -413,7 +405,7 @@ class TerminalObserver:
             self.turn.channel,
             self.turn.lost_ns,
             self.turn.stop_asked_at,
-            self._activity,
+            self.activity,
             self.in_turn,
             self.facts,
             self.learned,
@@ -438,8 +430,8 @@ class TerminalObserver:
             self.turn.lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
         self._leave_behind(seen)
-        if not (verdict.activity in UNSTARTED and self._activity is Activity.STARTING):
-            self._activity = verdict.activity  # one that is stuck at its start, or asks there, has not started
+        if not (verdict.activity in UNSTARTED and self.activity is Activity.STARTING):
+            self.activity = verdict.activity  # one that is stuck at its start, or asks there, has not started
         asked = self._unreadable.look(
             verdict,
             screen,
@@ -504,7 +496,7 @@ class TerminalObserver:
             lost=self.turn.lost_ns is not None,
             put_off=self._puts_off(screen, composer),
             undrawn=self._undrawn,
-            previous=self._activity,
+            previous=self.activity,
             shown_s=0.0 if self._shown_at is None else now - self._shown_at,
             given_back=self.given_back,
             kernel=self.kernel,
