@@ -101,7 +101,7 @@ class Keeper:
         self._listener.close()
 
     def _patience(self) -> float | None:
-        due = (self._ending.deadline(), self._retry_at, self._leave_at)
+        due = (self._ending.deadline, self._retry_at, self._leave_at)
         times = [at for at in due if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
@@ -109,7 +109,7 @@ class Keeper:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
             self._retry()
-        deadline = self._ending.deadline()
+        deadline = self._ending.deadline
         if deadline is not None and now >= deadline:
             self._end(now)
 
