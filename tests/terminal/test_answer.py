@@ -1,13 +1,12 @@
 """Answers read off the screen."""
 
 import re
-import zlib
 
 import pytest
 
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.terminal import printed
-from synapsed.terminal.answer import below_message, from_screen, is_cut
+from synapsed.terminal.answer import below_message, from_screen, is_cut, numbers_of
 from tests.fakes.stage import all_lines, from_lines
 
 BLOCKS = AnswerSpec(mode="blocks", start="^● ", end="^─{8,}")
@@ -41,7 +40,7 @@ LEFT = "\n".join(f"line {n}" for n in range(7, 200))
 
 def stood(text: str) -> list[int]:
     """The rows that stood above the composer when the message was submitted."""
-    return [zlib.crc32(row.encode()) for row in text.splitlines()]
+    return numbers_of(text.splitlines())
 
 
 @pytest.mark.parametrize(
