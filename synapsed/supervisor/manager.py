@@ -347,7 +347,7 @@ class Manager:
 
     def _check_free(self, conversation: str, profile: Profile) -> None:
         """Raises if the conversation is in use: two programs in one conversation would write over each other."""
-        if not environment.names_conversation(profile.resume.args):
+        if not environment.names_conversation(profile.newest.resume.args):
             raise InvalidRequest(f"profile {profile.name!r} cannot go on with a conversation by its id")
         if (name := self.directory.in_conversations().get((profile.name, conversation))) is not None:
             raise ConversationTaken(f"agent {name!r} is in that conversation", agent=name)
