@@ -84,4 +84,4 @@ async def _harden(request: web.Request, response: web.StreamResponse) -> None:
 
 async def _end_streams(app: web.Application) -> None:
     """Ends the streams before the runner waits for unfinished handlers."""
-    app[CONTEXT].streams.close()
+    app[CONTEXT].streams.closing.set()

@@ -220,15 +220,12 @@ class SqliteStore:
         return await self.database.read(select_task, task_id, self.events.room)
 
     async def committed(self, task_id: str) -> Task | None:
-        """Returns the task as the database has it. A caller that has just read a row about a change of the task needs
-        this: `task` may still return the former state, in the moment between a commit and its publication."""
         return await self.database.read(select_task, task_id, self.events.room)
 
     async def is_former(self, task_id: str, agent_id: str) -> bool:
         return self.events.born(agent_id) > 0 and await self.database.read(is_former, task_id, agent_id)
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
-        """Returns the task's metadata without the rest of it, which may be large; empty if it is gone."""
         return await self.database.read(select_metadata, task_id)
 
     async def said(self, task_id: str) -> Said | None:

@@ -329,7 +329,7 @@ class TerminalObserver:
         """Takes a note."""
         match note:
             case KeysTyped(now):
-                self.typed(now)
+                self._own_text.typed(now)  # text that appears now in its composer may come from them
             case StopAsked(now):
                 self.turn.asked_to_stop(now)
             case StopOver():
@@ -557,10 +557,6 @@ class TerminalObserver:
         if not self._own_text.is_own(composer, before=before, now=now):
             return composer
         return emptied(self._profile.composer, screen, composer)
-
-    def typed(self, now: float) -> None:
-        """Notes that keys went to the program: text that appears now in its composer may come from them."""
-        self._own_text.typed(now)
 
     def _note(self, seen: Observation, now: float) -> None:
         self._since.note("dialog", self._prompt[0], now)

@@ -281,7 +281,7 @@ async def test_a_new_conversation_that_the_database_did_not_take_is_begun_later(
     world.link.seen = replace(world.link.seen, activity=Activity.READY, can_receive=True)
     world.store.refuse = StoreError("the disk is full")
     with pytest.raises(StoreError):
-        await world.manager._agents[view.id]._actor.call(world.manager._agents[view.id]._pump)
+        await world.manager._agents[view.id]._actor.call(world.manager._agents[view.id].recheck)
     world.store.refuse = None
     world.link.ready()
     await until(lambda: len(plans(world)) == 2, "it is started again")
