@@ -312,7 +312,7 @@ class AgentProcess:
 
     async def _change(self, change: conversations.ConversationChange) -> None:
         """Makes a change of the conversation durable, and reports it."""
-        if not change.fields and change.alert is None:
+        if not (change.fields or change.alerts):
             return
         await self.amend(*change.alerts, **change.fields)
         self._log_alerts(change)
@@ -445,7 +445,7 @@ class AgentProcess:
         then, reason = told_of(decision, end)
         interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
         settled = await self._owner.settle(exited, interrupted=interrupted)
-        alerts: list[AgentAlert] = []
+        alerts: Sequence[AgentAlert] = ()
         changes: dict[str, Any] = {"failure": end.how}
         if unresumable:
             change = conversations.refused(self.record, end.how)
@@ -502,18 +502,18 @@ class AgentProcess:
         reason: str,
         exit_code: int | None = None,
         settled: Commit | None = None,
-        alerts: list[AgentAlert] | None = None,
+        alerts: Sequence[AgentAlert] = (),
         **changes: Any,
     ) -> None:
         """Applies `events` in one commit; this object changes only when the commit is durable."""
         state, record = self.state, self.record.model_copy(update=changes)
-        told = []
+        told: list[EventData] = []
         for event in events:
             before, state = state, after(state, event)
             if state is not before or event is ProcessEvent.ADOPTED:
                 told.append(self._tell(state, reason, exit_code, record))
         record = record.model_copy(update={"state": state.value, "changed_at": self._clock.wall()})
-        rows = [*(NewEvent(record.id, data) for data in [*told, *(alerts or ())]), *self._owner.over(state)]
+        rows = [*(NewEvent(record.id, data) for data in [*told, *alerts]), *self._owner.over(state)]
         await self._store.commit(
             events=[*(settled.events if settled else ()), *rows],
             tasks=[settled.task] if settled else (),
