@@ -118,13 +118,7 @@ class Agent:
         self.work = WorkDoor(record.id, doors, store=store, actor=self._actor, since=since, current=current)
         self._rules = RuleDoor(doors, self, lambda: self.profile)
         self.prompts = AgentPrompts(
-            self.process,
-            self.turns,
-            self,
-            rules=self._rules,
-            hold=self.hold,
-            clock=clock,
-            actor=self._actor,
+            self.process, self.turns, self, rules=self._rules, hold=self.hold, clock=clock, actor=self._actor
         )
         self.alerts = Alerts()
         self.stopped = False
@@ -532,10 +526,7 @@ class Agent:
         change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
         if moved or commit is not None or change.events:
             told = ActivityChanged(
-                activity=seen.activity,
-                evidence=seen.evidence,
-                prompt=seen.prompt,
-                background=len(seen.background),
+                activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt, background=len(seen.background)
             )
             also: list[EventData] = []
             if moved:

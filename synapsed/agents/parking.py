@@ -121,14 +121,7 @@ class Parking:
     """Parks one agent. Everything here runs in the agent's actor, except methods that only read."""
 
     def __init__(
-        self,
-        process: AgentProcess,
-        turns: AgentTurns,
-        hold: HoldDoor,
-        owner: "Agent",
-        *,
-        clock: Clock,
-        actor: Actor,
+        self, process: AgentProcess, turns: AgentTurns, hold: HoldDoor, owner: "Agent", *, clock: Clock, actor: Actor
     ) -> None:
         self._process = process
         self._turns = turns

@@ -273,12 +273,7 @@ class KeeperClient:
     # --- inside
 
     async def _ask(
-        self,
-        kind: int,
-        header: dict[str, object],
-        payload: bytes = b"",
-        *,
-        timeout: float | None = REPLY_TIMEOUT_S,
+        self, kind: int, header: dict[str, object], payload: bytes = b"", *, timeout: float | None = REPLY_TIMEOUT_S
     ) -> Frame:
         if self.lost is not None:
             raise KeeperLost(f"the connection to the keeper (the process that holds its terminal) is gone: {self.lost}")

@@ -129,11 +129,7 @@ class Manager:
         self._news = AgentNews(store.events, timers, directory=self.directory, order=self._order)
         self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, planner=self._planner)
         self.tasks = Dispatcher(
-            store=store,
-            clock=clock,
-            agents=self._agents,
-            reply_broker=self._reply_broker,
-            carriers=carriers,
+            store=store, clock=clock, agents=self._agents, reply_broker=self._reply_broker, carriers=carriers
         )
         self.terminals = AgentTerminals(self._agents, roster=self._roster)
         self._sweeper: Timer | None = None

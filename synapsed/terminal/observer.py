@@ -123,15 +123,7 @@ class TerminalObserver:
     _outer = NOBODY
     """The terminal of the viewer."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        *,
-        cols: int,
-        rows: int,
-        offset: int,
-        harm: Harm | None = None,
-    ) -> None:
+    def __init__(self, profile: Profile, *, cols: int, rows: int, offset: int, harm: Harm | None = None) -> None:
         self._profile = profile
         self.screen = Screen(cols, rows)
         self.drawn_from = 0.0 if harm is None else harm.until
@@ -177,12 +169,7 @@ class TerminalObserver:
 
     @classmethod
     def restore(
-        cls,
-        profile: Profile,
-        checkpoint: Checkpoint,
-        now: float,
-        *,
-        harm: Harm | None = None,
+        cls, profile: Profile, checkpoint: Checkpoint, now: float, *, harm: Harm | None = None
     ) -> "TerminalObserver":
         """Returns the observer as it was at the checkpoint. An open turn is not part of it, because reports of side
         channels since then would be missing; they report again what still matters."""
@@ -210,11 +197,7 @@ class TerminalObserver:
         if not spec.usual:
             return read_composer(spec, screen, self._bright, before=self._before)
         known = Known(
-            facts=self.facts,
-            learned=self.learned,
-            before=self._before,
-            edits_from=self._edits_from,
-            offset=self.offset,
+            facts=self.facts, learned=self.learned, before=self._before, edits_from=self._edits_from, offset=self.offset
         )
         return read_prompt(spec, screen, known)
 

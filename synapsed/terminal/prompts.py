@@ -494,8 +494,7 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     submit = dialog.submit if dialog else "\r"
     if prompt.type == "screen" and not prompt.own_words:
         raise _refused(
-            asked,
-            "its screen is not understood: answer in an attached terminal, or with 'synapsectl keys AGENT KEY…'",
+            asked, "its screen is not understood: answer in an attached terminal, or with 'synapsectl keys AGENT KEY…'"
         )
     if not prompt.options and (dialog is None or not prompt.own_words):
         typed = _CONTROL.sub("", _BREAKS.sub(" ", text.strip("\r\n")))
