@@ -38,6 +38,13 @@ LEFT = "\n".join(f"line {n}" for n in range(7, 200))
 """An answer whose beginning, with its message, has left the screen."""
 
 
+def test_a_row_has_the_same_number_when_it_is_kept_and_when_it_is_looked_up() -> None:
+    rows = ["──────", "half \ud83d of it", "", "│ │", "words"]
+    assert len(numbers_of(rows)) == 2, "rows of rules and frames do not count"
+    assert not is_cut(UNSIGNED, f"{rows[1]}\n> hello\n Hi", "hello", numbers_of(rows), kept=True)
+    assert is_cut(UNSIGNED, f"{rows[1]}\n> hello\n Hi", "hello", numbers_of(rows[2:]), kept=False)
+
+
 def stood(text: str) -> list[int]:
     """The rows that stood above the composer when the message was submitted."""
     return numbers_of(text.splitlines())
