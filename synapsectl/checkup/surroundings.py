@@ -20,11 +20,11 @@ from synapsectl.service.available import this_machines
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
-from synapsectl.upgrading.extras import for_this_installer
+from synapsectl.upgrading.extras import TUI_INSTALL, TUI_MISSING, for_this_installer, has_tui
 from synapsectl.upgrading.installation import Installation, commands, find_installation
 from synapsectl.verbs import packages_with
 from synapsed import __version__, own_python
-from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
+from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 from synapsed.profiles.releases import drift, find, package_version
 
 NEEDED_PYTHON = (3, 12)
