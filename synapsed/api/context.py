@@ -63,7 +63,7 @@ class Streams:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.closing = asyncio.Event()
-        """When it is set, every stream ends after its present item, and new ones end at once."""
+        """Set as the daemon ends: every stream ends after its present item, and new ones end at once."""
         self.open = 0
 
     @contextmanager
