@@ -1,5 +1,6 @@
 """What an installation writes: units and plist from their templates, files whole or not at all."""
 
+import json
 import plistlib
 import stat
 import subprocess
@@ -262,7 +263,8 @@ def test_uvs_cache_is_no_place_for_a_service(ctl: Ctl, home: Path, fleeting: str
     assert f"'{fleeting}'" in done.err
     assert "nothing was changed" in done.err
     assert not (home / ".config").exists()
-    assert ctl("install", "--json", HOME=str(home), XDG_CONFIG_HOME="").json()["error"]["code"] == "IN_CACHE"
+    told = ctl("install", "--json", HOME=str(home), XDG_CONFIG_HOME="")
+    assert json.loads(told.out)["error"]["code"] == "IN_CACHE"
 
 
 def test_what_would_be_written_into_a_cache_is_shown_below_that(ctl: Ctl, home: Path, fleeting: str) -> None:
