@@ -489,19 +489,15 @@ def test_an_answer_of_copilots_that_quotes_it_is_one() -> None:
     assert over.answer.endswith("is what it says.")
 
 
+RETRY = "Please retry if you think this is a transient or recoverable error."
+
+
 @pytest.mark.parametrize(
     ("words", "failed"),
     [
-        (
-            "Ran into this error: Request failed: Bad request (400): no\nsuch model.\n\nPlease retry if you think this is a "
-            "transient or recoverable error.",
-            True,
-        ),
+        (f"Ran into this error: Request failed: Bad request (400): no\nsuch model.\n\n{RETRY}", True),
         ("Network error: Stream decode error: x\n\nPlease resend your message to try again.", True),
-        (
-            "Ran into this error: what?\n\nPlease retry if you think this is a transient or recoverable error. It says so.",
-            False,
-        ),
+        (f"Ran into this error: what?\n\n{RETRY} It says so.", False),
     ],
 )
 def test_gooses_words_for_a_failure_are_no_answer(words: str, *, failed: bool) -> None:
