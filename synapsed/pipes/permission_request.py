@@ -43,11 +43,11 @@ class OpenRequest:
         return found[0] if len(found) == 1 else None
 
     def chosen(self, text: str) -> str:
-        """Returns the key of the option for a person's words: a key, a label, an option's id, or yes or no. Raises
-        InvalidChoice."""
+        """Returns the key of the option for a person's words: a key, a label, the program's name or id of an option, or
+        yes or no. Raises InvalidChoice."""
         words = text.strip()
         for option in self.prompt.options:
-            if words in (option.key, option.label) or words == self.options[option.key]:
+            if words in (option.key, option.label, self.options[option.key]) or option.label.endswith(f"({words})"):
                 return option.key
         meant = effect("", words)
         if meant is None:
