@@ -186,12 +186,11 @@ _BY_NAME = (
     _named("bearer|basic", r"(?<![a-z0-9])(?:bearer|basic)\s{1,8}(?P<bare>[a-z0-9+/_.~=-]{16,8192})"),
     # a person, under the key of an object within a text
     _named("email|e-mail", rf"e-?mail\\{{0,3}}['\"]\s{{0,8}}[:=]\s{{0,8}}{_QUOTED}"),
-    # passwords and signatures in addresses
+    # passwords, tokens in the place of a person's name, and signatures in addresses
     _named(
         "://|%3a%2f%2f",
         r"(?::|%3a)(?:/|%2f){2}[^\s/?#@:'\"<>\\⟦]{0,256}(?::|%3a)(?!@|x-oauth-basic@)(?P<bare>[^\s/?#'\"<>\\]{1,1024})(?:@|%40)",
     ),
-    # a token in the place of the person's name
     _named(
         "http",
         r"https?(?::|%3a)(?:/|%2f){2}(?P<bare>[^\s/?#@:%'\"<>\\⟦]{1,1024})(?::(?:x-oauth-basic)?)?(?:@|%40)",
