@@ -47,12 +47,7 @@ def prompt_id_of(look: Look) -> str | None:
 class Answering:
     """The answers to one program."""
 
-    def __init__(
-        self,
-        agent_id: str,
-        profile: Profile,
-        session: Session,
-    ) -> None:
+    def __init__(self, agent_id: str, profile: Profile, session: Session) -> None:
         self._agent_id = agent_id
         self._profile = profile
         self._session = session
@@ -102,8 +97,7 @@ class Answering:
             raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
         if prompt_id is not None and prompt_id != asked.prompt.prompt_id:
             raise PromptChanged(
-                "the prompt on the screen is another one now; read it and answer that",
-                prompt=asked.prompt.model_dump(),
+                "the prompt on the screen is another one now; read it and answer that", prompt=asked.prompt.model_dump()
             )
         if self._keyboard.interrupting:
             raise PromptChanged("its turn is being stopped just now, and the prompt goes with it")

@@ -13,7 +13,7 @@ from tests.simulation.planted import PLANTED, find, shrunken
 from tests.simulation.run import play
 from tests.support.gated import first_of
 
-GATE = 60
+GATE = 40
 """Seeds that fit ten seconds of a processor."""
 
 NIGHT = 2000
@@ -107,6 +107,7 @@ def test_planted_bugs_are_found_and_shrunken(name: str) -> None:
     assert small.plan.size <= max(3, found.plan.size * 2 // 3)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_shrunken_plan_fails_like_the_whole_one() -> None:
     found = find("lock-kept", range(1, 2))
