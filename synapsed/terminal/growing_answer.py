@@ -33,6 +33,9 @@ _ERASED = re.compile(rb"\x1b\[[02]?K")
 
 _MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
+SAID_MAX = 32 * 1024
+"""Largest number of characters of a text that is compared with the rows that show it, which takes 2 ms."""
+
 _FENCE = re.compile(r"^ *(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _UNDRAWN = re.compile(r"[\W_]+")
 """Blanks, and what a program may draw in another way: marks, bullets, frames."""
@@ -180,7 +183,7 @@ class ScreenText:
         """Returns the paragraph below the rows that show all of `said`; none if they are not the only ones above it."""
         texts = [text for text, _ in self._lines]
         begin = next((number for number in range(len(texts), 0, -1) if not texts[number - 1]), 0)
-        if not begin or not said.endswith("\n\n") or len(_FENCE.findall(said)) % 2:
+        if not begin or not said.endswith("\n\n") or len(said) > SAID_MAX or len(_FENCE.findall(said)) % 2:
             return []
         shown = [_UNDRAWN.sub("", text) for text in texts[:begin] if text]
         return self._lines[begin:] if shown[-1] and "".join(shown) == _UNDRAWN.sub("", _FENCE.sub("", said)) else []
