@@ -6,6 +6,8 @@ A sender who waits sees why the message is held; but perhaps no sender waits. Th
 left, or the draft may be text that a killed daemon could not remove.
 """
 
+from dataclasses import replace
+
 from synapsed.model.events import AgentAlert
 from synapsed.model.link import LinkAlert
 
@@ -36,7 +38,6 @@ class Alerts:
 class _Lasting:
     """Watches a fault that counts once it has lasted `after_s`; `over` is reported at its end."""
 
-    code: str
     after_s: float
     over: str
 
@@ -44,14 +45,14 @@ class _Lasting:
         self._since: float | None = None
         self._told = False
 
-    def _turned(self, message: str, now: float, *, lasts: bool) -> LinkAlert | None:
-        """Returns the alert, with the `message` at its beginning; None if there is nothing new to report."""
+    def _turned(self, begins: LinkAlert, now: float, *, lasts: bool) -> LinkAlert | None:
+        """Returns the alert that `begins`, or that it is over; None if there is nothing new to report."""
         self._since = (now if self._since is None else self._since) if lasts else None
         counts = self._since is not None and (self._told or now - self._since >= self.after_s)
         if counts == self._told:
             return None
         self._told = counts
-        return LinkAlert(self.code, message, "begins") if counts else LinkAlert(self.code, self.over, "over")
+        return begins if counts else replace(begins, message=self.over, state="over")
 
 
 HELD_UP_S = 300.0
@@ -63,14 +64,14 @@ HELD_UP = "MESSAGES_HELD"
 class HeldMessages(_Lasting):
     """Watches for messages of one agent that are held up."""
 
-    code, after_s = HELD_UP, HELD_UP_S
+    after_s = HELD_UP_S
     over = "messages wait no more behind what stands in its composer"
 
     def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
         """Returns the alert while `held` keeps `queue` messages from the program, one of them in a begun turn."""
         wait = "1 message waits" if queue == 1 else f"{queue} messages wait"
         message = f"{wait} behind what stands in its composer: send it or take it out at its terminal (attach)"
-        return self._turned(message, now, lasts=held == "typing" and queue > 0)
+        return self._turned(LinkAlert(HELD_UP, message, "begins"), now, lasts=held == "typing" and queue > 0)
 
 
 START_SLOW_S = 180.0
@@ -83,7 +84,7 @@ class SlowStart(_Lasting):
     """Watches for a program that does not come up. The restart policy counts exits: a program that does not come up and
     does not end is left running, because it may still come up."""
 
-    code, after_s = NOT_STARTED, START_SLOW_S
+    after_s = START_SLOW_S
     over = "its program has started"
 
     def look(self, starting: str | None, now: float) -> LinkAlert | None:
@@ -93,7 +94,7 @@ class SlowStart(_Lasting):
             f"its program runs and has not started for {START_SLOW_S / 60:.0f} minutes ({starting}): it is used when "
             "it comes, and not ended; attach shows what it does, 'synapsectl restart' starts it again"
         )
-        return self._turned(message, now, lasts=starting is not None)
+        return self._turned(LinkAlert(NOT_STARTED, message, "begins"), now, lasts=starting is not None)
 
 
 NOT_ENFORCED = "NOT_ENFORCED"
