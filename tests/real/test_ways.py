@@ -43,7 +43,11 @@ CLOSED_S = 1.0
 
 OFF_SCREEN = (Way("codex", "keys"), Way("gemini", "keys"))
 """Nothing but their screens has what they say before it is whole, and these show Markdown drawn."""
-UP_TO_CODE = "up to the first code, list or table; the rest with the end"
+TOLD = {
+    **dict.fromkeys(OFF_SCREEN, "up to the first code, list or table; the rest with the end"),
+    Way("claude", "keys"): "line by line; of a line that grows what its screen shows, often nothing",
+}
+"""How much of an answer is told before that is whole, where it is not all of it."""
 
 type Held = Callable[[Way], RealAgent]
 
@@ -152,7 +156,7 @@ def test_what_is_said_is_told_while_it_is_said(way: Way, held: Held) -> None:
             if said if off_screen else blocks and len(said) > sentence + len("The daemon keeps one small process"):
                 agent.model.release(word)
     assert said == whole
-    note(way, "text while it is said", UP_TO_CODE if off_screen else "all of it")
+    note(way, "text while it is said", TOLD.get(way, "all of it"))
     note(way, "code when its fence closes", "with the end" if off_screen else "yes")
 
 
