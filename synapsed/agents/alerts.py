@@ -6,6 +6,8 @@ A sender who waits sees why the message is held; but perhaps no sender waits. Th
 left, or the draft may be text that a killed daemon could not remove.
 """
 
+from dataclasses import replace
+
 from synapsed.model.events import AgentAlert
 from synapsed.model.link import LinkAlert
 
@@ -33,34 +35,43 @@ class Alerts:
         self._standing.clear()
 
 
+class _Lasting:
+    """Watches a fault that counts once it has lasted `after_s`; `over` is reported at its end."""
+
+    after_s: float
+    over: str
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._told = False
+
+    def _turned(self, begins: LinkAlert, now: float, *, lasts: bool) -> LinkAlert | None:
+        """Returns the alert that `begins`, or that it is over; None if there is nothing new to report."""
+        self._since = (now if self._since is None else self._since) if lasts else None
+        counts = self._since is not None and (self._told or now - self._since >= self.after_s)
+        if counts == self._told:
+            return None
+        self._told = counts
+        return begins if counts else replace(begins, message=self.over, state="over")
+
+
 HELD_UP_S = 300.0
 """Seconds after which a line in the composer is no longer taken for one that a person is writing."""
 
 HELD_UP = "MESSAGES_HELD"
 
 
-class HeldMessages:
+class HeldMessages(_Lasting):
     """Watches for messages of one agent that are held up."""
 
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._told = False
+    after_s = HELD_UP_S
+    over = "messages wait no more behind what stands in its composer"
 
     def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
         """Returns the alert while `held` keeps `queue` messages from the program, one of them in a begun turn."""
-        if held != "typing" or queue == 0:
-            self._since = None
-            if not self._told:
-                return None
-            self._told = False
-            return LinkAlert(HELD_UP, "messages wait no more behind what stands in its composer", "over")
-        self._since = now if self._since is None else self._since
-        if self._told or now - self._since < HELD_UP_S:
-            return None
-        self._told = True
         wait = "1 message waits" if queue == 1 else f"{queue} messages wait"
         message = f"{wait} behind what stands in its composer: send it or take it out at its terminal (attach)"
-        return LinkAlert(HELD_UP, message, "begins")
+        return self._turned(LinkAlert(HELD_UP, message, "begins"), now, lasts=held == "typing" and queue > 0)
 
 
 START_SLOW_S = 180.0
@@ -69,32 +80,21 @@ START_SLOW_S = 180.0
 NOT_STARTED = "NOT_STARTED"
 
 
-class SlowStart:
+class SlowStart(_Lasting):
     """Watches for a program that does not come up. The restart policy counts exits: a program that does not come up and
     does not end is left running, because it may still come up."""
 
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._told = False
+    after_s = START_SLOW_S
+    over = "its program has started"
 
     def look(self, starting: str | None, now: float) -> LinkAlert | None:
         """Returns the alert to report of a program that runs and is still `starting`, which has the reason for this
         belief; None for any other."""
-        if starting is None:
-            self._since = None
-            if not self._told:
-                return None
-            self._told = False
-            return LinkAlert(NOT_STARTED, "its program has started", "over")
-        self._since = now if self._since is None else self._since
-        if self._told or now - self._since < START_SLOW_S:
-            return None
-        self._told = True
         message = (
             f"its program runs and has not started for {START_SLOW_S / 60:.0f} minutes ({starting}): it is used when "
             "it comes, and not ended; attach shows what it does, 'synapsectl restart' starts it again"
         )
-        return LinkAlert(NOT_STARTED, message, "begins")
+        return self._turned(LinkAlert(NOT_STARTED, message, "begins"), now, lasts=starting is not None)
 
 
 NOT_ENFORCED = "NOT_ENFORCED"

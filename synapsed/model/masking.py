@@ -164,7 +164,7 @@ _BY_NAME = (
     # NAME=value, name: value, "name": "value", name => 'value', --name=value
     _named(
         _NAMES,
-        rf"(?:{_NAMED})[a-z0-9_-]{{0,32}}\\{{0,3}}['\"]?\s{{0,8}}(?:=>|:=|[=:])(?!=)\s{{0,8}}"
+        rf"(?:{_NAMED})[a-z0-9_-]{{0,32}}\\{{0,3}}['\"]?\s{{0,8}}(?:=>|:=|[=:]|%3d)(?!=)\s{{0,8}}"
         rf"(?:(?:bearer|basic|token)\s{{1,8}})?(?:{_QUOTED}|{_BARE})",
     ),
     # --name value
@@ -183,11 +183,19 @@ _BY_NAME = (
     _named("bearer|basic", r"(?<![a-z0-9])(?:bearer|basic)\s{1,8}(?P<bare>[a-z0-9+/_.~=-]{16,8192})"),
     # a person, under the key of an object within a text
     _named("email|e-mail", rf"e-?mail\\{{0,3}}['\"]\s{{0,8}}[:=]\s{{0,8}}{_QUOTED}"),
-    # passwords and signatures in addresses
-    _named("://", r"://[^\s/?#@:'\"<>\\]{0,256}:(?P<bare>[^\s/?#'\"<>\\]{1,1024})@"),
+    # passwords, tokens in the place of a person's name, and signatures in addresses
     _named(
-        "code=|key=|sig=|signature=|session=|sid=|auth=",
-        r"(?<=[?&;])(?:code|key|sig|signature|session|sid|auth)=(?P<bare>[^\s&;#'\"<>\\]{8,8192})",
+        "://|%3a%2f%2f",
+        r"(?::|%3a)(?:/|%2f){2}[^\s/?#@:'\"<>\\⟦]{0,256}(?::|%3a)(?!@|x-oauth-basic@)(?P<bare>[^\s/?#'\"<>\\]{1,1024})(?:@|%40)",
+    ),
+    _named(
+        "http",
+        r"https?(?::|%3a)(?:/|%2f){2}(?P<bare>[^\s/?#@:%'\"<>\\⟦]{1,1024})(?::(?:x-oauth-basic)?)?(?:@|%40)",
+    ),
+    _named(
+        "code=|key=|sig=|signature=|session=|sid=|auth=|pass=|pwd=",
+        r"(?<=[?&;])(?:pass|pwd|(?:code|key|sig|signature|session|sid|auth)(?==[^\s&;#'\"<>\\]{8}))="
+        r"(?P<bare>[^\s&;#'\"<>\\]{1,8192})",
     ),
     _named("x-amz-s|x-goog-s", r"x-(?:amz|goog)-[a-z-]{1,32}=(?P<bare>[^\s&;#'\"<>\\]{8,8192})"),
     # keys in armour, on several lines

@@ -330,6 +330,8 @@ class StreamSpec(_Section):
     """Columns of a row that do not belong to a block's text: the indent before it (and after it, in a frame)."""
     breaks: bool = True
     """A row that ends early ends a line. False where paragraphs are at first drawn without a blank row between them."""
+    flat: bool = False
+    """Code that is only indented is drawn as prose is: a paragraph below the first is reported once it is wrapped."""
     slack: int = Field(default=4, ge=0, le=80)
     """Number of columns that may stay free at the end of a wrapped row. In this range a wrapped line and an ended one
     look the same, and text is reported up to there only."""

@@ -11,7 +11,6 @@ import os.path
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaid, AssistantSaying, ChannelFact
@@ -50,24 +49,8 @@ class Piece:
     append: bool
 
 
-class _Source(Protocol):
-    """A source of text. `text` is the known part of the present message, `message` the message's number; `settled` is
-    True if another reading would change nothing."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def message(self) -> int: ...
-
-    @property
-    def settled(self) -> bool: ...
-
-
 class _Said:
     """The present message from a channel's reports."""
-
-    settled = True
 
     def __init__(self) -> None:
         self.text = ""
@@ -84,7 +67,6 @@ class _Said:
 class _Printed:
     """The output of a line-oriented program since the message was submitted."""
 
-    settled = True
     message = 0
 
     def __init__(self) -> None:
@@ -125,10 +107,11 @@ class _Drawn:
 
     @property
     def settled(self) -> bool:
+        """Returns True if another reading would change nothing."""
         return self._read == (self.message, self.text)
 
-    def seen(self, screen: str, kinds: str | None, cols: int) -> None:
-        (number, before), text = self._read, self._screen.read(screen, kinds, cols=cols)
+    def seen(self, screen: str, kinds: str | None, cols: int, said: str) -> None:
+        (number, before), text = self._read, self._screen.read(screen, kinds, cols=cols, said=said)
         self._read = (self._screen.message, text)
         if number != self._screen.message:
             return
@@ -152,9 +135,9 @@ class _Both:
     def message(self) -> int:
         return self._said.message or 1 + self._drawn.message
 
-    @property
-    def settled(self) -> bool:
-        return self._drawn.settled
+
+type _Source = _Said | _Printed | _Drawn | _Both
+"""A source of text. `text` is the known part of the present message, `message` the message's number."""
 
 
 class TurnStream:
@@ -217,12 +200,12 @@ class TurnStream:
     def seen(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> None:
         """Takes the text of the screen (wrapped rows joined) during its work, and the kinds of its characters."""
         if self._drawn is not None:
-            self._drawn.seen(screen, kinds, cols)
+            self._drawn.seen(screen, kinds, cols, self._said.text if self._said is not None else "")
 
     @property
     def due(self) -> float | None:
         """Returns the time at which `take`, or a look at the screen, may give new text; None if none is expected."""
-        open_ = not self._source.settled or self._new() is not None
+        open_ = (self._drawn is not None and not self._drawn.settled) or self._new() is not None
         return self._due if open_ and self._left > 0 else None
 
     def _new(self, *, whole: bool = False) -> Piece | None:

@@ -25,24 +25,27 @@ def open_regular(path: Path | str) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def read_private(path: Path, *, limit: int) -> bytes:
+def read_private(path: Path, *, limit: int, cure: str = "'chmod 600' it") -> bytes:
     """Returns at most `limit` bytes of a file that only the user can read. Raises FileNotFoundError, and ConfigError if
-    it is a link or not a regular file, belongs to another user, or others can read it."""
+    it is a link or not a regular file, belongs to another user, or others can read it; then it names the `cure`."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}", file=str(path)) from error
-    with os.fdopen(handle, "rb") as file:
+    try:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             raise ConfigError(f"{path}: is not a regular file", file=str(path))
         if info.st_uid != os.getuid():
             raise ConfigError(f"{path}: belongs to uid {info.st_uid}, not to you", file=str(path))
         if stat.S_IMODE(info.st_mode) & 0o077:
-            raise ConfigError(f"{path}: others can read it: 'chmod 600' it", file=str(path))
-        return file.read(limit)
+            raise ConfigError(f"{path}: others can read it: {cure}", file=str(path))
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(handle)
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -33,6 +33,13 @@ _ERASED = re.compile(rb"\x1b\[[02]?K")
 
 _MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
+SAID_MAX = 32 * 1024
+"""Largest number of characters of a text that is compared with the rows that show it, which takes 2 ms."""
+
+_FENCE = re.compile(r"^ *(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_UNDRAWN = re.compile(r"[\W_]+")
+"""Blanks, and what a program may draw in another way: marks, bullets, frames."""
+
 
 class LineText:
     """Collects the lines of the output from `start`, the offset at which the message was submitted. It leaves out the
@@ -149,9 +156,10 @@ class ScreenText:
         self.message = 0
         """Number that grows with every block that replaces another one."""
 
-    def read(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> str:
+    def read(self, screen: str, kinds: str | None = None, *, cols: int = 80, said: str = "") -> str:
         """Takes a screen (wrapped rows joined; `kinds`: the style of each character, None if all are plain); returns
-        the text so far, as far as it is certain, up to its last whole word."""
+        the text so far, as far as it is certain, up to its last whole word. `said` is the known beginning of it: what
+        follows may be certain where what is drawn of that is not."""
         lines = screen.split("\n")
         drawn = kinds.split("\n") if kinds is not None else [PLAIN * len(line) for line in lines]
         below = position_below(lines, self._message, self._answer.start)
@@ -160,14 +168,25 @@ class ScreenText:
         if self._begun and (begin is not None or (below is None and self._lines)):
             end = (begin or 0) + len(self._cut(lines[begin or 0 : end], first=begin is None))
             block = list(zip(lines[begin or 0 : end], drawn[begin or 0 : end], strict=True))
-            if begin is not None:
+            if begin is not None and block:
                 block[0] = self._begins(block[0])
             block = _trimmed([self._stripped(line) for line in block])
             # A program that draws all of its conversation again shows older blocks before it shows the message.
             if below is not None or begin is None or not _is_another(self._lines, block):
                 self._take(block, first=begin is not None)
         stream = self._stream
-        return certain(self._lines, Wrapping(cols - stream.indent, stream.slack, stream.breaks))
+        wrapping = Wrapping(cols - stream.indent, stream.slack, stream.breaks, stream.flat)
+        text = certain(self._lines, wrapping)
+        return text if text.startswith(said) else said + certain(self._below(said), wrapping, first=False)
+
+    def _below(self, said: str) -> list[Line]:
+        """Returns the paragraph below the rows that show all of `said`; none if they are not the only ones above it."""
+        texts = [text for text, _ in self._lines]
+        begin = next((number for number in range(len(texts), 0, -1) if not texts[number - 1]), 0)
+        if not begin or not said.endswith("\n\n") or len(said) > SAID_MAX or len(_FENCE.findall(said)) % 2:
+            return []
+        shown = [_UNDRAWN.sub("", text) for text in texts[:begin] if text]
+        return self._lines[begin:] if shown[-1] and "".join(shown) == _UNDRAWN.sub("", _FENCE.sub("", said)) else []
 
     def _take(self, block: list[Line], *, first: bool) -> None:
         """Takes a block; `first`: its first line is on the screen."""
@@ -180,9 +199,7 @@ class ScreenText:
     def _begins(self, line: Line) -> Line:
         """Returns a block's first line without its mark."""
         found = self._answer.start.search(line[0]) if self._answer.start is not None else None
-        if found is None:
-            return line
-        begin, end = found.span()
+        begin, end = found.span() if found is not None else (0, 0)
         return line[0][:begin] + line[0][end:], line[1][:begin] + line[1][end:]
 
     def _stripped(self, line: Line) -> Line:
@@ -204,21 +221,21 @@ class ScreenText:
         return None, end
 
     def _cut(self, block: list[str], *, first: bool) -> list[str]:
-        """Returns the block without the rows below the text; a block's first line is text in any case."""
+        """Returns the block without the rows below the text, and without a tool call whose mark is not drawn just now;
+        a block's first line is text in any case."""
         ends = [pattern for pattern in (self._stream.end, self._answer.end) if pattern is not None]
+        skip = self._stream.skip
         for number in range(0 if first else 1, len(block)):
             if any(pattern.search(block[number]) for pattern in ends):
                 return block[:number]
+            if skip is not None and skip.search("\n".join(block[number : number + 2])):
+                return block[: next((row for row in range(number, 0, -1) if not block[row]), 0)]
         return block
 
 
 def _trimmed(lines: Sequence[Line]) -> list[Line]:
-    text = list(lines)
-    while text and not text[-1][0]:
-        text.pop()
-    while text and not text[0][0]:
-        text.pop(0)
-    return text
+    written = [number for number, (text, _) in enumerate(lines) if text]
+    return list(lines[written[0] : written[-1] + 1]) if written else []
 
 
 def _is_another(old: Sequence[Line], new: Sequence[Line]) -> bool:

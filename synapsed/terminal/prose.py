@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from synapsed.terminal.snapshot import OTHER, PLAIN
 
@@ -20,11 +21,13 @@ type Line = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a shorter row ends a line."""
+    """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a shorter row ends a line; `flat`:
+    code that is only indented is drawn as prose is."""
 
     width: int
     slack: int = 4
     breaks: bool = True
+    flat: bool = False
 
 
 _STRUCTURE = re.compile(
@@ -38,8 +41,9 @@ _LONG_WORD = 30
 """Columns. A longer word may have been broken where a line ends."""
 
 
-def certain(lines: Sequence[Line], wrapping: Wrapping) -> str:
-    """Returns the text of `lines`, up to the last whole word whose source is certain. The last line may be growing."""
+def certain(lines: Sequence[Line], wrapping: Wrapping, *, first: bool = True) -> str:
+    """Returns the text of `lines`, up to the last whole word whose source is certain. The last line may be growing.
+    `first`: they are the first ones of the text, which is no indented code."""
     text, before = "", ""
     for number, line in enumerate(lines):
         last = number == len(lines) - 1
@@ -51,7 +55,8 @@ def certain(lines: Sequence[Line], wrapping: Wrapping) -> str:
         if _STRUCTURE.match(line[0]) or _DRAWN.search(line[0]):
             break
         join = _between(before, line[0], wrapping, last=last) if before else ("\n\n" if text else "")
-        if join is None:
+        may_be_code = wrapping.flat and not before and (number > 0 or not first)
+        if join is None or (may_be_code and not _goes_on(lines[number : number + 2], wrapping)):
             break
         shown, whole = _sourced(line)
         if last or not whole:
@@ -79,6 +84,12 @@ def _between(above: str, below: str, wrapping: Wrapping, *, last: bool) -> str |
     return "" if dense else " "
 
 
+def _goes_on(lines: Sequence[Line], wrapping: Wrapping) -> bool:
+    """Returns True if the first line goes on in the second one."""
+    (above, _), *rest = lines
+    return bool(rest and rest[0][0]) and _between(above, rest[0][0], wrapping, last=True) in ("", " ")
+
+
 def _first_word(line: str) -> tuple[str, bool]:
     """Returns the text that is not split at a row's end: a word, or one character of a script without spaces; and True
     if there is text after it."""
@@ -94,7 +105,9 @@ def _first_word(line: str) -> tuple[str, bool]:
 def _sourced(line: Line) -> tuple[str, bool]:
     """Returns the line as it was written, and True if that is all: bold is `**`, if the line has other words too."""
     text, kinds = line
-    runs = [(kind, "".join(char for char, _ in run)) for kind, run in groupby(zip(text, kinds, strict=True), _kind)]
+    runs = [
+        (kind, "".join(char for char, _ in run)) for kind, run in groupby(zip(text, kinds, strict=True), itemgetter(1))
+    ]
     shown = ""
     for index, (kind, run) in enumerate(runs):
         if kind == PLAIN:
@@ -105,10 +118,6 @@ def _sourced(line: Line) -> tuple[str, bool]:
             return shown, False
         shown += f"**{run}**"
     return shown, True
-
-
-def _kind(pair: tuple[str, str]) -> str:
-    return pair[1]
 
 
 def _up_to_last_word(text: str) -> str:

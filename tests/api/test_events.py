@@ -202,6 +202,16 @@ async def test_what_is_reported_is_marked(api: Api):
     assert events[2]["data"] == {**MOOD, "evidence": None, "reported_by": "person"}
 
 
+async def test_of_a_long_name_of_a_tool_the_name_is_cut_and_nothing_beside_it(api: Api):
+    name = "x" * 12_000
+    body = {"event": "toolExecution", "data": {**TOOL, "tool_name": name}}
+    assert (await api.json(api.http, "POST", "/agents/codex/events", json=body))[0] == 200
+    (event,) = await had(api, "types=toolExecution")
+    assert event["data"] == {**event["data"], **TOOL, "tool_name": f"{name[:500]}…", "input": None, "error": None}
+    whole = await api.json(api.http, "GET", f"/events/{event['id']}")
+    assert whole[1]["data"] == {**event["data"], "tool_name": name}
+
+
 async def test_a_task_of_the_agent_can_be_named(api: Api):
     task = await sent(api)
     body = {"event": "toolExecution", "data": TOOL, "task": task[:8]}

@@ -49,7 +49,7 @@ def test_links_and_directories(tmp_path):
     real = tmp_path / "real"
     load_or_create(real)
     (tmp_path / "link").symlink_to(real)
-    with pytest.raises(ConfigError, match="cannot read"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         load_or_create(tmp_path / "link")
     (tmp_path / "directory").mkdir()
     with pytest.raises(ConfigError, match="not a regular file"):

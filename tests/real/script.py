@@ -104,6 +104,19 @@ ANSWERS["coded"] = (
     'for line in sys.stdin:\n    print(line.upper(), end="")\n```\n\n' + ANSWERS["prose"]
 )
 
+ANSWERS["below-code"] = (
+    "Here is a script for it.\n\n```python\nimport sys\n\n"
+    'for line in sys.stdin:\n    print(line.upper(), end="")\n```\n\n'
+    + " ".join([ANSWERS["prose"].partition("\n\n")[0]] * 3)
+)
+
+ANSWERS["steps"] = (
+    "Here is a script for it, which does what you want.\n\n```python\nimport sys\n\n"
+    'for line in sys.stdin:\n    print(line.upper(), end="")\n```\n\n'
+    "- it is `pure`\n- it has no surprises\n\nThen run it like this:\n\n```sh\npython3 upper.py < in.txt\n```\n\n"
+    + ANSWERS["prose"].partition("\n\n")[0]
+)
+
 ANSWERS["explained"] = ANSWERS["prose"].partition("\n\n")[0] + "\n\n" + ANSWERS["fenced"]
 
 

@@ -26,10 +26,6 @@ MESSAGES = (
 )
 
 
-TAKEN_BACK = {("claude", "quotes")}
-"""What is told wrongly all the same: that program draws indented code without its indentation, as ordinary text."""
-
-
 def told(agent: RealAgent, message: str) -> list[dict[str, Any]]:
     """The artifacts of a task, as they are told."""
     task_id = agent.send(message)
@@ -49,7 +45,7 @@ def test_all_pieces_together_are_the_answer(cli: str, start_agent: StartAgent) -
         texts = [data["artifact"]["parts"][0]["text"] for data in pieces]
         name = template.partition("[[answer:")[2].rstrip("]") or "line"
         rows.append((name, len(pieces), sum(map(len, texts[:-1])), len(answer)))
-        if "".join(texts) != answer and (cli, name) not in TAKEN_BACK:
+        if "".join(texts) != answer:
             wrong.append((name, texts, answer))
     print(json.dumps({cli: rows}), file=sys.stderr)
     assert wrong == []

@@ -41,6 +41,14 @@ QUESTIONS = (dying.ASKED, dying.ANSWERED, "at a permission")
 CLOSED_S = 1.0
 """Of a question that is answered on one side, the other side is rid of it by then."""
 
+OFF_SCREEN = (Way("codex", "keys"), Way("gemini", "keys"))
+"""Nothing but their screens has what they say before it is whole, and these show Markdown drawn."""
+TOLD = {
+    **dict.fromkeys(OFF_SCREEN, "up to the first code, list or table; the rest with the end"),
+    Way("claude", "keys"): "line by line; of a line that grows what its screen shows, often nothing",
+}
+"""How much of an answer is told before that is whole, where it is not all of it."""
+
 type Held = Callable[[Way], RealAgent]
 
 every_way = pytest.mark.parametrize("way", WAYS, ids=str)
@@ -124,6 +132,32 @@ def test_answers_are_exact(way: Way, held: Held) -> None:
         agent.ask_exactly(f"{word} [[answer:{('fenced', 'lines200', 'japanese', 'quotes')[number % 4]}]]")
         assert agent.model.submissions(word) == 1
     note(way, "answers exact", "yes")
+
+
+@every_way
+def test_what_is_said_is_told_while_it_is_said(way: Way, held: Held) -> None:
+    """The model stops in mid-sentence until as much was told as the way gives: the turn's end cannot tell of it. None
+    of it is taken back."""
+    agent, word = held(way), nonce()
+    message = f"{word} [[slow:150]] [[hold-mid:{word}]] [[answer:below-code]]"
+    whole = expected_answer(message)
+    sentence = whole.index("```\n\n") + len("```\n\n")
+    off_screen = way in OFF_SCREEN
+    said, blocks = "", set[str]()
+    path = f"/agents/{agent.name}/tasks/{agent.send(message)}"
+    with agent.daemon.sse(f"{path}/subscribe") as events:
+        for data in (event["data"] for event in events if event["event"] == "artifact"):
+            text = data["artifact"]["parts"][0]["text"]
+            if data["artifact"]["type"] == "code":
+                blocks.add(text)
+            elif data["artifact"]["artifact_id"] == "answer":
+                said = said + text if data["append"] else text
+                assert whole.startswith(said), said
+            if said if off_screen else blocks and len(said) > sentence + len("The daemon keeps one small process"):
+                agent.model.release(word)
+    assert said == whole
+    note(way, "text while it is said", TOLD.get(way, "all of it"))
+    note(way, "code when its fence closes", "with the end" if off_screen else "yes")
 
 
 @every_way

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent
-from synapsed.model.events import AgentAlert, TaskArtifactAdded, ToolExecution
+from synapsed.model.events import AgentAlert, AgentReported, TaskArtifactAdded, ToolExecution
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message
 from synapsed.store.encoding import KEY_BYTES, Sealer, load_key
@@ -165,6 +165,15 @@ def test_the_key_is_made_once_and_is_the_owners_alone(tmp_path: Path) -> None:
     assert len(key) == KEY_BYTES
     assert load_key(path) == key
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_milestone_masks_secrets_in_addresses(open_store: OpenStore) -> None:
+    store = await open_store()
+    where = "pushed to https://me:{0}@a.example/x, https://{0}@b.example/y and https://c.example/?token={0}&page=2"
+    told = [AgentReported(kind="milestone", message=where.format(secret)) for secret in ("hunter2hunter", "***")]
+    await store.commit(events=[NewEvent("a", told[0])])
+    (event,) = await store.events.read(0)
+    assert event.data == told[1]
 
 
 async def test_events_mask_what_agents_report(open_store: OpenStore) -> None:

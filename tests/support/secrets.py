@@ -73,6 +73,24 @@ def _all(salt: str) -> Iterator[tuple[str, str, str]]:
     yield "openssh", f"the key:\n{key}\nand so on", body.split("\n")[0]
     secret = of("url", 12)
     yield "password in an address", f"clone https://me:{secret}@example.org/x.git", secret
+    secret = of("url2", 12)
+    yield "token in an address", f"clone https://{secret}@example.org/x.git", secret
+    secret = of("url3", 12)
+    yield "token in the place of a name", f"clone https://{secret}:x-oauth-basic@example.org/x.git", secret
+    secret = of("url4", 12)
+    yield (
+        "password in an address within an address",
+        f"see https://a.b/?to=https%3A%2F%2Fme%3A{secret}%40c.d%2F",
+        secret,
+    )
+    secret = of("url5", 12)
+    yield (
+        "token in an address within an address",
+        f"see https://a.b/?to=https%3A%2F%2Fc.d%2F%3Ftoken%3D{secret}",
+        secret,
+    )
+    secret = of("url6", 6)
+    yield "password in a query", f"see https://a.b/?user=me&pass={secret}&x=1", secret
     secret = of("pg", 12)
     yield "password of a database", f"DATABASE_URL=postgres://app:{secret}@localhost:5432/db", secret
     secret = of("hd", 30)

@@ -16,7 +16,7 @@ EVENT_MAX = 10_000
 """Bytes of an event in a stream (document 004). The rest of a larger event is read by its id."""
 
 TEXT_MAX = 500
-"""Characters to which other texts are cut if an event is still too large without its large fields."""
+"""Characters to which a text that is no large field is cut, if its event is too large."""
 
 BATCH = "batchEvents"
 """`event` of several events in one."""
@@ -59,21 +59,19 @@ def enveloped(
 
 
 def encoded(event: Event) -> bytes:
-    """Returns the event as JSON of at most `EVENT_MAX` bytes, without secrets. Its large fields, the largest first, are
-    replaced by `{"truncated": true, "size": N}`, where N is the number of characters left out."""
+    """Returns the event as JSON of at most `EVENT_MAX` bytes, without secrets. Its fields are shortened, the largest
+    first: one that may be large is replaced by `{"truncated": true, "size": N}`, where N is the number of characters
+    left out, and any other text is cut."""
     body = envelope(event)
-    data = body["data"]
-    large = {name: _size(data[name]) for name in event.data.large_fields()}
-    rest = sum(_size(value) for name, value in data.items() if name not in large)
-    for name in sorted(large, key=lambda name: large[name], reverse=True):
+    data, large = body["data"], event.data.large_fields()
+    sizes = {name: _size(value) for name, value in data.items()}
+    for name in sorted(sizes, key=sizes.__getitem__, reverse=True):
         # Counted first: a text of megabytes is neither searched nor encoded to find that it is too long.
-        if rest + sum(large.values()) <= EVENT_MAX and len(text := _json(_shown(event, body))) <= EVENT_MAX:
+        if sum(sizes.values()) <= EVENT_MAX and len(text := _json(_shown(event, body))) <= EVENT_MAX:
             return text
-        data[name] = {"truncated": True, "size": large.pop(name)}
-    body = _shown(event, body)
-    if len(text := _json(body)) > EVENT_MAX:
-        text = _json({**body, "data": {name: _cut(value) for name, value in body["data"].items()}})
-    return text
+        data[name] = {"truncated": True, "size": sizes[name]} if name in large else _cut(mask(data[name]))
+        sizes[name] = _size(data[name])
+    return _json(_shown(event, body))
 
 
 def masked(event: Event) -> dict[str, Any]:
