@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
-from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit, Keyboard, Rests, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
-from synapsed.pty.session import Session
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.turn_machine import marked
 from synapsed.terminal.look import GONE_S, Look
 from synapsed.terminal.menu_keys import Move, route
@@ -47,18 +46,12 @@ def prompt_id_of(look: Look) -> str | None:
 class Answering:
     """The answers to one program."""
 
-    def __init__(
-        self,
-        agent_id: str,
-        profile: Profile,
-        session: Session,
-        refuse: Callable[[bool], None] | None = None,
-    ) -> None:
+    def __init__(self, terminal: LinkedTerminal, refuse: Callable[[bool], None] | None = None) -> None:
         """`refuse` is called with True if an answer is a refusal that stops the current work, of any sender; with False
         if it is not."""
-        self._agent_id = agent_id
-        self._profile = profile
-        self._session = session
+        self._agent_id = terminal.agent_id
+        self._profile = terminal.profile
+        self._session = session = terminal.session
         self._keyboard = session.keyboard
         self._tell_refusal = refuse
         self._observations = session.observations

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from synapsed.errors import KeeperLost, NotReady
+from synapsed.errors import KeeperLost
 from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.pty.keyboard import (
     Emit,
@@ -190,11 +190,7 @@ class Driver:
             return True
 
     async def _is_read(self, within: float | None) -> bool:
-        if within is None:
-            await self.unread.until_read()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.unread.until_read(), within)
             return True
-        try:
-            await self.unread.read_within(within)
-        except NotReady:
-            return False
-        return True
+        return False

@@ -123,7 +123,7 @@ class PtyLink(ProgramLink):
             agent_id, profile, self._session, stage, self._program, channels, self._store, clock, kept_prompts
         )
         self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized)
-        self._stopping = Stopping(profile, self._session, exited=self._program.exited.done, perform=driver.undertake)
+        self._stopping = Stopping(terminal, perform=driver.undertake)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
         self._window = Window(
             profile,
@@ -135,9 +135,7 @@ class PtyLink(ProgramLink):
         self._seen = seen
         self._theme = Theme(seen.outer)
         self._viewers = Viewers(stage, self._person_keys, self, now=clock.monotonic, outer=seen.outer)
-        self._kernel = KernelWitness(
-            profile, clock, self._session, driver.unread, driver.looks.facts, driver.looks.soon
-        )
+        self._kernel = KernelWitness(terminal, driver.looks)
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken and is not settled yet."""
         self._undrawn = UndrawnOutput(terminal, drawn=stage.start.offset, passed=self._passed_over)
@@ -154,7 +152,7 @@ class PtyLink(ProgramLink):
                 kill=partial(self.signal, signal.SIGKILL),
             )
         refuse = self._beside.turns.refuse if self._beside is not None else None
-        self._answering = Answering(agent_id, profile, self._session, refuse)
+        self._answering = Answering(terminal, refuse)
 
     # --- life ---
 
