@@ -425,7 +425,7 @@ class PtyLink(ProgramLink):
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         hidden = await self._beside.answer(text, prompt_id) if self._beside is not None else None
-        return await self._type_answer(text, prompt_id) if hidden is None else hidden
+        return await self._driver.perform(self._answering.answer(text, prompt_id)) if hidden is None else hidden
 
     # --- requests ---
 
@@ -458,9 +458,6 @@ class PtyLink(ProgramLink):
 
     async def stop_background(self) -> bool:
         return await self._driver.perform(self._keyboard.stop_background())
-
-    async def _type_answer(self, text: str, prompt_id: str | None) -> bool:
-        return await self._driver.perform(self._answering.answer(text, prompt_id))
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)

@@ -139,13 +139,10 @@ class KernelWitness:
         self._foreground = Foreground()
         self._asked_at = 0.0
 
-    @property
-    def _changed_at(self) -> float:
-        return self._session.last.changed_at if self._session.last is not None else 0.0
-
     def _needless(self, told: LinkObserved, now: float) -> bool:
         """Returns True if the screen itself shows the program's activity."""
-        return told.activity is Activity.READY or now - self._changed_at < self._after
+        changed_at = self._session.last.changed_at if self._session.last is not None else 0.0
+        return told.activity is Activity.READY or now - changed_at < self._after
 
     def is_due(self, told: LinkObserved | None) -> bool:
         """Returns True if `ask` would do some work. Called twice a second."""

@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Protocol
 
 from synapsed.errors import Forbidden
@@ -52,10 +53,6 @@ NOTICE_EVERY_S = 0.1
 
 PANE_EVERY_S = 1 / 30
 """Least number of seconds between two redraws for a viewer of another size."""
-
-
-def _used(viewer: "Viewer") -> int:
-    return viewer.used
 
 
 def are_reports(data: bytes) -> bool:
@@ -519,7 +516,7 @@ class Viewers:
             self._viewers.remove(viewer)
         left_alone = self._last is None and len(self._viewers) == 1
         if self._last is viewer or left_alone:
-            self._last = max((one for one in self._viewers if not one.read_only), key=_used, default=None)
+            self._last = max((one for one in self._viewers if not one.read_only), key=attrgetter("used"), default=None)
             if self._last is not None and self._size != (self._last.cols, self._last.rows):
                 self.window.follows((self._last.cols, self._last.rows))
         self.see()

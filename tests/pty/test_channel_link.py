@@ -33,7 +33,9 @@ from synapsed.model.link import (
 )
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile
+from synapsed.pty.answering import Answering
 from synapsed.pty.channel_way import CHANNEL_AWAY
+from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.pty_link import PtyLink
@@ -81,11 +83,11 @@ class FakeTerminal(FakeLink):
         self.told.append(fact)
         self.order.append(fact)
 
-    async def answer_for(self, link: PtyLink, text: str, prompt_id: str | None) -> bool:
+    def answer_for(self, answering: Answering, text: str, prompt_id: str | None) -> Steps[bool]:
         """An answer `no` is a refusal."""
-        assert link._answering._tell_refusal is not None
-        link._answering._tell_refusal(text == "no")
-        return await self.answer(text, prompt_id)
+        yield from answering._refuse(refuses=text == "no")
+        self.answers.append((text, prompt_id))
+        return False
 
 
 class Linked:
@@ -104,7 +106,7 @@ class Linked:
         patch.setattr(PtyLink, "_press_stop", _without_link(self.terminal.interrupt))
         patch.setattr(PtyLink, "_on_fact", _without_link(self.terminal.hear))
         patch.setattr(PtyLink, "_open", _plain(self.terminal.open_for))
-        patch.setattr(PtyLink, "_type_answer", _plain(self.terminal.answer_for))
+        patch.setattr(Answering, "answer", _plain(self.terminal.answer_for))
         clock, profile = FakeClock(), Profile(name="x", command="x")
         self.link = PtyLink(
             way=cast("Delivering", self.channel),
