@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-fast check compiled simulate nightly lint surface test-clients test-real test-versions test-shipped test-strangers drift soak test-faults test-fleet fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check gated compiled simulate nightly lint surface test-clients test-real test-versions test-shipped test-strangers drift soak test-faults test-fleet fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,13 +27,15 @@ test-fast: $(STAMP) ## the rooms without daemons, a few drawn examples each, not
 	@$(PY) -m tests.runs.gate fast
 
 check: $(STAMP) ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs; CHANGED=1 or CHANGED=REV: what a change can reach
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint $(if $(CHANGED),,compiled)
-	@$(PY) -m tests.runs.gate $(if $(CHANGED),changed $(if $(filter 1,$(CHANGED)),HEAD,$(CHANGED)),all)
+	@$(MAKE) --no-print-directory -j2 lint gated
+
+gated: $(if $(CHANGED),$(STAMP),compiled) # beside lint, which takes one core for a minute
+	@env -u MAKEFLAGS -u MFLAGS $(PY) -m tests.runs.gate $(if $(CHANGED),changed $(if $(filter 1,$(CHANGED)),HEAD,$(CHANGED)),all)
 
 nightly: $(STAMP) ## what the gate leaves out, section by section, as far as no result of the cache counts; SECTION=soak MINUTES=60
 	@$(PY) -m tests.runs.night $(if $(SECTION),--section $(SECTION)) $(if $(MINUTES),MINUTES=$(MINUTES)) $(if $(KILLS),KILLS=$(KILLS)) $(if $(MESSAGES),MESSAGES=$(MESSAGES))
 
-compiled: $(STAMP) # the tests' assertions rewritten once, beside lint, which takes one core; each worker would do it again
+compiled: $(STAMP) # the tests' assertions rewritten once: each worker would do it again
 	@-$(PY) -m tests.runs.gate compile
 
 simulate: $(STAMP) ## the real kernel on a simulated machine: the story of SEED=17 (SHRINK=1: and of the least that fails), or SEEDS=0:2000; SERVED=1: with servers

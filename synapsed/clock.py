@@ -9,7 +9,6 @@ Clocks are set, and machines sleep. So each question has its clock (docs/clocks.
 - the age after which something is removed for good: `settled`.
 """
 
-import re
 import time
 from collections import OrderedDict
 from datetime import UTC, datetime
@@ -167,14 +166,3 @@ def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> 
 def iso(wall: float) -> str:
     """Returns `wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, the form of dates in tasks."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def iso_of(text: str) -> str | None:
-    """Returns a time from outside in the form of `iso`; None if it is no time in UTC of this millennium: not every
-    reader could convert it to its own zone."""
-    if re.fullmatch(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z", text) is None:
-        return None
-    try:
-        return iso(datetime.fromisoformat(text).timestamp())
-    except ValueError:
-        return None

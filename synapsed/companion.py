@@ -57,9 +57,9 @@ def _start(plan: dict) -> "str | None":  # type: ignore[type-arg]  # plain JSON;
         time.sleep(PAUSE_S)
     try:
         os.killpg(pid, 9)
-        os.waitpid(pid, 0)
-    except OSError:
-        pass
+    except OSError:  # it has not made its session yet, and is no group
+        os.kill(pid, 9)
+    os.waitpid(pid, 0)
     return f"{argv[0]} did not listen within {plan['wait_s']} s"
 
 

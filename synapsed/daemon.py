@@ -356,11 +356,7 @@ class Daemon:
         for alert in _left_out(parts, paths):
             servers.alert(alert)
         retention = Retention(
-            store,
-            config.store.keep,
-            inbox=paths.inbox,
-            clock=self._clock,
-            timers=asyncio.get_running_loop(),
+            store, config.store.keep, inbox=paths.inbox, clock=self._clock, timers=asyncio.get_running_loop()
         )
         backups = Backups(paths.database, paths.backups, days=config.store.backup_days, clock=self._clock)
         hooks = {

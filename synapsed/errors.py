@@ -299,9 +299,6 @@ class CardChanged(ExternalError):
 class RemoteRefused(ExternalError):
     """The agent elsewhere has answered with a refusal."""
 
-    code, http = "REMOTE_REFUSED", 502
-    undone = True
-
 
 class AlreadyRunning(SynapsedError):
     """Another daemon holds the lock of this home."""

@@ -20,11 +20,11 @@ from synapsectl.service.available import this_machines
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file, gather
-from synapsectl.upgrading.extras import for_this_installer
-from synapsectl.upgrading.installation import Installation, Installer, commands, find_installation
+from synapsectl.upgrading.extras import TUI_INSTALL, TUI_MISSING, for_this_installer, has_tui
+from synapsectl.upgrading.installation import Installation, commands, find_installation
 from synapsectl.verbs import packages_with
 from synapsed import __version__, own_python
-from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
+from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 from synapsed.profiles.releases import drift, find, package_version
 
 NEEDED_PYTHON = (3, 12)
@@ -40,9 +40,8 @@ WAY_OUT = "notifications, webhooks, external agents and traces"
 
 def look_at_cache(installed: Installation) -> Iterator[Finding]:
     """Yields a note if a daemon of this installation would run from uv's cache."""
-    if installed.installer is Installer.UVX:
-        why = f"it is in uv's cache ({installed.place}), which 'uv cache clean' and 'prune' empty under a daemon"
-        yield Finding("installation", NOTE, why, " && ".join(commands(installed)))
+    if installed.cached:
+        yield Finding("installation", NOTE, installed.cached, " && ".join(commands(installed)))
 
 
 def look_around(ctx: CommandContext) -> Iterator[Finding]:

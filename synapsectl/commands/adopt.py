@@ -30,9 +30,9 @@ LISTED_MAX = 200
 OURS = frozenset({"HOME", "SYNAPSED_HOME"})
 """Variables that do not move a program's files."""
 
-MOVED = ("_CONFIG_DIR", "_HOME")
-"""Ends of the names of variables by which programs move their files (CLAUDE_CONFIG_DIR, CODEX_HOME); the profile
-decides which of them counts."""
+MOVED = ("_AGENT_DIR", "_CONFIG_DIR", "_HOME")
+"""Ends of the names of variables by which programs move their files (PI_CODING_AGENT_DIR, CLAUDE_CONFIG_DIR,
+CODEX_HOME); the profile decides which of them counts."""
 MOVED_MAX = 20
 PREFIX_MIN = 4
 """Characters of an id that may stand for it."""

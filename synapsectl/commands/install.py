@@ -5,13 +5,14 @@ import time
 
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, CtlError, NoDaemon, TimedOut, UsageError
+from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon, TimedOut, UsageError
 from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import refusal, served
 from synapsectl.service.settings import ServiceSettings, gather
 from synapsectl.spawn import holds_lock
+from synapsectl.upgrading.installation import commands, find_installation
 
 EXAMPLES = (
     ("synapsectl install --dry-run", "what would be written, and where"),
@@ -22,9 +23,17 @@ POLL = 0.05
 """Seconds between two checks that the former daemon has ended."""
 
 
+class InCache(CtlError):
+    """The service would run files of a cache, which others empty."""
+
+    exit_code = REFUSED
+    code = "IN_CACHE"
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be written, and change nothing")
     parser.add_argument("--start", action="store_true", help="start the service, or restart it where it changed")
+    parser.add_argument("--force", action="store_true", help="also out of uv's cache, which may be emptied")
     parser.add_argument("--json", action="store_true", help="print a JSON document of what was changed")
 
 
@@ -32,6 +41,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if ctx.inside_agent:
         raise UsageError("an agent installs no services: a person does, in a shell of their own")
     ctx.check_user()
+    _check_place(ctx, insists=args.force or args.dry_run)
     manager = this_machines(ctx.environ)
     with ctx.busy("reading the configuration, and asking the login shell"):
         problem = manager.problem()
@@ -59,6 +69,20 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         state = manager.state()
         ctx.out.document(told | {"service": {"running": state.running, "enabled": state.enabled, "pid": state.pid}})
     return DONE
+
+
+def _check_place(ctx: CommandContext, *, insists: bool) -> None:
+    """Says where a service would be without its files one day. Raises InCache unless the person `insists`."""
+    installed = find_installation()
+    if not installed.cached:
+        return
+    told = (
+        f"{installed.cached}, and the service would run from there: '{' && '.join(commands(installed))}' and then its "
+    )
+    told += "'synapsectl install' make one that stays"
+    if not insists:
+        raise InCache(f"{told}; nothing was changed (--force: all the same)")
+    ctx.out.note(told)
 
 
 def _begin(ctx: CommandContext, manager: ServiceManager, *, start: bool) -> None:

@@ -9,7 +9,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import NotInstalled, UsageError
 from synapsectl.parsing import seconds
 from synapsectl.reach import elsewhere
-from synapsed.process.extras import TUI_INSTALL, TUI_MISSING, has_tui
+from synapsectl.upgrading.extras import TUI_INSTALL, TUI_MISSING, has_tui
 
 EXAMPLES = (
     ("synapsectl top", "the agents, the screen of one, what it asks; ? tells the keys"),

@@ -1,7 +1,9 @@
-"""Names the command that installs an extra of synapsed, as the installer of this program takes it."""
+"""Names the command that installs an extra of synapsed, as the installer of this program takes it; and looks for
+Textual, which `top` draws with and a packager may leave out (the extra `tui`)."""
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 from synapsectl.upgrading.installation import BASE, NAME, Installation, Installer, find_installation
@@ -53,3 +55,12 @@ def _beginning(installed: Installation) -> str:
             return f"sudo {python} -m pip install --target {shlex.quote(str(installed.place))}"
         case _:
             return f"{python} -m pip install"
+
+
+TUI_INSTALL = "pip install 'synapsed[tui]'"
+TUI_MISSING = "Textual is not installed: 'synapsectl top' draws with it, 'inbox' and 'list --watch' do without"
+
+
+def has_tui() -> bool:
+    """Returns True if Textual is installed, without importing it."""
+    return find_spec("textual") is not None

@@ -61,6 +61,12 @@ class Installation(NamedTuple):
         by = "an installer that is not known" if self.installer is Installer.UNKNOWN else str(self.installer)
         return f"by {by}{f' from {self.source}' if self.source else ''}, in {self.place}"
 
+    @property
+    def cached(self) -> str:
+        """Returns in words that it may vanish under a daemon; empty if it is installed for good."""
+        emptied = f"it is in uv's cache ({self.place}), which 'uv cache clean' and 'prune' empty under a daemon"
+        return emptied if self.installer is Installer.UVX else ""
+
 
 def find_installation(packages: Path = Path(PACKAGES), prefix: Path = Path(sys.prefix)) -> Installation:
     """Returns how the program in the folder `packages` of the environment `prefix` was installed."""

@@ -16,7 +16,7 @@ from synapsed.agents.actor import Actor
 from synapsed.agents.conversations import LaunchConversation
 from synapsed.agents.exit_report import BY_HAND_S, Parting, doubted, parting, told_of
 from synapsed.agents.last_screen import last_screen
-from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
+from synapsed.agents.lifecycle import LIVE_STATES, TABLE, ProcessEvent, after, known_state
 from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.agents.process_operations import ProcessOperations
 from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
@@ -60,7 +60,8 @@ class AgentProcess:
         self._operations = ProcessOperations(self, owner, profile, planner=planner, factory=factory, actor=actor)
         self.state = known_state(record.state)
         """Only `_move` changes it, by the lifecycle's table."""
-        self._link: AgentLink | None = None
+        self.last_link: AgentLink | None = None
+        """Link of the present launch; its last screen is readable after the end, until the exit is recorded."""
         self._open = False
         self._conversation = LaunchConversation()
         self._launched_at = clock.monotonic()
@@ -89,7 +90,7 @@ class AgentProcess:
     @property
     def link(self) -> AgentLink | None:
         """Returns the open link of a running program."""
-        return self._link if self._open and self.state is ProcessState.RUNNING else None
+        return self.last_link if self._open and self.state is ProcessState.RUNNING else None
 
     def require_link(self) -> AgentLink:
         """Returns the open link of a running program. Raises NotReady."""
@@ -105,12 +106,6 @@ class AgentProcess:
         return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
 
     @property
-    def last_link(self) -> AgentLink | None:
-        """Returns the link of the present launch; after the program's end, the last screen can be read until the exit
-        is on record."""
-        return self._link
-
-    @property
     def pid(self) -> int | None:
         """Returns the program's pid while it runs."""
         launch = self.record.launch
@@ -118,7 +113,7 @@ class AgentProcess:
 
     def owns(self, link: AgentLink) -> bool:
         """Returns whether facts from `link` are about the program that runs now."""
-        return link is self._link and self.state is ProcessState.RUNNING
+        return link is self.last_link and self.state is ProcessState.RUNNING
 
     async def saw(self, activity: Activity, *, context_id: str | None = None) -> None:
         """Notes the observed activity of the program; `context_id` is that of the task it works on."""
@@ -205,8 +200,8 @@ class AgentProcess:
                 await self._move(ProcessEvent.STOP, reason="being stopped", desired=desired)
                 if self._open:
                     self._end()
-                elif self._link is not None:
-                    self._link.give_up()
+                elif self.last_link is not None:
+                    self.last_link.give_up()
             case ProcessState.STOPPING:
                 if self.record.parking or self.record.desired != desired:
                     await self.amend(parking=False, desired=desired)
@@ -230,7 +225,7 @@ class AgentProcess:
     async def strike(self) -> None:
         """Ends the program and all it started, even if the database refuses to write. The consequences are decided when
         the exit can be recorded."""
-        if (link := self._link) is None or self.state not in LIVE_STATES:
+        if (link := self.last_link) is None or self.state not in LIVE_STATES:
             return
         if not self._open:
             link.give_up()
@@ -240,8 +235,8 @@ class AgentProcess:
 
     def signal(self, signum: int) -> asyncio.Task[None]:
         """Sends a signal to the program; the task is done when it is sent. Raises NotReady while no program runs."""
-        if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
-            self._link.give_up()  # its keeper has not answered yet: it is ended with all it holds
+        if self.last_link is not None and self.state is ProcessState.RUNNING and not self._open:
+            self.last_link.give_up()  # its keeper has not answered yet: it is ended with all it holds
             return self._actor.spawn(asyncio.sleep(0))
         link = self.require_link()
 
@@ -268,15 +263,15 @@ class AgentProcess:
     def leave_unreached(self) -> None:
         """Gives up on a keeper that was not reached yet because it stands still; called when the daemon ends."""
         self._operations.leaving = True
-        if self._link is not None and not self._open:
-            self._link.leave_unreached()
+        if self.last_link is not None and not self._open:
+            self.last_link.leave_unreached()
 
     async def let_go(self) -> None:
         """Closes the link; the program lives on."""
         self._cancel_timer()
-        if self._link is not None:
+        if self.last_link is not None:
             self._open = False
-            await self._link.close()
+            await self.last_link.close()
 
     # --- facts ---
 
@@ -317,7 +312,7 @@ class AgentProcess:
 
     async def _change(self, change: conversations.ConversationChange) -> None:
         """Makes a change of the conversation durable, and reports it."""
-        if not change.fields and change.alert is None:
+        if not (change.fields or change.alerts):
             return
         await self.amend(*change.alerts, **change.fields)
         self._log_alerts(change)
@@ -345,10 +340,12 @@ class AgentProcess:
         await self._operations.version_known(patience)
 
     def given(self, conversation: str | None, *, chosen: bool) -> None:
+        """Notes the conversation that the program is started in, if that is known."""
         self._conversation.given(conversation, chosen=chosen)
 
     async def launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
-        self._link = link
+        """Notes that the program runs; its link is not open yet."""
+        self.last_link = link
         self._open = False
         adopted = event is ProcessEvent.ADOPTED
         change = conversations.ConversationChange()
@@ -365,7 +362,7 @@ class AgentProcess:
         self._log_alerts(change)
 
     async def opened(self, link: AgentLink) -> None:
-        if link is not self._link:
+        if link is not self.last_link:
             return
         self._open = True
         if self.state is ProcessState.STOPPING:
@@ -378,7 +375,8 @@ class AgentProcess:
                 self._waiters.wake()
 
     async def open_failed(self, link: AgentLink, lost: LinkExited) -> None:
-        if link is not self._link:
+        """Notes that the link could not be opened; nothing is left of the program."""
+        if link is not self.last_link:
             return
         if self.state is ProcessState.STOPPING:
             await self.gone(lost)
@@ -395,7 +393,7 @@ class AgentProcess:
         waiters.wake(error)
 
     async def found_dead(self, ended: ProgramEnd) -> None:
-        """Handles a program whose keeper is gone."""
+        """Notes that the program is gone, and its keeper with it."""
         if self.state is ProcessState.STOPPING:
             await self.gone(ended.exited)
         else:
@@ -403,7 +401,7 @@ class AgentProcess:
 
     async def _exit(self, exited: LinkExited, *, found_dead: ProgramEnd | None = None) -> None:
         launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
-        screen = await last_screen(self._link) if self._link is not None else ""
+        screen = await last_screen(self.last_link) if self.last_link is not None else ""
         end = parting(exited, screen, ready=self._conversation.ready_seen, uptime=uptime)
         if end.refused and launch is not None:
             end = end.because(self._every.drift(launch.version or None))
@@ -423,7 +421,7 @@ class AgentProcess:
 
     def _by_hand(self) -> bool:
         """Returns whether a person pressed keys at its terminal just before its end."""
-        at = self._link.terminal.person_at if self._link is not None else None
+        at = self.last_link.terminal.person_at if self.last_link is not None else None
         return at is not None and self._clock.monotonic() - at < BY_HAND_S
 
     async def _decide(
@@ -447,7 +445,7 @@ class AgentProcess:
         then, reason = told_of(decision, end)
         interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
         settled = await self._owner.settle(exited, interrupted=interrupted)
-        alerts: list[AgentAlert] = []
+        alerts: Sequence[AgentAlert] = ()
         changes: dict[str, Any] = {"failure": end.how}
         if unresumable:
             change = conversations.refused(self.record, end.how)
@@ -469,14 +467,15 @@ class AgentProcess:
 
     async def _due(self) -> None:
         self._timer = None
-        if Lifecycle(self.state).can(ProcessEvent.DUE):
+        if ProcessEvent.DUE in TABLE[self.state]:
             await self._actor.persist(self._launch, ProcessEvent.DUE)
 
     def _end(self) -> None:
-        assert self._link is not None
-        self._operations.stop(self._link)
+        assert self.last_link is not None
+        self._operations.stop(self.last_link)
 
     async def gone(self, exited: LinkExited) -> None:
+        """Notes that the program was stopped, with all it started."""
         settled = await self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
         parked = self.record.parking and not self._start_again
         reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
@@ -503,20 +502,18 @@ class AgentProcess:
         reason: str,
         exit_code: int | None = None,
         settled: Commit | None = None,
-        alerts: list[AgentAlert] | None = None,
+        alerts: Sequence[AgentAlert] = (),
         **changes: Any,
     ) -> None:
         """Applies `events` in one commit; this object changes only when the commit is durable."""
-        lifecycle = Lifecycle(self.state)
-        record = self.record.model_copy(update=changes)
-        told = []
+        state, record = self.state, self.record.model_copy(update=changes)
+        told: list[EventData] = []
         for event in events:
-            before, state = lifecycle.state, lifecycle.apply(event)
+            before, state = state, after(state, event)
             if state is not before or event is ProcessEvent.ADOPTED:
                 told.append(self._tell(state, reason, exit_code, record))
-        update = {"state": lifecycle.state.value, "changed_at": self._clock.wall()}
-        record = record.model_copy(update=update)
-        rows = [*(NewEvent(record.id, data) for data in [*told, *(alerts or ())]), *self._owner.over(lifecycle.state)]
+        record = record.model_copy(update={"state": state.value, "changed_at": self._clock.wall()})
+        rows = [*(NewEvent(record.id, data) for data in [*told, *alerts]), *self._owner.over(state)]
         await self._store.commit(
             events=[*(settled.events if settled else ()), *rows],
             tasks=[settled.task] if settled else (),
@@ -524,10 +521,10 @@ class AgentProcess:
             turn_ended=settled.turn_ended if settled else None,
             agents=[record],
         )
-        self.state, self.record, self.reason = lifecycle.state, record, reason
+        self.state, self.record, self.reason = state, record, reason
         if settled is not None:
             self._owner.settled(settled)
-        self._actor.log.info("process", state=lifecycle.state.value, reason=reason)
+        self._actor.log.info("process", state=state.value, reason=reason)
         self._owner.changed()
 
     def _tell(self, state: ProcessState, reason: str, exit_code: int | None, record: AgentRecord) -> StateChanged:
@@ -536,7 +533,7 @@ class AgentProcess:
 
     async def _close_link(self) -> None:
         self._open = False
-        link, self._link = self._link, None  # with its screen, which is most of an agent's memory
+        link, self.last_link = self.last_link, None  # with its screen, which is most of an agent's memory
         if link is not None:
             with contextlib.suppress(SynapsedError):
                 await link.close()

@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.part_doors import HoldDoor, RuleDoor
-from synapsed.agents.part_interfaces import PromptOwner
 from synapsed.agents.pending_answers import Given
 from synapsed.agents.turns import AgentTurns
 from synapsed.clock import Clock
@@ -15,6 +15,9 @@ from synapsed.errors import NotWaiting, SynapsedError
 from synapsed.interfaces import AgentLink, Answer, Wait
 from synapsed.model.events import Origin
 from synapsed.model.task import Message, Prompt, Task
+
+if TYPE_CHECKING:
+    from synapsed.agents.live_agent import Agent
 
 DECISION_S = 2.0
 """Seconds after a dialog was drawn in which a decision by rules may still take it away; then a person is asked."""
@@ -27,7 +30,7 @@ class AgentPrompts:
         self,
         process: AgentProcess,
         turns: AgentTurns,
-        owner: PromptOwner,
+        owner: "Agent",
         *,
         rules: RuleDoor,
         hold: HoldDoor,

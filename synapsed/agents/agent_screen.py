@@ -33,10 +33,6 @@ class AgentScreen:
         self._spool = spool
         self._last = ""
 
-    @property
-    def _agent_id(self) -> str:
-        return self._process.record.id
-
     async def keep(self, link: AgentLink) -> None:
         """Keeps the screen of a program that is about to end, or has ended, until another one runs."""
         self._last = await last_screen(link, SCREEN_KEPT)
@@ -46,7 +42,7 @@ class AgentScreen:
         if (link := self._process.link) is not None:
             return await link.terminal.screen_text(limit)
         if not self._last and self._process.state is ProcessState.PARKED:  # parked by the last daemon
-            was = await self._store.checkpoint(self._agent_id)
+            was = await self._store.checkpoint(self._process.record.id)
             self._last = "" if was is None else str(await self._factory.kept(was, "scrollback"))[-SCREEN_KEPT:]
         return self._last[-limit:] if limit else self._last
 
@@ -55,7 +51,7 @@ class AgentScreen:
         if (link := self._process.link) is not None:
             return await link.terminal.screen_as(fmt)
         parked = self._process.state is ProcessState.PARKED
-        if parked and (was := await self._store.checkpoint(self._agent_id)) is not None:
+        if parked and (was := await self._store.checkpoint(self._process.record.id)) is not None:
             return await self._factory.kept(was, fmt)
         if fmt == "text" and self._last:
             return self._last

@@ -132,13 +132,7 @@ class Briefing:
     """Gives the briefing to one agent, whose folder is `folder`. Its methods are called in the agent's actor."""
 
     def __init__(
-        self,
-        process: AgentProcess,
-        turns: AgentTurns,
-        *,
-        folder: Path,
-        planner: LaunchPlanner,
-        clock: Clock,
+        self, process: AgentProcess, turns: AgentTurns, *, folder: Path, planner: LaunchPlanner, clock: Clock
     ) -> None:
         self._process = process
         self._turns = turns

@@ -6,7 +6,7 @@ its id, and something was said in it. If a conversation with content is not cont
 reported by an alert, in the log, and in `status`. `record.context_id` is the conversation's name to clients.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,11 +30,7 @@ class ConversationChange:
     """Changes of the record, and the news about them for a person."""
 
     fields: dict[str, Any] = field(default_factory=dict)
-    alert: AgentAlert | None = None
-
-    @property
-    def alerts(self) -> list[AgentAlert]:
-        return [self.alert] if self.alert is not None else []
+    alerts: Sequence[AgentAlert] = ()
 
 
 def obstacle(record: AgentRecord, profile: Profile) -> str | None:
@@ -123,7 +119,7 @@ def asked_anew(context_id: str) -> ConversationChange:
 def _lost(record: AgentRecord, why: str) -> ConversationChange:
     details = {"conversation": record.conversation, "context_id": record.context_id}
     alert = AgentAlert(code=LOST, message=f"{why}; the conversation is new", details=details)
-    return ConversationChange(fields=_empty(f"{NEW}{why}"), alert=alert)
+    return ConversationChange(fields=_empty(f"{NEW}{why}"), alerts=[alert])
 
 
 def _empty(note: str) -> dict[str, Any]:

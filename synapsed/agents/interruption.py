@@ -4,7 +4,7 @@ interruption is over."""
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
@@ -13,7 +13,9 @@ from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
 from synapsed.model.task import Task, TaskState
 from synapsed.tasks import transitions
-from synapsed.tasks.transitions import Commit
+
+if TYPE_CHECKING:
+    from synapsed.agents.turns import AgentTurns
 
 
 def _future() -> asyncio.Future[bool]:
@@ -53,51 +55,25 @@ INTERRUPT_TOLD_S = 3.0
 have ended by itself just before). Without a report by then, the task ends by the confirmation alone."""
 
 
-class RunOwner(Protocol):
-    """The turns of the agent, as an interruption uses them."""
-
-    @property
-    def current(self) -> Task | None:
-        """Returns the task being worked on."""
-        ...
-
-    async def given(self) -> None:
-        """Returns when the link has the message that is being given to it, whose files are written first."""
-        ...
-
-    async def persist(self, commit: Commit) -> None:
-        """Makes the commit durable, and takes it over."""
-        ...
-
-    async def pump(self) -> None:
-        """Takes the next task if the agent can receive it now."""
-        ...
-
-
 class Interruption:
     """Manages interruptions, at most one at a time. Everything here runs in the agent's actor but for the request."""
 
-    def __init__(self, process: AgentProcess, owner: RunOwner, *, clock: Clock, actor: Actor) -> None:
+    def __init__(self, process: AgentProcess, owner: "AgentTurns", *, clock: Clock, actor: Actor) -> None:
         self._process = process
         self._owner = owner
         self._clock = clock
         self._actor = actor
         self.pending: PendingInterrupt | None = None
 
-    def begin_background(self, stop: Callable[[], Awaitable[bool]]) -> asyncio.Future[bool]:
-        """Stops the background work of a program at rest, by `stop`; otherwise like `begin`."""
-        if self.pending is None:
-            self.pending = PendingInterrupt("background")
-            self._actor.spawn(self._ask(self.pending, stop))
-        return self.pending.outcome
-
-    def begin(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
+    def begin(
+        self, reason: str, failure: str = "", *, stop: Callable[[], Awaitable[bool]] | None = None
+    ) -> asyncio.Future[bool]:
         """Stops the running work, unless an interruption is under way already; the future says whether the program
         confirmed it. A task that ran ends `canceled` with `reason`, or, with a `failure`, as failed (TIMEOUT) with
-        these words. No task is taken meanwhile."""
+        these words. No task is taken meanwhile. `stop`: a request that stops background work, in place of the turn."""
         if self.pending is None:
             self.pending = PendingInterrupt(reason, failure)
-            self._actor.spawn(self._ask(self.pending))
+            self._actor.spawn(self._ask(self.pending, stop))
         return self.pending.outcome
 
     def turn_ended(self, task: Task) -> None:
@@ -118,7 +94,7 @@ class Interruption:
         self.pending = None
         pending.end()
 
-    async def _ask(self, pending: PendingInterrupt, stop: Callable[[], Awaitable[bool]] | None = None) -> None:
+    async def _ask(self, pending: PendingInterrupt, stop: Callable[[], Awaitable[bool]] | None) -> None:
         confirmed = False
         await self._owner.given()
         try:

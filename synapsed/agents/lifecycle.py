@@ -26,8 +26,7 @@ that have a name here (`ProcessEvent`) move it:
   place of GONE; START leads from it to `starting`, and STOP to `stopped`.
 - ADOPTED is LAUNCHED for a program that was found alive by a new daemon.
 
-An event that the table does not have for the present state is a mistake of the caller: `apply` raises IllegalEvent and
-does not change the state. Only `apply` sets the state.
+An event that the table does not have for the present state is a mistake of the caller: `after` raises IllegalEvent.
 """
 
 from enum import StrEnum
@@ -83,29 +82,12 @@ TABLE: dict[ProcessState, dict[ProcessEvent, ProcessState]] = {
 }
 
 
-class Lifecycle:
-    """Holds the state of one process; only `apply` changes it."""
-
-    __slots__ = ("_state",)
-
-    def __init__(self, state: ProcessState = ProcessState.STOPPED) -> None:
-        self._state = state
-
-    @property
-    def state(self) -> ProcessState:
-        return self._state
-
-    def can(self, event: ProcessEvent) -> bool:
-        """Returns whether the table has `event` for the present state."""
-        return event in TABLE[self._state]
-
-    def apply(self, event: ProcessEvent) -> ProcessState:
-        """Returns the state after `event`; raises IllegalEvent and keeps the state if the table has no such event."""
-        try:
-            self._state = TABLE[self._state][event]
-        except KeyError:
-            raise IllegalEvent(f"{event.value} while {self._state.value}") from None
-        return self._state
+def after(state: ProcessState, event: ProcessEvent) -> ProcessState:
+    """Returns the state that follows `state` by `event`. Raises IllegalEvent if the table has no such event there."""
+    try:
+        return TABLE[state][event]
+    except KeyError:
+        raise IllegalEvent(f"{event.value} while {state.value}") from None
 
 
 def known_state(state: str) -> ProcessState:

@@ -118,13 +118,7 @@ class Agent:
         self.work = WorkDoor(record.id, doors, store=store, actor=self._actor, since=since, current=current)
         self._rules = RuleDoor(doors, self, lambda: self.profile)
         self.prompts = AgentPrompts(
-            self.process,
-            self.turns,
-            self,
-            rules=self._rules,
-            hold=self.hold,
-            clock=clock,
-            actor=self._actor,
+            self.process, self.turns, self, rules=self._rules, hold=self.hold, clock=clock, actor=self._actor
         )
         self.alerts = Alerts()
         self.stopped = False
@@ -219,7 +213,7 @@ class Agent:
             if self._polling is None or self._polling.done():
                 self._polling = self._actor.spawn(link.poke())
         elif self.turns.queue or self.record.restart_pending:
-            self._actor.post(self._pump)
+            self._actor.post(self.recheck)
 
     async def tidy(self) -> None:
         """Removes old files of finished tasks from the inbox."""
@@ -409,7 +403,7 @@ class Agent:
         await self.process.saw(self._seen.activity)
         await self.turns.resume(link)
         await self._briefing.give()
-        await self._pump()
+        await self.recheck()
 
     def changed(self) -> None:
         self.since = self._clock.wall()
@@ -426,9 +420,9 @@ class Agent:
 
     async def _restart_later(self) -> None:
         await self.process.restart_later()
-        await self._pump()
+        await self.recheck()
 
-    async def _pump(self) -> None:
+    async def recheck(self) -> None:
         """Restarts an idle agent if that was requested, and otherwise takes the next task."""
         link = self.process.link
         if not self.record.restart_pending:
@@ -489,7 +483,8 @@ class Agent:
             await self.process.prompted(told.session, context_id=self._context_id)
         await self.work.do(lambda work: work.told(told))
         link.taken(told)
-        if isinstance(told, ToolBegan | ToolOver | PermissionAsked) and self._asks_permission:
+        asks = self.prompt is not None and self.prompt.type == "permission"
+        if asks and isinstance(told, ToolBegan | ToolOver | PermissionAsked):
             await self.observe_again()  # the dialog may be about that call
 
     async def _alert(self, alert: LinkAlert) -> None:
@@ -514,9 +509,6 @@ class Agent:
         if (link := self.process.link) is not None:
             await self._observed(await link.observe())
 
-    async def recheck(self) -> None:
-        await self._pump()
-
     async def keep_hold(self, kept: dict[str, Any] | None, *told: EventData) -> None:
         """Implements `HoldOwner`."""
         await self.process.amend(*told, limit=kept)
@@ -534,10 +526,7 @@ class Agent:
         change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
         if moved or commit is not None or change.events:
             told = ActivityChanged(
-                activity=seen.activity,
-                evidence=seen.evidence,
-                prompt=seen.prompt,
-                background=len(seen.background),
+                activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt, background=len(seen.background)
             )
             also: list[EventData] = []
             if moved:
@@ -548,7 +537,7 @@ class Agent:
                 self.turns.believe(commit)
         self.attention.believe(change)
         await self._saw(seen.activity)
-        await self._pump()
+        await self.recheck()
 
     async def _rested(self, activity: Activity) -> list[ScreenRested]:
         """Returns the event for the screen at rest; empty if the screen is not available in time."""
@@ -582,10 +571,6 @@ class Agent:
         task = await self._store.task(task_id)
         assert task is not None, "a task that was accepted is in the store"
         return task
-
-    @property
-    def _asks_permission(self) -> bool:
-        return self.prompt is not None and self.prompt.type == "permission"
 
     @property
     def prompt(self) -> Prompt | None:

@@ -23,6 +23,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -30,7 +31,6 @@ from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.part_doors import HoldDoor
-from synapsed.agents.part_interfaces import ParkOwner
 from synapsed.agents.turns import AgentTurns
 from synapsed.clock import Clock
 from synapsed.config.config import Config, ParkPolicy
@@ -39,6 +39,9 @@ from synapsed.errors import ConfigError, InvalidRequest, NotReady, SynapsedError
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.link import LinkObserved
 from synapsed.profiles.library import ProfileLibrary
+
+if TYPE_CHECKING:
+    from synapsed.agents.live_agent import Agent
 
 SETTLED_S = 60.0
 """Seconds for which an agent must have been idle even if memory is short: it may be in the middle of something."""
@@ -118,14 +121,7 @@ class Parking:
     """Parks one agent. Everything here runs in the agent's actor, except methods that only read."""
 
     def __init__(
-        self,
-        process: AgentProcess,
-        turns: AgentTurns,
-        hold: HoldDoor,
-        owner: ParkOwner,
-        *,
-        clock: Clock,
-        actor: Actor,
+        self, process: AgentProcess, turns: AgentTurns, hold: HoldDoor, owner: "Agent", *, clock: Clock, actor: Actor
     ) -> None:
         self._process = process
         self._turns = turns

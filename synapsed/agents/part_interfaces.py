@@ -3,10 +3,9 @@
 from typing import Protocol
 
 from synapsed.config.config import AgentConfig
-from synapsed.interfaces import PERSON, AgentLink, NewEvent
+from synapsed.interfaces import AgentLink, NewEvent
 from synapsed.model.agent import ProcessState
-from synapsed.model.events import Origin
-from synapsed.model.link import LinkExited, LinkObserved
+from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task
 from synapsed.tasks.transitions import Commit
@@ -25,51 +24,6 @@ class TaskEnds(Protocol):
 
     def ended(self, task: Task) -> None:
         """Notes that the task is at its end, durably."""
-        ...
-
-
-class Configured(Protocol):
-    """An agent with its configuration, which may change between two reads."""
-
-    @property
-    def config(self) -> AgentConfig: ...
-
-
-class ParkOwner(Configured, Protocol):
-    """The agent, as its parking uses it."""
-
-    @property
-    def seen(self) -> LinkObserved | None:
-        """Returns the last observation of a running program."""
-        ...
-
-
-class PromptOwner(Protocol):
-    """The agent, as the handling of its prompts uses it."""
-
-    async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
-        """Answers the prompt on the screen, in a task or outside one."""
-        ...
-
-    async def observe_again(self) -> None:
-        """Looks at the present prompt once more."""
-        ...
-
-
-class StopOwner(Protocol):
-    """The agent, as the stopping of a turn uses it."""
-
-    @property
-    def exit(self) -> LinkExited | None:
-        """Returns the last end of its program."""
-        ...
-
-    async def adopted(self) -> None:
-        """Returns when the program is adopted. Raises StoreError if that cannot be recorded now."""
-        ...
-
-    async def recheck(self) -> None:
-        """Looks again whether a message can be given."""
         ...
 
 

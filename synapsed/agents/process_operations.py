@@ -1,22 +1,25 @@
 """Long operations on an agent's program: launching it, adopting it, opening its link, stopping it, and removing the
 leftovers of an earlier launch.
 
-Each runs beside the agent's actor, and reports its result to its owner (`OperationsOwner`) by a call in the actor.
+Each runs beside the agent's actor, and reports its result to its owner (`AgentProcess`) by a call in the actor.
 """
 
 import asyncio
 import functools
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.lifecycle import ProcessEvent
 from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink
-from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
+from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles.profile import Profile
+
+if TYPE_CHECKING:
+    from synapsed.agents.agent_process import AgentProcess
 
 
 class Leftovers:
@@ -46,47 +49,12 @@ class Leftovers:
             self._actor.log.warning("processes were left over and are ended", count=ended)
 
 
-class OperationsOwner(Protocol):
-    """The owner of the program, as the operations report to it."""
-
-    profile: Profile
-
-    @property
-    def record(self) -> AgentRecord: ...
-
-    def given(self, conversation: str | None, *, chosen: bool) -> None:
-        """Notes the conversation that the program is started in, if that is known."""
-        ...
-
-    async def launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
-        """Notes that the program runs; its link is not open yet."""
-        ...
-
-    async def told_version(self, of: LaunchRecord, version: str) -> None: ...
-
-    async def opened(self, link: AgentLink) -> None: ...
-
-    async def open_failed(self, link: AgentLink, lost: LinkExited) -> None:
-        """Notes that the link could not be opened; nothing is left of the program."""
-        ...
-
-    async def launch_failed(self, error: SynapsedError) -> None: ...
-
-    async def found_dead(self, ended: ProgramEnd) -> None:
-        """Notes that the program is gone, and its keeper with it."""
-        ...
-
-    async def gone(self, exited: LinkExited) -> None:
-        """Notes that the program was stopped, with all it started."""
-        ...
-
-
 class ProcessOperations:
     """Runs the operations. `every` is the profile with its variants for versions; `program` handles its reports."""
 
     def __init__(
         self,
-        owner: OperationsOwner,
+        owner: "AgentProcess",
         program: ProgramOwner,
         every: Profile,
         *,

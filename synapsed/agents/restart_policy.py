@@ -53,7 +53,8 @@ class RestartState:
 
     def __init__(self, policy: RestartPolicy, *, fine_codes: frozenset[int], rng: Callable[[], float]) -> None:
         self._policy = policy
-        self._fine = fine_codes
+        self.fine_codes = fine_codes
+        """The exit codes that are no failure."""
         self._rng = rng
         # The policy only asks whether there are more than `limit`.
         self._exits: deque[float] = deque(maxlen=policy.limit + 1)
@@ -69,7 +70,7 @@ class RestartState:
             self.forgive()
         if policy.policy == "never":
             return Rest("the restart policy is 'never'")
-        if policy.policy == "on-failure" and code in self._fine and not crashed:
+        if policy.policy == "on-failure" and code in self.fine_codes and not crashed:
             return Rest(f"exit code {code} {FINE}")
         self._exits.append(now)
         while self._exits and self._exits[0] <= now - policy.window:
@@ -79,11 +80,6 @@ class RestartState:
         delay = self._backoff()
         self._consecutive += 1
         return Retry(delay)
-
-    @property
-    def fine_codes(self) -> frozenset[int]:
-        """Returns the exit codes that are no failure."""
-        return self._fine
 
     def first_delay(self) -> float:
         """Returns the seconds before a restart when the number of earlier ones is unknown."""

@@ -8,12 +8,12 @@ would refuse it, or end the program.
 import asyncio
 import contextlib
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.agent_process import AgentProcess
 from synapsed.agents.parking import Parking
 from synapsed.agents.part_doors import HoldDoor
-from synapsed.agents.part_interfaces import Configured, StopOwner
 from synapsed.agents.turns import OF_NO_TURN, AgentTurns
 from synapsed.clock import Ages, Clock
 from synapsed.config.config import seconds_of
@@ -21,6 +21,9 @@ from synapsed.errors import NotReady, ProgramEnded, TaskNotCancelable
 from synapsed.interfaces import Store
 from synapsed.model.task import INTERRUPTED_STATES, Task, TaskState
 from synapsed.tasks.transitions import describe_exit
+
+if TYPE_CHECKING:
+    from synapsed.agents.live_agent import Agent
 
 CANCEL_ADOPTION_S = 5.0
 """Seconds that a cancel request waits for the program to be adopted while the daemon comes up."""
@@ -35,7 +38,7 @@ class StopRequests:
         turns: AgentTurns,
         hold: HoldDoor,
         parking: Parking,
-        owner: StopOwner,
+        owner: "Agent",
         *,
         store: Store,
         actor: Actor,
@@ -81,7 +84,7 @@ class StopRequests:
         link, name = self._process.require_link(), self._process.record.name
         if self._turns.current is not None or not (await link.observe()).can_receive:
             raise NotReady(f"{name} is not at rest: what runs in its background is stopped when it is", agent=name)
-        return self._turns.interruption.begin_background(link.stop_background)
+        return self._turns.interruption.begin("background", stop=link.stop_background)
 
     async def cancel(self, task_id: str) -> Task:
         """Cancels a task. Raises TaskNotCancelable if the task has ended, if the program goes on, or while a keeper
@@ -122,7 +125,7 @@ TIMED_OUT = "nobody answered"
 class Unanswered:
     """Stops turns of one agent whose question stays unanswered."""
 
-    def __init__(self, turns: AgentTurns, owner: Configured, *, clock: Clock, actor: Actor) -> None:
+    def __init__(self, turns: AgentTurns, owner: "Agent", *, clock: Clock, actor: Actor) -> None:
         self._turns = turns
         self._owner = owner
         self._clock = clock

@@ -537,7 +537,7 @@ class AgentTurns:
         await self.pump()
 
     async def given(self) -> None:
-        """Implements `RunOwner.given`."""
+        """Returns when the link has the message that is being given to it, whose files are written first."""
         if self._giving is not None:
             await asyncio.wait([self._giving])
 

@@ -25,7 +25,7 @@ from synapsed.api.context import (
     rights_of,
     to_the_end,
 )
-from synapsed.api.describe import DESCRIBED, PARAMETERS, Description, description_of
+from synapsed.api.describe import Description, description_of, route_of
 from synapsed.api.gate import base_url
 from synapsed.api.memory_reservation import others_first, release, reserve_page, reserve_task, with_room
 from synapsed.api.problems import refusing_as
@@ -43,9 +43,7 @@ from synapsed.api.websocket import is_upgrade, push
 
 __all__ = [
     "CONTEXT",
-    "DESCRIBED",
     "JSON_TYPES",
-    "PARAMETERS",
     "SEND_ERRORS",
     "WAIT_MAX",
     "ApiContext",
@@ -92,6 +90,7 @@ __all__ = [
     "reserve_task",
     "respond",
     "rights_of",
+    "route_of",
     "send",
     "sent_before",
     "serve",

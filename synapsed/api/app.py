@@ -10,17 +10,7 @@ from synapsed.api.gate import gate
 from synapsed.api.memory_reservation import reserving
 from synapsed.api.problems import problems
 from synapsed.api.route_rights import OF_AGENT_PORT
-from synapsed.api.routes import (
-    agents,
-    control,
-    events,
-    health,
-    messages,
-    screen,
-    status,
-    tasks,
-    terminal,
-)
+from synapsed.api.routes import agents, control, events, health, messages, screen, status, tasks, terminal
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",
@@ -31,12 +21,7 @@ _HARDENING = {
 }
 
 _AGENT_ROUTES = (status, messages, tasks, screen, terminal, events)
-
-_DAEMON_ROUTES = (
-    health,
-    agents,
-    control,
-)
+_DAEMON_ROUTES = (health, agents, control)
 
 
 def build_main_app(context: ApiContext) -> web.Application:
@@ -84,4 +69,4 @@ async def _harden(request: web.Request, response: web.StreamResponse) -> None:
 
 async def _end_streams(app: web.Application) -> None:
     """Ends the streams before the runner waits for unfinished handlers."""
-    app[CONTEXT].streams.close()
+    app[CONTEXT].streams.closing.set()

@@ -114,8 +114,8 @@ class TerminalSession(ABC):
                 if data:
                     await self._show(data, screen=False)
             self._ending = True
-            code = None if self._context.streams.closing else await self._exit_code()
-            going = self._context.streams.closing and code is None
+            code = None if self._context.streams.closing.is_set() else await self._exit_code()
+            going = self._context.streams.closing.is_set() and code is None
             if not going:
                 await self._say({"type": "exit", "exit_code": code})
             await self._leave(going=going)
@@ -128,7 +128,7 @@ class TerminalSession(ABC):
 
     async def _end_with_the_daemon(self) -> None:
         """Ends the output when the daemon ends. It is a task of its own: the output needs no wrapper."""
-        await self._context.streams.ended()
+        await self._context.streams.closing.wait()
         await self._attachment.close()
 
     async def _exit_code(self) -> int | None:
@@ -210,23 +210,12 @@ class WebSocketTerminal(TerminalSession):
 
     _socket: web.WebSocketResponse
 
-    @classmethod
-    async def serve(
-        cls,
-        request: web.Request,
-        context: ApiContext,
-        agent_id: str,
-        cursor: int,
-        attachment: Attachment,
-        *,
-        one_screen: bool,
-    ) -> web.StreamResponse:
+    async def serve(self, request: web.Request, *, one_screen: bool) -> web.StreamResponse:
         if one_screen:
-            attachment.keep_one_screen()
-        session = cls(request, context, agent_id, cursor, attachment)
-        session._socket = await open_websocket(request, suspended=False)
-        await session.run()
-        return session._socket
+            self._attachment.keep_one_screen()
+        self._socket = await open_websocket(request, suspended=False)
+        await self.run()
+        return self._socket
 
     async def _show(self, data: bytes, *, screen: bool) -> None:
         await self._socket.send_bytes(data)
@@ -275,30 +264,19 @@ class FramedTerminal(TerminalSession):
         """True while the task handles one of them."""
         self._wake = asyncio.Event()
 
-    @classmethod
-    async def serve(
-        cls,
-        request: web.Request,
-        context: ApiContext,
-        agent_id: str,
-        cursor: int,
-        attachment: Attachment,
-        *,
-        one_screen: bool,
-    ) -> web.StreamResponse:
+    async def serve(self, request: web.Request, *, one_screen: bool) -> web.StreamResponse:
         """Serves the connection. If `[attach] scrollback` puts the program's rows above the screen, `one_screen` is
         ignored; the first message says so."""
-        settings = context.control.terminals.settings()
+        settings = self._context.control.terminals.settings()
         one_screen = one_screen and not settings["scrollback"]
         if one_screen:
-            attachment.keep_one_screen()
-        session = cls(request, context, agent_id, cursor, attachment)
-        session._connection = connection = await FramedConnection.accept(request, session._take)
+            self._attachment.keep_one_screen()
+        self._connection = connection = await FramedConnection.accept(request, self._take)
         try:
-            view = context.control.directory.view(agent_id)
+            view = self._context.control.directory.view(self._agent_id)
             greeting = {"id": view.id, "name": view.name, "settings": settings, "one_screen": one_screen}
-            await session._say({"type": "attached", **greeting, "leases": True})
-            await session.run()
+            await self._say({"type": "attached", **greeting, "leases": True})
+            await self.run()
         finally:
             connection.close()
         return connection.answer

@@ -62,20 +62,9 @@ class Streams:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._closing = asyncio.Event()
+        self.closing = asyncio.Event()
+        """Set as the daemon ends: every stream ends after its present item, and new ones end at once."""
         self.open = 0
-
-    @property
-    def closing(self) -> bool:
-        return self._closing.is_set()
-
-    def close(self) -> None:
-        """Ends every stream after its present item; new ones end at once."""
-        self._closing.set()
-
-    async def ended(self) -> None:
-        """Returns when every stream is to end."""
-        await self._closing.wait()
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -93,10 +82,10 @@ class Streams:
 
         The item being waited for is never cancelled by a tick, so none is lost.
         """
-        closing = asyncio.create_task(self._closing.wait())
+        closing = asyncio.create_task(self.closing.wait())
         pending: asyncio.Task[T | Literal[_End.END]] | None = None
         try:
-            while not self._closing.is_set():
+            while not self.closing.is_set():
                 # At once: an item that is there already, as in a stream that is behind, costs no turn of the loop.
                 pending = pending or at_once(_next(source))
                 if not pending.done():

@@ -11,18 +11,13 @@ from pydantic import BaseModel
 
 from synapsed.api.query import Query
 from synapsed.errors import SynapsedError
+from synapsed.kernel import Route
 
 KEY = "__synapsed_description__"
 LOADS = "__synapsed_loads__"
 """Attribute of a handler that stands for another one: the cached function that returns that one."""
-NEEDS = "__synapsed_needs__"
-"""Attribute of a part's handler: rights of a grant, of which one is enough; None: it is closed to grants."""
-OF_CALLER = "__synapsed_of_caller__"
-"""Attribute of a part's handler: True if a grant for some agents is enough."""
-PARAMETERS = "__synapsed_parameters__"
-"""Attribute of a part's handler: descriptions of the parameters of its path."""
-DESCRIBED = "__synapsed_described__"
-"""Attribute of a part's handler: True if the document describes it."""
+ROUTE = "__synapsed_route__"
+"""Attribute of a part's handler: its row in the part's face."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +70,9 @@ def meant(handler: Any) -> Any:
 def description_of(handler: Any) -> Description | None:
     found = getattr(getattr(handler, LOADS, lambda: handler)(), KEY, None)
     return found if isinstance(found, Description) else None
+
+
+def route_of(handler: object) -> Route | None:
+    """Returns the row of the part's face by which the handler is a route; None for a handler of the kernel."""
+    route: Route | None = getattr(handler, ROUTE, None)
+    return route

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, agent_id_of
-from synapsed.api.describe import DESCRIBED, LOADS, NEEDS, OF_CALLER, PARAMETERS
+from synapsed.api.describe import LOADS, ROUTE
 from synapsed.api.route_rights import OF_AGENT_PORT
 from synapsed.api.security import public
 from synapsed.kernel import Face, Route
@@ -42,9 +42,6 @@ def _handler(face: Face, route: Route) -> Any:
         return answer
 
     setattr(handle, LOADS, load)
-    setattr(handle, NEEDS, route.needs)
-    setattr(handle, OF_CALLER, route.of_caller)
-    setattr(handle, PARAMETERS, route.parameters)
-    setattr(handle, DESCRIBED, route.described)
+    setattr(handle, ROUTE, route)
     handle.__module__ = module if "." in route.handler else f"{__name__}.{face.name}"
     return public(handle) if route.public else handle

@@ -12,7 +12,7 @@ from typing import Final
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, agent_id_of
-from synapsed.api.describe import NEEDS, OF_CALLER
+from synapsed.api.describe import route_of
 from synapsed.api.rights import Rights
 from synapsed.api.security import is_public
 from synapsed.errors import AmbiguousAddress, Forbidden, UnknownAgent
@@ -84,9 +84,8 @@ _OF_THE_CALLER: Final = frozenset({"/whoami", "/events/schema"})
 def needs_of(method: str, path: str, handler: object = None, *, agent_port: bool = False) -> frozenset[str] | None:
     """Returns the rights of which one is enough for the route; None if the route is closed to grants. `path` is the
     route's pattern; a part's `handler` has its own."""
-    if hasattr(handler, NEEDS):
-        needs: frozenset[str] | None = getattr(handler, NEEDS)
-        return needs
+    if (route := route_of(handler)) is not None:
+        return route.needs
     method = "GET" if method == "HEAD" else method
     if agent_port:
         return _OF_AGENTS.get(f"{method} {path}")
@@ -107,7 +106,8 @@ def check_needs(request: web.Request, rights: Rights) -> None:
     if not needs & grant.rights:
         words = " or ".join(repr(right) for right in sorted(needs))
         raise Forbidden(f"this {grant.kind} does not have the right {words}", needs=sorted(needs))
-    if grant.agents is None or path in _OF_THE_CALLER or getattr(request.match_info.handler, OF_CALLER, False):
+    route = route_of(request.match_info.handler)
+    if grant.agents is None or path in _OF_THE_CALLER or (route is not None and route.of_caller):
         return
     if not (agent_port or AGENT in path):
         raise Forbidden("this token is for some agents only, and this is about all", agents=sorted(grant.agents))

@@ -56,14 +56,7 @@ __all__ = [
     "traced",
 ]
 
-SEND_ERRORS: tuple[type[SynapsedError], ...] = (
-    TaskNotFound,
-    NotWaiting,
-    QueueFull,
-    NotReady,
-    WouldDeadlock,
-    HopLimit,
-)
+SEND_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, QueueFull, NotReady, WouldDeadlock, HopLimit)
 """Errors of a send besides those of the request itself."""
 
 

@@ -40,7 +40,7 @@ class ApiServers:
     """
 
     def __init__(self, context: ApiContext, door: Door) -> None:
-        self._context = context
+        self.context = context
         self._door = door
         self._main = _runner(build_main_app(context))
         self._agents = _runner(build_agent_app(context))
@@ -76,7 +76,7 @@ class ApiServers:
                 "free the port, or set another with 'listen' under [api] of config.toml",
                 key="api.listen",
             ) from error
-        context = self._context
+        context = self.context
         for sock in (first, second):
             if sock is not None:
                 await self._listen(self._main, sock)
@@ -112,7 +112,7 @@ class ApiServers:
         return None if counted is None else GuardedConnection(self._door, make, listener, counted=counted)
 
     def is_host(self, host: str) -> bool:
-        return self._context.security.is_host(host)
+        return self.context.security.is_host(host)
 
     def refusal(self, message: str) -> bytes:
         body = plain_problem(400, "INVALID_REQUEST", message).body
@@ -166,24 +166,20 @@ class ApiServers:
             self._listeners.remove(server)
             await stop_listening(server)
 
-    @property
-    def context(self) -> ApiContext:
-        return self._context
-
     def alert(self, message: str) -> None:
         """Adds an error of the daemon itself, which `status` shows from now on."""
-        if message not in self._context.alerts:
-            self._context.alerts.append(message)
+        if message not in self.context.alerts:
+            self.context.alerts.append(message)
 
     def settle(self, message: str) -> None:
         """Withdraws an error of `alert`."""
-        if message in self._context.alerts:
-            self._context.alerts.remove(message)
+        if message in self.context.alerts:
+            self.context.alerts.remove(message)
 
     def end_streams(self) -> None:
         """Ends every stream and terminal, with a message that the daemon ends. Call it before the agents are released,
         so that the daemon's end is not reported as theirs."""
-        self._context.streams.close()
+        self.context.streams.closing.set()
 
     async def close(self) -> None:
         """Ends the streams, then the listeners; requests that are being worked on get a moment (`SHUTDOWN_SECONDS`)."""

@@ -47,7 +47,7 @@ async def push(request: web.Request, bodies: AsyncGenerator[Any]) -> web.WebSock
         sender = asyncio.create_task(_send_all(request, socket, bodies))
         try:
             await _drain(socket)
-            if context.streams.closing:
+            if context.streams.closing.is_set():
                 await asyncio.wait({sender}, timeout=CLOSE_SECONDS)  # it is closing the socket
         finally:
             sender.cancel()

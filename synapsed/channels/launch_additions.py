@@ -12,7 +12,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -125,19 +125,7 @@ class LaunchContext:
 
     def dump(self) -> bytes:
         """Returns the bytes that `load` reads."""
-        data = {
-            "agent_id": self.agent_id,
-            "agent_dir": str(self.agent_dir),
-            "hooks_socket": str(self.hooks_socket),
-            "conversation": self.conversation,
-            "home": str(self.home),
-            "port": self.port,
-            "python": self.python,
-            "companion": self.companion,
-            "program": self.program,
-            "chosen_by": self.chosen_by,
-            "began_ns": self.began_ns,
-        }
+        data = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
         return json.dumps(data).encode()
 
 
@@ -306,10 +294,7 @@ def _injected(
 ) -> list[str]:
     """Returns the arguments that are added to the program beside `server`."""
     replaced = [profile.channels[name] for name in server.replaces if name in profile.channels]
-    return [
-        *server.args,
-        *(text for injection in injections if injection not in replaced for text in injection.args),
-    ]
+    return [*server.args, *(text for each in injections if each not in replaced for text in each.args)]
 
 
 def _beside(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:

@@ -52,7 +52,7 @@ def find_conversations(
 
 def _of_profile(profile: Profile, home: Path, env: Mapping[str, str]) -> Iterator[PastConversation]:
     seen: set[str] = set()
-    for channel in profile.channels.values():
+    for channel in profile.newest.channels.values():
         spec = channel.transcript
         if spec is None or spec.files is None or spec.listing is None:
             continue

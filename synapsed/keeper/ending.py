@@ -35,7 +35,7 @@ BLOCKED_POLL_S = 0.5
 class Ending:
     """Decides the next step. Call `next` after every event and at `deadline`, until it returns RECORD."""
 
-    __slots__ = ("_exited_at", "_gone_at", "_kill_at", "_kill_until", "_look_at", "_sweep", "_term_due", "stopping")
+    __slots__ = ("_exited_at", "_gone_at", "_kill_at", "_kill_until", "_sweep", "_term_due", "deadline", "stopping")
 
     def __init__(self, *, sweep_on_exit: bool) -> None:
         self.stopping = False
@@ -46,7 +46,8 @@ class Ending:
         self._term_due = False
         self._kill_at: float | None = None
         self._kill_until: float | None = None
-        self._look_at: float | None = None
+        self.deadline: float | None = None
+        """Time at which `next` must be called at the latest; None while no end is going on."""
 
     def stop(self, now: float, grace: float) -> None:
         """Requests a stop; the shortest grace of several requests counts."""
@@ -56,21 +57,17 @@ class Ending:
         self._term_due = self._kill_at is None
         kill_at = now + grace
         self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
-        self._look_at = now
+        self.deadline = now
 
     def exited(self, now: float) -> None:
         """Notes that the program itself was reaped."""
         self._exited_at = now
-        self._look_at = now
+        self.deadline = now
 
     def look(self, now: float) -> None:
         """Makes `next` due at once, because of an event, if an end is going on."""
-        if self._look_at is not None:
-            self._look_at = now
-
-    def deadline(self) -> float | None:
-        """Returns the time at which `next` must be called at the latest; None while no end is going on."""
-        return self._look_at
+        if self.deadline is not None:
+            self.deadline = now
 
     def next(self, now: float, *, drained: bool, blocked: bool, has_survivors: bool) -> str | None:
         """Returns the next action: TERM or KILL for all remaining processes, RECORD the exit, or None: wait.
@@ -78,9 +75,9 @@ class Ending:
         `drained`: the end of all output was seen; `blocked`: the disk takes no output; `has_survivors`: the program or
         a descendant lives.
         """
-        if self._look_at is None:
+        if self.deadline is None:
             return None
-        self._look_at = now + (BLOCKED_POLL_S if blocked else POLL_S)
+        self.deadline = now + (BLOCKED_POLL_S if blocked else POLL_S)
         if self._gone_at is None and not self._still_there(now, drained, blocked, has_survivors):
             self._gone_at = now
         if self._gone_at is None:
@@ -89,7 +86,7 @@ class Ending:
         waiting = not drained and (now < self._gone_at + DRAIN_S or (blocked and not self.stopping))
         if waiting:
             return None
-        self._look_at = None
+        self.deadline = None
         return RECORD
 
     def _still_there(self, now: float, drained: bool, blocked: bool, has_survivors: bool) -> bool:

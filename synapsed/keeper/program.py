@@ -57,7 +57,7 @@ class Keeper:
         self.sizes = [(0, spec.cols, spec.rows)]
         """The last sizes of the window, as (offset, cols, rows): the size holds from that offset of the output on."""
         self._primary = channels[spec.channels[0]]
-        self.input = InputWriter(program, InputQueue(journal), self._primary.spool, self._catch_up)
+        self.input = InputWriter(program, InputQueue(journal), self._primary.spool, lambda: self._pull(self._primary))
         self._lock = lock
         self._started_at = started_at
         self._launch_starts = {name: channel.spool.end for name, channel in channels.items()}
@@ -101,7 +101,7 @@ class Keeper:
         self._listener.close()
 
     def _patience(self) -> float | None:
-        due = (self._ending.deadline(), self._retry_at, self._leave_at)
+        due = (self._ending.deadline, self._retry_at, self._leave_at)
         times = [at for at in due if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
@@ -109,7 +109,7 @@ class Keeper:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
             self._retry()
-        deadline = self._ending.deadline()
+        deadline = self._ending.deadline
         if deadline is not None and now >= deadline:
             self._end(now)
 
@@ -248,10 +248,8 @@ class Keeper:
         for pid in descendants(self.program.pid):
             try:
                 os.kill(pid, number)
-            except ProcessLookupError:
-                continue
-            except PermissionError:
-                continue  # the process changed its uid: the exit record counts it as left over
+            except (ProcessLookupError, PermissionError):
+                continue  # it is gone, or has changed its uid: then the exit record counts it as left over
 
     def _record_exit(self) -> None:
         swept = self.spec.sweep_on_exit or self._ending.stopping
@@ -373,9 +371,6 @@ class Keeper:
         if mask & WRITE:
             self.input.resume()
         self._watch_program()
-
-    def _catch_up(self) -> None:
-        self._pull(self._primary)
 
     def _pull(self, channel: OutputChannel) -> None:
         channel.pull()

@@ -105,12 +105,7 @@ class Spool(SpoolReader):
     """The one writer of a spool."""
 
     def __init__(
-        self,
-        directory: str,
-        *,
-        at_least: int = 0,
-        retention: int = RETENTION,
-        segment_size: int = SEGMENT_SIZE,
+        self, directory: str, *, at_least: int = 0, retention: int = RETENTION, segment_size: int = SEGMENT_SIZE
     ) -> None:
         """Opens or creates the spool in `directory` and continues at its end, or at `at_least` if that is later.
 

@@ -65,7 +65,8 @@ class KeeperClient:
         self._next_request = 0
         self._unconfirmed = 0
         """Number of the writes of `write_now` that may still wait at the keeper."""
-        self._lost: str | None = None
+        self.lost: str | None = None
+        """Reason why the connection is gone; None while it stands."""
         self._paused = False
 
     @classmethod
@@ -119,11 +120,6 @@ class KeeperClient:
         assert self._hello is not None
         return self._hello
 
-    @property
-    def lost(self) -> str | None:
-        """Reason why the connection is gone; None while it stands."""
-        return self._lost
-
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> int:
         """Requests the output from `offset` on (None: from now on), which then arrives as events. Returns the offset
         where the output begins; waits for that as long as the keeper takes.
@@ -158,7 +154,7 @@ class KeeperClient:
 
     def can_write_now(self, data: bytes) -> bool:
         """Returns True if `write_now` may be called with `data`: it may not while the program leaves much unread."""
-        return self._lost is None and len(data) <= QUIET_MAX and self._unconfirmed < UNCONFIRMED_MAX
+        return self.lost is None and len(data) <= QUIET_MAX and self._unconfirmed < UNCONFIRMED_MAX
 
     def write_now(self, data: bytes) -> None:
         """Writes `data`, such as a key of a person, without waiting for a result. The order of all writes is kept. The
@@ -277,17 +273,10 @@ class KeeperClient:
     # --- inside
 
     async def _ask(
-        self,
-        kind: int,
-        header: dict[str, object],
-        payload: bytes = b"",
-        *,
-        timeout: float | None = REPLY_TIMEOUT_S,
+        self, kind: int, header: dict[str, object], payload: bytes = b"", *, timeout: float | None = REPLY_TIMEOUT_S
     ) -> Frame:
-        if self._lost is not None:
-            raise KeeperLost(
-                f"the connection to the keeper (the process that holds its terminal) is gone: {self._lost}"
-            )
+        if self.lost is not None:
+            raise KeeperLost(f"the connection to the keeper (the process that holds its terminal) is gone: {self.lost}")
         self._next_request += 1
         request = self._next_request
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -347,9 +336,9 @@ class KeeperClient:
             log.exception("an event of the keeper could not be handled", kind=type(event).__name__)
 
     def _lose(self, reason: str) -> None:
-        if self._lost is not None:
+        if self.lost is not None:
             return
-        self._lost = reason
+        self.lost = reason
         requests, self._requests = self._requests, {}
         for future in requests.values():
             if not future.done():

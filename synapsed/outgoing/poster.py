@@ -27,15 +27,7 @@ from synapsed.errors import InvalidRequest
 from synapsed.outgoing import DIRECTLY, OutgoingConfig
 from synapsed.outgoing.screening import AddressScreen, checked_url, literal_address, origin_of
 
-__all__ = [
-    "HttpPoster",
-    "Poster",
-    "Receipt",
-    "ThreadedResolver",
-    "checked_url",
-    "literal_address",
-    "origin_of",
-]
+__all__ = ["HttpPoster", "Poster", "Receipt", "ThreadedResolver", "checked_url", "literal_address", "origin_of"]
 
 LOOKUPS_MAX = 64
 """Number of look-ups at a time; several look-ups of the same name count as one."""

@@ -15,14 +15,7 @@ from synapsed.process.lock_record import LOCK_MAX, LockRecord, advice, database_
 
 def prepare_directories(paths: Paths) -> None:
     """Makes the directories of state and run time, 0700. Raises LaunchError for links and directories of others."""
-    for directory in (
-        paths.state,
-        paths.state / "agents",
-        paths.logs,
-        paths.run,
-        paths.sockets,
-        paths.keeper_sockets,
-    ):
+    for directory in (paths.state, paths.state / "agents", paths.logs, paths.run, paths.sockets, paths.keeper_sockets):
         private_directory(directory)
 
 

@@ -266,6 +266,11 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
             return self
         return next((variant for first, variant in reversed(self._at) if first <= number), self)
 
+    @property
+    def newest(self) -> "Profile":
+        """Returns the profile that counts for the newest versions of the program."""
+        return self._at[-1][1] if self._at else self
+
     def drift(self, version: str | None) -> str | None:
         """Returns a note for the person about a program of that version; None if there is nothing to say."""
         if self.unverified:

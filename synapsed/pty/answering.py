@@ -98,8 +98,7 @@ class Answering:
             raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
         if prompt_id is not None and prompt_id != asked.prompt.prompt_id:
             raise PromptChanged(
-                "the prompt on the screen is another one now; read it and answer that",
-                prompt=asked.prompt.model_dump(),
+                "the prompt on the screen is another one now; read it and answer that", prompt=asked.prompt.model_dump()
             )
         if self._keyboard.interrupting:
             raise PromptChanged("its turn is being stopped just now, and the prompt goes with it")

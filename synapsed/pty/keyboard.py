@@ -259,7 +259,7 @@ class Keyboard:
             nonlocal confirmed, drawn
             drawn = look.offset
             confirmed = confirmed or stopped(look)
-            return confirmed or self._puts_off(look, message)
+            return confirmed or leaving(look) is not None or self._puts_off(look, message)
 
         for _ in range(INTERRUPT_TRIES):
             if self._puts_off((yield from look_now()), message):
@@ -272,6 +272,9 @@ class Keyboard:
             while waits and not (settled((yield from look_now())) or (yield Rests())):
                 waits -= 1
                 yield from wait_for(settled, SHOWN_S)
+            if not confirmed and leaving((yield from look_now())) is not None:
+                yield from self.leave_opened()
+                yield from wait_for(settled, spec.confirm_ms / 1000)
             if confirmed:
                 yield from self.leave_opened()
                 return True

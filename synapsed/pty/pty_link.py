@@ -173,10 +173,8 @@ class PtyLink(ProgramLink):
         return self._session.offset
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
-        if self._beside is None:
-            await self._open(emit)
-        else:
-            await self._open(self._beside.begin(emit))
+        await self._open(emit if self._beside is None else self._beside.begin(emit))
+        if self._beside is not None:
             await self._beside.opened()
 
     async def _open(self, emit: Callable[[LinkEvent], None]) -> None:
@@ -238,12 +236,9 @@ class PtyLink(ProgramLink):
             self._first_look.reschedule(asyncio.get_running_loop().time() + FIRST_LOOK_S)
         super().give_up()
 
-    async def close(self) -> None:
+    async def leave_off(self) -> None:
         if self._beside is not None:
             await self._beside.close()
-        await super().close()
-
-    async def leave_off(self) -> None:
         self._driver.looks.end()
         for channel in self._channels:
             await channel.close()

@@ -105,10 +105,7 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (MISREAD_COMPOSER, lambda now: now.misread),
     (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),
     (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),
-    (
-        Obstacle("its input line is not empty", "typing"),
-        _sees(_is_written, unless=lambda now: now.pasted),
-    ),
+    (Obstacle("its input line is not empty", "typing"), _sees(_is_written, unless=lambda now: now.pasted)),
     (
         Obstacle("it rests, and shows no input line", "no composer on the screen"),
         _sees(lambda look: look.verdict.lacks_composer),

@@ -6,7 +6,6 @@ from the stage that draws the screen. `PtyTurn` decides about the present turn, 
 """
 
 import functools
-import zlib
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,7 +48,7 @@ from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_machine import marked
-from synapsed.terminal.answer import anchor_of, shows
+from synapsed.terminal.answer import anchor_of, numbers_of, shows
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.line_prompts.evidence import TerminalFacts, Word
@@ -574,7 +573,5 @@ def _echoes(look: Look, message: str) -> bool:
 
 
 def _above(look: Look) -> list[int]:
-    """Returns the rows above the composer that have words, each as a number; rows of rules and frames are left out, as
-    they do not move."""
-    rows = look.screen.lines[: look.composer.row or 0]
-    return [zlib.crc32(row.encode(errors="replace")) for row in rows if any(map(str.isalnum, row))]
+    """Returns the rows above the composer, by `numbers_of`."""
+    return numbers_of(look.screen.lines[: look.composer.row or 0])

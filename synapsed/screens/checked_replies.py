@@ -30,37 +30,20 @@ from synapsed.terminal.menu_keys import Menu, MenuWindow
 from synapsed.terminal.menu_rows import MenuOption
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.queries import is_answer
-from synapsed.terminal.screen_messages import (
-    LinesRead,
-    Redraw,
-)
+from synapsed.terminal.screen_messages import LinesRead, Redraw
 from synapsed.terminal.snapshot import Modes, ScreenSnapshot
 from synapsed.terminal.verdict import Verdict
 from synapsed.terminal.viewer_filter import ViewerFilter
 
 type _Line = Annotated[str, StringConstraints(max_length=1 << 16, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-
-
 type _Words = Annotated[str, StringConstraints(max_length=1 << 18, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")]
-
-
 type _Count = Annotated[int, Field(ge=0, le=1 << 62)]
-
-
 type _Cell = Annotated[int, Field(ge=0, lt=SIZE_MAX)]
-
-
 type _Size = Annotated[int, Field(ge=1, le=SIZE_MAX)]
-
-
 type _Time = Annotated[float, Field(allow_inf_nan=False)]
-
-
 type _Rgb = tuple[
     Annotated[int, Field(ge=0, le=255)], Annotated[int, Field(ge=0, le=255)], Annotated[int, Field(ge=0, le=255)]
 ]
-
-
 type _Lines = Annotated[tuple[_Line, ...], Field(max_length=SIZE_MAX)]
 
 
@@ -182,15 +165,9 @@ def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look
         raise ScreenFrameError("a look without a screen")
     return Look(
         **_read_judged(told.judged, profile, before),
+        **{name: value for name, value in told._asdict().items() if name not in ("judged", "screen", "with_kinds")},
         screen=screen,
         offset=frame.offset,
-        changed_at=told.changed_at,
-        steady_at=told.steady_at,
-        still_since=told.still_since,
-        unreadable_at=told.unreadable_at,
-        calm_since=told.calm_since,
-        good_until=told.good_until,
-        mid_frame=told.mid_frame,
         kinds=_read_kinds(frame.blob, screen) if told.with_kinds else None,
     )
 
@@ -232,23 +209,10 @@ def _read_screen(told: _WireScreen, known: ScreenSnapshot | None) -> ScreenSnaps
     modes = Modes(*told.modes) if told.modes is not None else known.modes if known is not None else None
     if modes is None:
         raise ScreenFrameError("a screen without modes")
-    wrapped = [False] * told.rows
-    for row in told.wrapped:
-        wrapped[row] = True
-    return ScreenSnapshot(
-        cols=told.cols,
-        rows=told.rows,
-        lines=tuple(lines),
-        wrapped=tuple(wrapped),
-        cursor=told.cursor,
-        cursor_visible=told.cursor_visible,
-        alternate=told.alternate,
-        title=told.title,
-        modes=modes,
-        foreground=(255, 255, 255),
-        background=(0, 0, 0),
-        palette=b"",
-    )
+    wrapped = {*told.wrapped}
+    changed = {"lines": tuple(lines), "wrapped": tuple(row in wrapped for row in range(told.rows)), "modes": modes}
+    colors: dict[str, Any] = {"foreground": (255, 255, 255), "background": (0, 0, 0), "palette": b""}
+    return ScreenSnapshot(**{**told._asdict(), **changed, **colors})
 
 
 def _options(told: tuple[_WireOption, ...]) -> tuple[MenuOption, ...]:

@@ -419,22 +419,9 @@ def write_rows(rows: Rows) -> bytes:
     return _told_of_screen(tuple(getattr(rows, field.name) for field in fields(Rows)))
 
 
-def write_redraw(notice: Sequence[str], *, alone: bool) -> bytes:
-    return _told([list(notice), alone])
-
-
-def read_redraw(text: bytes) -> tuple[list[str], bool]:
-    notice, alone = json.loads(text)
-    return notice, alone
-
-
-def write_pane(cols: int, rows: int, notice: Sequence[str]) -> bytes:
-    return _told([cols, rows, list(notice)])
-
-
-def read_pane(text: bytes) -> tuple[int, int, list[str]]:
-    cols, rows, notice = json.loads(text)
-    return cols, rows, notice
+def write_values(*values: Any) -> bytes:
+    """Writes the values of a request, which `json.loads` reads."""
+    return _told(values)
 
 
 def write_failure(error: BaseException) -> bytes:

@@ -162,7 +162,8 @@ class RemoteStage:
         self._tasks = aio.TaskSet()
         self._drawing_again: asyncio.Task[None] | None = None
         self._seat: Seat | None = None
-        self._works_since: int | None = None
+        self.works_since: int | None = None
+        """See `pool.PlacedScreen`."""
         self._live = False
         """True if output, notes and requests are sent to the process at once; False while the screen is drawn again."""
         self._closed = False
@@ -310,11 +311,11 @@ class RemoteStage:
         return await self._ask(ScreenFrame(FrameKind.CHECKPOINT), checked_replies.read_checkpoint)
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
-        frame = ScreenFrame(FrameKind.REDRAW, text=protocol.write_redraw(notice, alone=alone))
+        frame = ScreenFrame(FrameKind.REDRAW, text=protocol.write_values(list(notice), alone))
         return await self._ask(frame, checked_replies.read_redraw)
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        frame = ScreenFrame(FrameKind.PANE, text=protocol.write_pane(cols, rows, notice))
+        frame = ScreenFrame(FrameKind.PANE, text=protocol.write_values(cols, rows, list(notice)))
         return await self._ask(frame, checked_replies.read_redrawn)
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
@@ -371,14 +372,9 @@ class RemoteStage:
             self._progress.set()
             self._told(Drawn(frame.offset, replies))
         if not self._works:
-            self._works_since = None
+            self.works_since = None
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(result)
-
-    @property
-    def works_since(self) -> int | None:
-        """Implements `pool.PlacedScreen`."""
-        return self._works_since
 
     @property
     def _works(self) -> bool:
@@ -387,7 +383,7 @@ class RemoteStage:
     def lost(self, *, suspect: bool, outside: bool) -> None:
         """Implements `pool.PlacedScreen`: draws the screen again after the end of its process."""
         self._look.changed()
-        self._seat = self._before = self._works_since = None
+        self._seat = self._before = self.works_since = None
         self._live = False
         self._asked = {number: asked for number, asked in self._asked.items() if not asked.answer.done()}
         left = (self._drawn, self._sent) if suspect and not (outside and self._by_chance()) else None
@@ -491,8 +487,8 @@ class RemoteStage:
             if frame.kind == FrameKind.LOOK:
                 frame = self._without_known(frame)
             self._seat.say(frame)
-            if self._works_since is None and self._works:
-                self._works_since = next(self._pool.order)
+            if self.works_since is None and self._works:
+                self.works_since = next(self._pool.order)
 
     def _without_known(self, look: ScreenFrame) -> ScreenFrame:
         before, self._known_there = self._known_there, look.text

@@ -11,6 +11,7 @@ crashes the process, the daemon starts another process.
 
 import ctypes
 import gc
+import json
 import os
 import select
 import signal
@@ -48,9 +49,6 @@ ALIVE_S = 0.3
 READ_BYTES = 256 * 1024
 
 _PR_SET_PDEATHSIG = 1
-
-_LONG = frozenset({FrameKind.FEED, FrameKind.LINES, FrameKind.KEPT, FrameKind.OPEN})
-"""Kinds that may take long: they are done after the short requests of other agents."""
 
 type _Steps = Iterator[None]
 
@@ -131,7 +129,7 @@ class Screens:
 
     def _next(self) -> int:
         for agent, seat in self._working.items():
-            if seat.waiting[0][0].kind not in _LONG:
+            if seat.waiting[0][0].kind in self._short:
                 return agent
         return next(iter(self._working))
 
@@ -165,13 +163,24 @@ class Screens:
             self._answer(frame, seat, text, blob)
 
     def _steps(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        return self._doing[frame.kind](frame, seat)
+        if (short := self._short.get(frame.kind)) is not None:
+            short(frame, seat)
+        else:
+            yield from self._long[frame.kind](frame, seat)
 
     @cached_property
-    def _doing(self) -> dict[int, Callable[[ScreenFrame, _Seat], _Steps]]:
+    def _long(self) -> dict[int, Callable[[ScreenFrame, _Seat], _Steps]]:
+        """The kinds that may take long: they are done after the short requests of other agents."""
         return {
             FrameKind.OPEN: self._open,
             FrameKind.FEED: self._feed,
+            FrameKind.LINES: self._lines,
+            FrameKind.KEPT: self._kept,
+        }
+
+    @cached_property
+    def _short(self) -> dict[int, Callable[[ScreenFrame, _Seat], None]]:
+        return {
             FrameKind.NOTE: self._note,
             FrameKind.RESIZE: self._resize,
             FrameKind.CLOSE: self._close,
@@ -182,8 +191,6 @@ class Screens:
             FrameKind.REDRAW: self._redraw,
             FrameKind.TEXT: self._text,
             FrameKind.SHOWN: self._shown,
-            FrameKind.LINES: self._lines,
-            FrameKind.KEPT: self._kept,
             FrameKind.PANE: self._pane,
         }
 
@@ -213,64 +220,53 @@ class Screens:
                 self._drawn(frame.agent, seat, tuple(replies))
             yield
 
-    def _note(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _note(self, frame: ScreenFrame, seat: _Seat) -> None:
         seat.screen.note(protocol.read_note(frame.text))
-        yield from ()
 
-    def _resize(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _resize(self, frame: ScreenFrame, seat: _Seat) -> None:
         seat.screen.resize(frame.number, frame.offset)
-        yield from ()
 
-    def _close(self, frame: ScreenFrame, _seat: _Seat) -> _Steps:
+    def _close(self, frame: ScreenFrame, _seat: _Seat) -> None:
         del self._seats[frame.agent]
         self._asides.pop(~frame.agent, None)
         self._working.pop(~frame.agent, None)
-        yield from ()
 
-    def _pass(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _pass(self, frame: ScreenFrame, seat: _Seat) -> None:
         if seat.screen.offset < frame.offset:
             seat.screen.skip(frame.offset)
         self._drawn(frame.agent, seat)
-        yield from ()
 
     # --- requests ---
 
-    def _look(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _look(self, frame: ScreenFrame, seat: _Seat) -> None:
         seat.ask = protocol.read_ask(frame, seat.ask)
         look = seat.screen.asked(seat.ask)
         assert seat.profile is not None
         self._answer(frame, seat, *protocol.write_look(look, seat.profile, seat.look))
         seat.look = look or seat.look
-        yield from ()
 
-    def _explain(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _explain(self, frame: ScreenFrame, seat: _Seat) -> None:
         ask = protocol.read_ask(frame)
         seat.screen.believe(ask)
         self._answer(frame, seat, protocol.write_witnesses(seat.screen.explain(ask.now)))
-        yield from ()
 
-    def _checkpoint(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _checkpoint(self, frame: ScreenFrame, seat: _Seat) -> None:
         self._answer(frame, seat, *protocol.write_checkpoint(seat.screen.checkpoint()))
-        yield from ()
 
-    def _redraw(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        notice, alone = protocol.read_redraw(frame.text)
+    def _redraw(self, frame: ScreenFrame, seat: _Seat) -> None:
+        notice, alone = json.loads(frame.text)
         pending = seat.screen.screen.pending
         self._answer(frame, seat, b"%d" % len(pending), seat.screen.redraw(notice, alone=alone) + pending)
-        yield from ()
 
-    def _pane(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        cols, rows, notice = protocol.read_pane(frame.text)
+    def _pane(self, frame: ScreenFrame, seat: _Seat) -> None:
+        cols, rows, notice = json.loads(frame.text)
         self._answer(frame, seat, blob=seat.screen.screen.pane(cols, rows, notice))
-        yield from ()
 
-    def _text(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _text(self, frame: ScreenFrame, seat: _Seat) -> None:
         self._answer(frame, seat, blob=protocol.write_text(seat.screen.screen.text(scrollback=bool(frame.flag & 1))))
-        yield from ()
 
-    def _shown(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+    def _shown(self, frame: ScreenFrame, seat: _Seat) -> None:
         self._answer_shown(frame, seat, seat.screen.screen, frame.text.decode())
-        yield from ()
 
     def _lines(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         wanted, (cols, rows) = protocol.read_lines(frame.text, frame.blob)

@@ -112,11 +112,7 @@ class Database:
         return database
 
     async def write[T](
-        self,
-        job: Callable[[sqlite3.Connection], T],
-        done: Callable[[T], None] | None = None,
-        *,
-        durable: bool = False,
+        self, job: Callable[[sqlite3.Connection], T], done: Callable[[T], None] | None = None, *, durable: bool = False
     ) -> T:
         """Runs `job` in a transaction, in the order of the calls, and returns its value once that is committed; with
         `durable` also against power failure.

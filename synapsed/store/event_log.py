@@ -171,15 +171,11 @@ class SqliteEventLog:
         self._born = dict(born or {})
         self._large: WeakValueDictionary[int, Event] = WeakValueDictionary()
         self._closed = False
-        self._published: Counter[str] = Counter()
+        self.published: Counter[str] = Counter()
 
     @property
     def last_id(self) -> int:
         return self._ring.last
-
-    @property
-    def published(self) -> Mapping[str, int]:
-        return self._published
 
     def born(self, agent_id: str) -> int:
         return self._born.get(agent_id, 0)
@@ -268,7 +264,7 @@ class SqliteEventLog:
         """Makes durable events visible; their ids grow by one."""
         for event_id, row in zip(ids, rows, strict=True):
             self._ring.append(_Recent(event_id, row))
-            self._published[row.type] += 1
+            self.published[row.type] += 1
             self._wake(None, event_id - 1)
             self._wake(f"agent {row.agent_id}", event_id - 1)
             if row.task_id is not None:

@@ -108,8 +108,9 @@ class SqliteStore:
     """The `Store` on a SQLite file. Make it with `open`, end it with `close`."""
 
     def __init__(self, database: Database, log: SqliteEventLog, clock: Clock, texts: Texts) -> None:
-        self._database = database
-        self._log = log
+        self.database = database
+        """The database itself, for its counters."""
+        self.events = log
         self._clock = clock
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
         self._with_tasks: list[PartsRows] = []
@@ -139,35 +140,26 @@ class SqliteStore:
     async def rescue(self) -> None:
         """Writes everything again to a path from which the file was removed, now and at the end. Raises StoreError."""
         self._rescued = True
-        await self._database.rescue()
+        await self.database.rescue()
 
     async def close(self) -> None:
         """Finishes the commits that were begun, lets the followers read them and end, closes the file. May be called
         again. Raises StoreError if a database whose file was removed cannot be written again."""
         async with self._order:
             pass  # an encoding that runs was begun before
-        await self._database.drain()
+        await self.database.drain()
         rescued, self._rescued = self._rescued, False
         try:
             if rescued:
-                await self._database.rescue()
+                await self.database.rescue()
         finally:
-            self._log.close()
-            await self._database.close()
-
-    @property
-    def events(self) -> SqliteEventLog:
-        return self._log
-
-    @property
-    def database(self) -> Database:
-        """The database itself, for its counters."""
-        return self._database
+            self.events.close()
+            await self.database.close()
 
     @property
     def failed(self) -> asyncio.Future[str]:
         """Future of `Database.failed`."""
-        return self._database.failed
+        return self.database.failed
 
     async def commit(
         self,
@@ -206,11 +198,11 @@ class SqliteStore:
         self._with_tasks.append(PartsRows(rows, durable, after))
 
     async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._database.read(query)
+        return await self.database.read(query)
 
     async def agents(self) -> list[AgentRecord]:
         """Returns the agents in the order in which they were first put."""
-        return await self._database.models(AgentRecord, "SELECT data FROM agents ORDER BY seq")
+        return await self.database.models(AgentRecord, "SELECT data FROM agents ORDER BY seq")
 
     async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
         with _encoding():
@@ -225,53 +217,50 @@ class SqliteStore:
         recent = self._recent.get(task_id)
         if recent is not None:
             return recent
-        return await self._database.read(select_task, task_id, self._log.room)
+        return await self.database.read(select_task, task_id, self.events.room)
 
     async def committed(self, task_id: str) -> Task | None:
-        """Returns the task as the database has it. A caller that has just read a row about a change of the task needs
-        this: `task` may still return the former state, in the moment between a commit and its publication."""
-        return await self._database.read(select_task, task_id, self._log.room)
+        return await self.database.read(select_task, task_id, self.events.room)
 
     async def is_former(self, task_id: str, agent_id: str) -> bool:
-        return self._log.born(agent_id) > 0 and await self._database.read(is_former, task_id, agent_id)
+        return self.events.born(agent_id) > 0 and await self.database.read(is_former, task_id, agent_id)
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
-        """Returns the task's metadata without the rest of it, which may be large; empty if it is gone."""
-        return await self._database.read(select_metadata, task_id)
+        return await self.database.read(select_metadata, task_id)
 
     async def said(self, task_id: str) -> Said | None:
         recent = self._recent.document(task_id)
         if recent is not None:
             return Said.of(recent)
-        return await self._database.read(select_said, task_id)
+        return await self.database.read(select_said, task_id)
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
-        return await self._database.read(select_page, which, self._log.room)
+        return await self.database.read(select_page, which, self.events.room)
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
         if isinstance(which, TaskFilter):
-            return await self._database.read(weigh_page, which)
+            return await self.database.read(weigh_page, which)
         if (large := self._recent.weigh(which)) is not None:
             return large
-        return await self._database.read(weigh, which)
+        return await self.database.read(weigh, which)
 
     async def has_tasks(self, which: TaskFilter) -> bool:
-        return await self._database.read(has_tasks, which)
+        return await self.database.read(has_tasks, which)
 
     async def find_tasks(
         self, prefix: str, limit: int, *, agent_id: str | None = None, visible_to: str | None = None
     ) -> list[str]:
-        return await self._database.read(find_ids, prefix, limit, agent_id=agent_id, visible_to=visible_to)
+        return await self.database.read(find_ids, prefix, limit, agent_id=agent_id, visible_to=visible_to)
 
     async def open_tasks(self) -> list[Task]:
-        return await self._database.read(select_open, self._log.room)
+        return await self.database.read(select_open, self.events.room)
 
     async def turns(self) -> list[TurnRecord]:
-        return await self._database.models(TurnRecord, "SELECT data FROM turns ORDER BY rowid")
+        return await self.database.models(TurnRecord, "SELECT data FROM turns ORDER BY rowid")
 
     async def find_cut(self, *, keep: int, oldest: str | None, newest: str) -> Cut | None:
         """Returns the cut for tasks that are too many or too old; see `store.retention`."""
-        return await self._database.read(find_cut, keep=keep, oldest=oldest, newest=newest)
+        return await self.database.read(find_cut, keep=keep, oldest=oldest, newest=newest)
 
     async def prune(self, cut: Cut) -> Pruned:
         """Does one small step of the removal."""
@@ -279,17 +268,17 @@ class SqliteStore:
         def forget(pruned: Pruned) -> None:
             for task_id, _ in pruned.tasks:
                 self._recent.drop(task_id)
-            self._log.forget(pruned.upto)
+            self.events.forget(pruned.upto)
 
-        return await self._database.write(lambda connection: prune(connection, cut), forget)
+        return await self.database.write(lambda connection: prune(connection, cut), forget)
 
     async def shrink(self, pages: int) -> bool:
         """Gives up to `pages` free pages back to the disk. Returns True if there are more to give."""
-        return await self._database.write(lambda connection: shrink(connection, pages))
+        return await self.database.write(lambda connection: shrink(connection, pages))
 
     async def replies(self) -> list[ReplyRecord]:
         """Returns the replies in the order in which they were first put."""
-        return await self._database.models(ReplyRecord, "SELECT data FROM replies ORDER BY rowid")
+        return await self.database.models(ReplyRecord, "SELECT data FROM replies ORDER BY rowid")
 
     # --- rules, webhooks and moods ---
 
@@ -311,13 +300,13 @@ class SqliteStore:
         await self._write(_Change(gone=[("followers", name)]), ())
 
     async def follower(self, name: str) -> FollowerState | None:
-        found = await self._database.models(FollowerState, "SELECT data FROM followers WHERE name = ?", name)
+        found = await self.database.models(FollowerState, "SELECT data FROM followers WHERE name = ?", name)
         return found[0] if found else None
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         with _encoding():
             data = checkpoint.model_dump_json(exclude={"redraw"})
-        redraw, sealer = checkpoint.redraw, self._database.sealer
+        redraw, sealer = checkpoint.redraw, self.database.sealer
 
         def put(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -326,15 +315,15 @@ class SqliteStore:
                 (sealer.seal(data), sealer.seal_blob(redraw), agent_id),
             )
 
-        await self._database.write(put)
+        await self.database.write(put)
 
     async def checkpoint(self, agent_id: str) -> Checkpoint | None:
-        row = await self._database.read(
+        row = await self.database.read(
             lambda connection: connection.execute(
                 "SELECT data, redraw FROM checkpoints WHERE agent_id = ?", (agent_id,)
             ).fetchone()
         )
-        redraw = None if row is None else self._database.sealer.unseal_blob(row[1])
+        redraw = None if row is None else self.database.sealer.unseal_blob(row[1])
         return None if redraw is None else Checkpoint.model_validate({**json.loads(row[0]), "redraw": redraw})
 
     def _event_rows(self, events: Sequence[NewEvent]) -> list[EventRow]:
@@ -359,8 +348,8 @@ class SqliteStore:
                 self._recent.put(task)
             gone, there = [key for table, key in change.gone if table == "agents"], [key for key, _ in change.agents]
             self._left.difference_update(gone)
-            self._log.admit(gone, there)
-            self._log.publish(ids, change.events)
+            self.events.admit(gone, there)
+            self.events.publish(ids, change.events)
             for part in change.parts:
                 if part.after is not None:
                     part.after()
@@ -369,7 +358,7 @@ class SqliteStore:
             act = self._write_in_order(change, show)
             ids = await asyncio.shield(at_once(act))
         else:
-            ids = await self._database.write(self._apply(change), show, durable=change.durable)
+            ids = await self.database.write(self._apply(change), show, durable=change.durable)
         return [
             Event(
                 id=event_id,
@@ -383,7 +372,7 @@ class SqliteStore:
         ]
 
     def _apply(self, change: _Change) -> Callable[[sqlite3.Connection], list[int]]:
-        sealer = self._database.sealer
+        sealer = self.database.sealer
         return lambda connection: change.apply(connection, sealer)
 
     async def _write_in_order(self, change: _Change, show: Callable[[list[int]], None]) -> list[int]:
@@ -393,9 +382,9 @@ class SqliteStore:
             async with self._order:
                 with _encoding():
                     for encoded in change.encoded():
-                        await encoded.finish(self._database.sealer)
+                        await encoded.finish(self.database.sealer)
                 # At once: it is in the database's queue before the next change may go on.
-                act = self._database.write(self._apply(change), show, durable=change.durable)
+                act = self.database.write(self._apply(change), show, durable=change.durable)
                 writing = at_once(act)
         finally:
             self._in_order -= 1

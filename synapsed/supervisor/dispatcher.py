@@ -56,13 +56,7 @@ class Dispatcher:
     """`agents` has all agents of this daemon, by id; `carriers` reach those of others."""
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        agents: Mapping[str, Agent],
-        reply_broker: ReplyBroker,
-        carriers: Carriers,
+        self, *, store: Store, clock: Clock, agents: Mapping[str, Agent], reply_broker: ReplyBroker, carriers: Carriers
     ) -> None:
         self._store = store
         self._clock = clock

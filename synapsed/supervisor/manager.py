@@ -129,11 +129,7 @@ class Manager:
         self._news = AgentNews(store.events, timers, directory=self.directory, order=self._order)
         self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, planner=self._planner)
         self.tasks = Dispatcher(
-            store=store,
-            clock=clock,
-            agents=self._agents,
-            reply_broker=self._reply_broker,
-            carriers=carriers,
+            store=store, clock=clock, agents=self._agents, reply_broker=self._reply_broker, carriers=carriers
         )
         self.terminals = AgentTerminals(self._agents, roster=self._roster)
         self._sweeper: Timer | None = None
@@ -347,7 +343,7 @@ class Manager:
 
     def _check_free(self, conversation: str, profile: Profile) -> None:
         """Raises if the conversation is in use: two programs in one conversation would write over each other."""
-        if not environment.names_conversation(profile.resume.args):
+        if not environment.names_conversation(profile.newest.resume.args):
             raise InvalidRequest(f"profile {profile.name!r} cannot go on with a conversation by its id")
         if (name := self.directory.in_conversations().get((profile.name, conversation))) is not None:
             raise ConversationTaken(f"agent {name!r} is in that conversation", agent=name)

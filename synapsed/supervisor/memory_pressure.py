@@ -23,12 +23,7 @@ class MemoryWatch:
     """`look` is called about once a second. One agent is parked at a time: the freed memory may be enough."""
 
     def __init__(
-        self,
-        *,
-        agents: Mapping[str, Agent],
-        memory: Callable[[], Memory],
-        clock: Clock,
-        background: TaskSet,
+        self, *, agents: Mapping[str, Agent], memory: Callable[[], Memory], clock: Clock, background: TaskSet
     ) -> None:
         self._agents = agents
         self._memory = memory

@@ -44,14 +44,7 @@ log = structlog.stdlib.get_logger("synapsed.replies")
 class ReplyBroker:
     """Keeps the records of all awaited replies. `agents` has all agents, by id."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        agents: Mapping[str, Agent],
-        planner: Planner,
-    ) -> None:
+    def __init__(self, *, store: Store, clock: Clock, agents: Mapping[str, Agent], planner: Planner) -> None:
         self._store = store
         self._clock = clock
         self._agents = agents

@@ -17,6 +17,7 @@ import fcntl
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -187,10 +188,10 @@ class Upkeep:
         """Makes the files of `lost` again, and takes the restored ones out of it. One that cannot be made yet (a
         runtime directory that comes with the next login) is tried at every check. Returns the names of those that may
         be other files now."""
-        makers: list[tuple[set[str], Callable[[], Awaitable[None]]]] = [
-            (set(), self._make_directories),
+        makers: list[tuple[set[str], Callable[[], Awaitable[object]]]] = [
+            (set(), partial(asyncio.to_thread, prepare_directories, self._paths)),
             ({STATE, DATABASE}, self._store_again),
-            ({LOCK, RUN_LOCK}, self._lock_again),
+            ({LOCK, RUN_LOCK}, partial(asyncio.to_thread, self._lock.make_again)),
             ({CONTROL_SOCKET}, self._control_again),
             *(({name}, hook.make) for name, hook in self._hooks.items()),
         ]
@@ -209,9 +210,6 @@ class Upkeep:
                     lost.pop(name, None)
         self._settle("premises", trouble)
         return made
-
-    async def _make_directories(self) -> None:
-        await asyncio.to_thread(prepare_directories, self._paths)
 
     async def _store_again(self) -> None:
         await asyncio.to_thread(put_back, self._paths.token, self._token)
@@ -234,9 +232,6 @@ class Upkeep:
         if self._stands_in:
             self._lock.write()
             self._stands_in = False
-
-    async def _lock_again(self) -> None:
-        await asyncio.to_thread(self._lock.make_again)
 
     def _settle(self, about: str, trouble: str) -> None:
         """Alerts people to `trouble`, in place of the former alert about the same subject; empty: it is over."""

@@ -6,7 +6,7 @@ of line-oriented programs.
 
 import re
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from synapsed.profiles.screen_spec import AnswerSpec
 from synapsed.terminal.delivery import squeezed
@@ -70,15 +70,21 @@ def position_below(
     return (echoed or quoted) if quoted_too else None
 
 
+def numbers_of(rows: Iterable[str]) -> list[int]:
+    """Returns a number for each row that has words; rows of rules and frames are left out, as they do not move."""
+    return [zlib.crc32(row.encode(errors="replace")) for row in rows if any(map(str.isalnum, row))]
+
+
 def is_cut(spec: AnswerSpec, text: str, message: str, stood: Collection[int], *, kept: bool) -> bool:
     """Returns True if the beginning of the answer to `message` may be missing in `text`, or above the place where it is
-    taken for the message: an answer may repeat that. `stood`: `TurnState.stood`; `kept`: no row has left the text."""
+    taken for the message: an answer may repeat that. `stood`: `TurnState.stood`, which has `numbers_of` rows; `kept`:
+    no row has left the text."""
     lines = text.split("\n")
     below = position_below(lines, message, spec.start)
     if spec.start is not None and any(map(spec.start.search, lines[below or 0 :])):
         return False
-    above = [line for line in lines[: (below or 1) - 1] if any(map(str.isalnum, line))]
-    if below is None or not above or zlib.crc32(above[-1].encode(errors="replace")) in stood:
+    above = numbers_of(lines[: (below or 1) - 1])
+    if below is None or not above or above[-1] in stood:
         return below is None and not kept
     return not kept or position_below(lines[: below - 1], message, spec.start) is not None
 

@@ -165,7 +165,7 @@ class ClusterBound:
         """True if there may be such a cell elsewhere on the screen."""
         self._syllable = False
         """True if the last character printed begins a conjoined syllable: another such character joins it."""
-        self._inside = False
+        self.inside = False
         """True inside a string that is too long to be kept back."""
 
     def moved(self) -> None:
@@ -179,7 +179,7 @@ class ClusterBound:
         `clusters`: grapheme clustering is on.
         """
         text = data.decode("utf-8")
-        if not (clusters or self._joined or self._inside or self._linked) and (
+        if not (clusters or self._joined or self.inside or self._linked) and (
             len(text) == len(data) or _SUSPECT.search(text) is None
         ):
             self._end(text)
@@ -197,11 +197,6 @@ class ClusterBound:
                 start = run.start()
         yield self.feed(text[start:].encode("utf-8"), clusters=clusters)
 
-    @property
-    def inside(self) -> bool:
-        """True while a string goes on that is too long to be kept back, or that was cut for `pieces`."""
-        return self._inside
-
     def _end(self, text: str) -> None:
         """Notes the end of `text`, in which no character joins another."""
         end = len(text)
@@ -212,7 +207,7 @@ class ClusterBound:
                 break
             if found.lastgroup != "pen":
                 self.moved()
-                self._inside = _is_open(found)
+                self.inside = _is_open(found)
                 return
             end = escape
         if end:
@@ -222,11 +217,11 @@ class ClusterBound:
     def _bounded(self, text: str, *, clusters: bool) -> str | None:
         """Returns `text` without the excess; None if all of it is allowed."""
         start = 0
-        if self._inside:
+        if self.inside:
             end = _STRING_END.search(text)
             if end is None:
                 return None
-            self._inside = False
+            self.inside = False
             start = end.start() if end[0] == "\x1b" else end.end()
         out: list[str] = []
         done = 0
@@ -251,7 +246,7 @@ class ClusterBound:
             case "repeat" if self._joined:
                 return ""
         self.moved()
-        self._inside = _is_open(part)
+        self.inside = _is_open(part)
         return None
 
     def _text(self, text: str, *, clusters: bool) -> str | None:

@@ -41,13 +41,7 @@ class Screen:
     to some hundreds); 0 keeps none.
     """
 
-    def __init__(
-        self,
-        cols: int,
-        rows: int,
-        *,
-        scrollback_lines: int = DEFAULT_SCROLLBACK_LINES,
-    ) -> None:
+    def __init__(self, cols: int, rows: int, *, scrollback_lines: int = DEFAULT_SCROLLBACK_LINES) -> None:
         self._cols, self._rows = bounded(cols, rows)
         self._emulator = Emulator(self._cols, self._rows, scrollback_lines=scrollback_lines)
         # Both are always set, because only then the emulator reports the colours that a program sets.

@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from synapsed.model.outer_terminal import Rgb
-from synapsed.terminal.emulator_rows import RowReader, ScreenRow
+from synapsed.terminal.emulator_rows import RowReader
 from synapsed.terminal.ghostty import CURSOR, DATA, FORMAT, OPTION, check, ffi, lib, sized
 from synapsed.terminal.redraw import Extras
-from synapsed.terminal.snapshot import ANSI, DEC, Cell, Modes
-
-__all__ = ["Emulator", "ScreenRow"]
+from synapsed.terminal.snapshot import ANSI, DEC, Modes
 
 _SCROLLBACK_BYTES_PER_CELL = 12
 """The library keeps fewer bytes than requested, by as much as its pages are not full."""
@@ -42,7 +40,7 @@ _MODES = [*DEC, *(number + _ANSI for number in ANSI)]
 class Emulator:
     """One terminal: bytes in, whole sequences and valid UTF-8 only; its rows, cursor and modes out.
 
-    `read` reads the rows; the methods about rows use those that were read last.
+    `read` reads the rows; `rows` has those that were read last.
     """
 
     def __init__(self, cols: int, rows: int, *, scrollback_lines: int) -> None:
@@ -66,7 +64,7 @@ class Emulator:
         joined an earlier one."""
         self._halves: set[bool] = set()
         """The screens, by `alternate`, on which there may be halves of wide characters, or wide blanks."""
-        self._reader = RowReader(self._terminal)
+        self.rows = RowReader(self._terminal)
         self.colors: tuple[Rgb, Rgb, bytes] = ((0, 0, 0), (0, 0, 0), b"")
         """Foreground, background and palette, as of the last `read`."""
 
@@ -136,7 +134,7 @@ class Emulator:
 
     def shape(self) -> bytes:
         """Returns the number of the cursor's shape (DECSCUSR), as of the last `read`; empty for the usual one."""
-        shape, blinks = self._reader.shape()
+        shape, blinks = self.rows.shape()
         numbers = _SHAPE_NUMBERS.get(shape)
         return b"%d" % numbers[not blinks] if numbers else b""
 
@@ -150,35 +148,18 @@ class Emulator:
         self._get_into("TITLE", out)
         return ffi.buffer(out.ptr, out.len)[:].decode("utf-8", "replace") if out.len else ""
 
-    @property
-    def styles(self) -> list[Cell]:
-        """Returns the styles that rows name by their index, each as a blank cell."""
-        return self._reader.styles
-
     def read(self) -> list[str]:
         """Reads the screen. Returns each visible row's text, without the blank cells at its end, or with some."""
         if self._joined:
-            self._reader.begin()  # a joining character does not mark its row as changed
+            self.rows.begin()  # a joining character does not mark its row as changed
         self._just_read, self._joined = True, False
-        texts = self._reader.read(self._cols, self._rows, by_cells=self.alternate in self._halves)
-        self.colors = self._reader.colors()
+        texts = self.rows.read(self._cols, self._rows, by_cells=self.alternate in self._halves)
+        self.colors = self.rows.colors()
         return texts
-
-    def row(self, index: int) -> ScreenRow:
-        """Returns the cells of a row. A row with the same content as an earlier one is the same object."""
-        return self._reader.row(index)
-
-    def drawn(self, index: int) -> str | None:
-        """Returns the text of a row with the sequences that set its pens: see `RowReader.drawn`."""
-        return self._reader.drawn(index)
-
-    def wrapped(self, index: int) -> bool:
-        """Returns True if a row goes on in the next one."""
-        return self._reader.wrapped(index)
 
     def forget_styles(self) -> None:
         """Forgets the styles, and all rows with them."""
-        self._reader = RowReader(self._terminal)
+        self.rows = RowReader(self._terminal)
 
     def text(self) -> str:
         """Returns the active screen and its scrollback as plain text, rows joined where they were wrapped."""

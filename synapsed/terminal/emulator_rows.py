@@ -181,6 +181,7 @@ class RowReader:
         self._cols, self._by_cells = 0, False
         self._rows: list[ScreenRow | None] = []
         self.styles = [Cell(" ")]
+        """The styles that rows name by their index, each as a blank cell."""
         self._indexes = {self.styles[0]: 0}
         self._told: dict[bytes, int] = {}
         """Indexes of styles, by the bytes of the library's own form of them."""

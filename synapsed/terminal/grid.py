@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from synapsed.model.picture import Rgb
 from synapsed.terminal import redraw
-from synapsed.terminal.emulator import Emulator, ScreenRow
+from synapsed.terminal.emulator import Emulator
+from synapsed.terminal.emulator_rows import ScreenRow
 from synapsed.terminal.rows import CellRun, written
 from synapsed.terminal.snapshot import BOLD, OTHER, PLAIN, Cell, Color, ScreenSnapshot
 
@@ -81,7 +82,7 @@ class Grid:
 
     def refresh(self) -> None:
         """Reads the present screen of the emulator."""
-        if len(self._emulator.styles) > MAX_STYLES:
+        if len(self._emulator.rows.styles) > MAX_STYLES:
             self._emulator.forget_styles()
             self._start()
         self._texts = [text.rstrip(" ") for text in self._emulator.read()]
@@ -100,8 +101,8 @@ class Grid:
         for index, text in enumerate(self._texts[:-1]):
             if len(text) * (2 - text.isascii()) < cols - 1:  # a character has two columns at the most
                 continue
-            if (self._texts[index + 1] or self.cursor == (index + 1, 0)) and self._emulator.wrapped(index):
-                whole = "".join(redraw.graphemes_of(self._emulator.row(index)))
+            if (self._texts[index + 1] or self.cursor == (index + 1, 0)) and self._emulator.rows.wrapped(index):
+                whole = "".join(redraw.graphemes_of(self._emulator.rows.row(index)))
                 if len(whole) - len(text) <= 1:
                     wrapped[index] = True
                     texts[index] = whole[:-1] if self._skips_last(index) else whole
@@ -109,7 +110,7 @@ class Grid:
 
     def cells(self, index: int) -> Sequence[Cell]:
         """Returns the cells of one row, each character once."""
-        row = self._emulator.row(index)
+        row = self._emulator.rows.row(index)
         line = _line(row)
         if line.cells is None:
             line.cells = [
@@ -122,7 +123,7 @@ class Grid:
     def kinds(self, index: int, length: int) -> str:
         """Returns the style of each of the first `length` characters of a row, PLAIN, BOLD or OTHER; a blank in a
         colour is a plain one."""
-        drawn = self._emulator.drawn(index)
+        drawn = self._emulator.rows.drawn(index)
         if drawn is None:
             return self._kinds_of_cells(index)[:length]
         if drawn not in self._kinds:
@@ -133,10 +134,10 @@ class Grid:
         return self._kinds_of_cells(index)[:length] if kinds is None else kinds[:length].ljust(length, PLAIN)
 
     def _kinds_of_cells(self, index: int) -> str:
-        row = self._emulator.row(index)
+        row = self._emulator.rows.row(index)
         line = _line(row)
         if line.kinds is None:
-            kinds = {style: _kind_of(self._emulator.styles[style]) for style in {*row.styles}}
+            kinds = {style: _kind_of(self._emulator.rows.styles[style]) for style in {*row.styles}}
             line.kinds = "".join(
                 (PLAIN if text == " " and kinds[style] is OTHER else kinds[style]) * len(text)
                 for text, style in zip(redraw.graphemes_of(row), row.styles, strict=True)
@@ -197,8 +198,8 @@ class Grid:
 
     def _row(self, index: int) -> ScreenRow:
         """Returns a row, whose styles have their pens."""
-        row = self._emulator.row(index)
-        for style in self._emulator.styles[len(self._pens) :]:
+        row = self._emulator.rows.row(index)
+        for style in self._emulator.rows.styles[len(self._pens) :]:
             pen = redraw.sgr(style)
             self._pens.append(b"" if pen == b"\x1b[m" else pen)
         return row
@@ -208,8 +209,8 @@ class Grid:
 
     def _skips_last(self, index: int) -> bool:
         """Returns True if a wide character found one column left in this row, and went to the next one."""
-        below = self._emulator.row(index + 1)
-        return self._emulator.row(index).head and below.widths[0] == 2 and below.graphemes[0] != " "
+        below = self._emulator.rows.row(index + 1)
+        return self._emulator.rows.row(index).head and below.widths[0] == 2 and below.graphemes[0] != " "
 
     def last_cell(self, index: int, at: int) -> tuple[int, bytes]:
         """Returns the cell that ends in a column of a row: the column it begins in, and the bytes that print it."""
@@ -222,7 +223,7 @@ class Grid:
         """Returns the index of the last row with text on it, and its columns there; (-1, 0) without text."""
         for index in range(len(self._texts) - 1, -1, -1):
             if self._texts[index]:
-                graphemes = redraw.graphemes_of(self._emulator.row(index))
+                graphemes = redraw.graphemes_of(self._emulator.rows.row(index))
                 return index, max(column for column, text in enumerate(graphemes) if text != " ") + 1
         return -1, 0
 
@@ -231,7 +232,7 @@ class Grid:
         if known is None:
             if len(self._cells) >= MAX_CELLS:
                 self._cells.clear()
-            known = self._cells[text, width, index] = replace(self._emulator.styles[index], text=text, width=width)
+            known = self._cells[text, width, index] = replace(self._emulator.rows.styles[index], text=text, width=width)
         return known
 
 

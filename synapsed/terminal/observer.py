@@ -123,18 +123,11 @@ class TerminalObserver:
     _outer = NOBODY
     """The terminal of the viewer."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        *,
-        cols: int,
-        rows: int,
-        offset: int,
-        harm: Harm | None = None,
-    ) -> None:
+    def __init__(self, profile: Profile, *, cols: int, rows: int, offset: int, harm: Harm | None = None) -> None:
         self._profile = profile
         self.screen = Screen(cols, rows)
-        self._unseen_until = 0.0 if harm is None else harm.until
+        self.drawn_from = 0.0 if harm is None else harm.until
+        """Offset from which on output may be given to an emulator."""
         if harm is not None and offset <= harm.until:
             self._lose_screen(harm)
         self._scanner = Scanner()
@@ -143,7 +136,8 @@ class TerminalObserver:
         self._progress = ProgressState.NONE
         self.turn = OpenTurn()
         self._since = Since()
-        self._activity = Activity.STARTING
+        self.activity = Activity.STARTING
+        """Activity of the last judgement."""
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
         self._calm, self._background = Calm(profile), BackgroundWork(profile)
@@ -175,12 +169,7 @@ class TerminalObserver:
 
     @classmethod
     def restore(
-        cls,
-        profile: Profile,
-        checkpoint: Checkpoint,
-        now: float,
-        *,
-        harm: Harm | None = None,
+        cls, profile: Profile, checkpoint: Checkpoint, now: float, *, harm: Harm | None = None
     ) -> "TerminalObserver":
         """Returns the observer as it was at the checkpoint. An open turn is not part of it, because reports of side
         channels since then would be missing; they report again what still matters."""
@@ -196,7 +185,7 @@ class TerminalObserver:
         self._own_text = OwnText([str(text) for text in own] if isinstance(own, list) else (), now)
         self._background = BackgroundWork(profile, state.get("background"))
         with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen shows the state, too
-            self._activity = Activity(state.get("activity", Activity.STARTING))
+            self.activity = Activity(state.get("activity", Activity.STARTING))
             self._progress = ProgressState(state.get("progress", 0))
             self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
         self._changed_at = now
@@ -208,18 +197,9 @@ class TerminalObserver:
         if not spec.usual:
             return read_composer(spec, screen, self._bright, before=self._before)
         known = Known(
-            facts=self.facts,
-            learned=self.learned,
-            before=self._before,
-            edits_from=self._edits_from,
-            offset=self.offset,
+            facts=self.facts, learned=self.learned, before=self._before, edits_from=self._edits_from, offset=self.offset
         )
         return read_prompt(spec, screen, known)
-
-    @property
-    def activity(self) -> Activity:
-        """Activity of the last judgement."""
-        return self._activity
 
     def checkpoint(self) -> Checkpoint:
         """Returns the screen as redraw bytes, at the offset of its last whole sequence."""
@@ -227,7 +207,7 @@ class TerminalObserver:
         state: dict[str, Any] = {
             "records": self._records.to_state(),
             "speaker": self._records.speaker,
-            "activity": self._activity.value,
+            "activity": self.activity.value,
             "progress": self._progress.value,
             "before": self._before,
             "edits_from": self._edits_from,
@@ -297,17 +277,12 @@ class TerminalObserver:
         elif reads and progress_left_behind(seen):
             self._progress = ProgressState.NONE
 
-    @property
-    def drawn_from(self) -> float:
-        """Offset from which on output may be given to an emulator."""
-        return self._unseen_until
-
     def _draw(self, offset: int, data: bytes) -> None:
         """Gives the allowed part of the output to the screen."""
-        if offset >= self._unseen_until:
+        if offset >= self.drawn_from:
             self.screen.feed(data)
-        elif offset + len(data) > self._unseen_until:
-            self.screen.feed(data[int(self._unseen_until) - offset :])
+        elif offset + len(data) > self.drawn_from:
+            self.screen.feed(data[int(self.drawn_from) - offset :])
         if data and not self.screen.synchronized:
             self._undrawn = None
 
@@ -337,7 +312,7 @@ class TerminalObserver:
         """Takes a note."""
         match note:
             case KeysTyped(now):
-                self.typed(now)
+                self._own_text.typed(now)  # text that appears now in its composer may come from them
             case StopAsked(now):
                 self.turn.asked_to_stop(now)
             case StopOver():
@@ -385,7 +360,7 @@ class TerminalObserver:
     def _turning_points(self, look: Look) -> list[float]:
         """Returns the times at which time alone may change `look`: none for a rest that no sign contradicts."""
         points = [look.steady_at, look.unreadable_at]
-        if self._shown_at is not None and self._activity is Activity.STARTING:
+        if self._shown_at is not None and self.activity is Activity.STARTING:
             points.append(self._shown_at + (never_starts(self._profile, look.screen) or 0.0))
         says_so = look.verdict.activity is Activity.READY and look.verdict.settled and not look.lost
         if not says_so or look.turn_open or look.stopping or self._progress is not ProgressState.NONE:
@@ -413,7 +388,7 @@ class TerminalObserver:
             self.turn.channel,
             self.turn.lost_ns,
             self.turn.stop_asked_at,
-            self._activity,
+            self.activity,
             self.in_turn,
             self.facts,
             self.learned,
@@ -438,8 +413,8 @@ class TerminalObserver:
             self.turn.lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
         self._leave_behind(seen)
-        if not (verdict.activity in UNSTARTED and self._activity is Activity.STARTING):
-            self._activity = verdict.activity  # one that is stuck at its start, or asks there, has not started
+        if not (verdict.activity in UNSTARTED and self.activity is Activity.STARTING):
+            self.activity = verdict.activity  # one that is stuck at its start, or asks there, has not started
         asked = self._unreadable.look(
             verdict,
             screen,
@@ -504,7 +479,7 @@ class TerminalObserver:
             lost=self.turn.lost_ns is not None,
             put_off=self._puts_off(screen, composer),
             undrawn=self._undrawn,
-            previous=self._activity,
+            previous=self.activity,
             shown_s=0.0 if self._shown_at is None else now - self._shown_at,
             given_back=self.given_back,
             kernel=self.kernel,
@@ -565,10 +540,6 @@ class TerminalObserver:
         if not self._own_text.is_own(composer, before=before, now=now):
             return composer
         return emptied(self._profile.composer, screen, composer)
-
-    def typed(self, now: float) -> None:
-        """Notes that keys went to the program: text that appears now in its composer may come from them."""
-        self._own_text.typed(now)
 
     def _note(self, seen: Observation, now: float) -> None:
         self._since.note("dialog", self._prompt[0], now)

@@ -56,10 +56,6 @@ type Cells = Callable[[int], Sequence[Cell]]
 """Returns the cells of a row."""
 
 
-def _no_cells(_row: int) -> Sequence[Cell]:
-    return ()
-
-
 def find_prompt(
     spec: Prompts, screen: ScreenSnapshot, cells: Cells | None = None, *, in_turn: bool = False
 ) -> Asked | None:
@@ -72,7 +68,7 @@ def find_prompt(
     for dialog in spec.dialogs:
         if all(p.search(text) for p in dialog.when):
             if not any(p.search(text) for p in dialog.unless):
-                return _read_dialog(dialog, text, Page(screen, cells or _no_cells))
+                return _read_dialog(dialog, text, Page(screen, cells or (lambda _: ())))
             over = True  # the dialog is on the screen and asks nothing: it must not be read as an unknown menu either
     if over:
         return None
@@ -498,8 +494,7 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     submit = dialog.submit if dialog else "\r"
     if prompt.type == "screen" and not prompt.own_words:
         raise _refused(
-            asked,
-            "its screen is not understood: answer in an attached terminal, or with 'synapsectl keys AGENT KEY…'",
+            asked, "its screen is not understood: answer in an attached terminal, or with 'synapsectl keys AGENT KEY…'"
         )
     if not prompt.options and (dialog is None or not prompt.own_words):
         typed = _CONTROL.sub("", _BREAKS.sub(" ", text.strip("\r\n")))

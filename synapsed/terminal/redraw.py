@@ -202,10 +202,7 @@ def place(cursor: tuple[int, int], modes: Modes, extras: Extras) -> bytes:
 type _RGB = tuple[int, int, int]
 
 
-def colors(
-    now: tuple[_RGB, _RGB, bytes],
-    default: tuple[_RGB, _RGB, bytes],
-) -> bytes:
+def colors(now: tuple[_RGB, _RGB, bytes], default: tuple[_RGB, _RGB, bytes]) -> bytes:
     """Returns the sequences that set foreground, background and palette if they are no longer the default."""
     out = [
         b"\x1b]%d;rgb:%02x/%02x/%02x\x1b\\" % (number, *color)

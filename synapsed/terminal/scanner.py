@@ -239,7 +239,5 @@ def _report(body: bytes, end: int) -> ScanEvent | None:
         return None
     percent = progress["percent"]
     return ProgressChanged(
-        end,
-        ProgressState(int(progress["state"] or b"0")),
-        min(int(percent), 100) if percent else None,
+        end, ProgressState(int(progress["state"] or b"0")), min(int(percent), 100) if percent else None
     )

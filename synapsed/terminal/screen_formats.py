@@ -1,30 +1,12 @@
-"""A screen in the formats of requests: text, a redraw, a document, rows, a picture. Pure."""
+"""A screen as a document, and as a picture. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
-from synapsed.model.records import Checkpoint
+from synapsed.model.picture import Glyph, Ink, Picture
 from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.rows import cleaned, drawable, ink_of
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
-
-
-def shown(screen: Screen, fmt: ScreenForm) -> Shown:
-    """Returns text, lines with colours, a redraw for a terminal of that size, a `document`, a picture to be drawn, or
-    rows of a page."""
-    now = screen.snapshot()
-    if fmt == "text":
-        return now.text()
-    if fmt == "coloured":
-        return screen.coloured()
-    if fmt == "ansi":
-        return screen.redraw()
-    if fmt == "picture":
-        return picture(screen)
-    if fmt == "rows":
-        return screen.page_rows()
-    return document(screen)
 
 
 def document(screen: Screen) -> dict[str, Any]:
@@ -38,13 +20,6 @@ def document(screen: Screen) -> dict[str, Any]:
         "title": now.title,
         "alternate": now.alternate,
     }
-
-
-def kept(checkpoint: Checkpoint) -> Screen:
-    """Returns the screen of a checkpoint."""
-    screen = Screen(checkpoint.cols, checkpoint.rows)
-    screen.feed(checkpoint.redraw)
-    return screen
 
 
 def picture(screen: Screen) -> Picture:

@@ -427,13 +427,7 @@ def edits_no_line(seen: Observation) -> bool:
 
 
 def _settling(
-    profile: Profile,
-    seen: Observation,
-    evidence: str,
-    *,
-    settled: bool,
-    told: str | None,
-    lacks_composer: bool = False,
+    profile: Profile, seen: Observation, evidence: str, *, settled: bool, told: str | None, lacks_composer: bool = False
 ) -> Verdict:
     """Returns a ready verdict if the program says so or its screen has come to rest; a moving one changes nothing."""
     if settled or told is not None or seen.previous is Activity.READY:

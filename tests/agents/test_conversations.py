@@ -10,6 +10,7 @@ from synapsed.model.events import AgentAlert, AttentionChanged
 from synapsed.model.facts import PromptAccepted
 from synapsed.model.link import LinkSession, LinkTold, LinkTurnAccepted
 from synapsed.model.task import TaskState
+from synapsed.profiles.library import ProfileLibrary
 from tests.fakes.clock import until
 from tests.support.world import World
 
@@ -281,7 +282,7 @@ async def test_a_new_conversation_that_the_database_did_not_take_is_begun_later(
     world.link.seen = replace(world.link.seen, activity=Activity.READY, can_receive=True)
     world.store.refuse = StoreError("the disk is full")
     with pytest.raises(StoreError):
-        await world.manager._agents[view.id]._actor.call(world.manager._agents[view.id]._pump)
+        await world.manager._agents[view.id]._actor.call(world.manager._agents[view.id].recheck)
     world.store.refuse = None
     world.link.ready()
     await until(lambda: len(plans(world)) == 2, "it is started again")
@@ -310,6 +311,22 @@ async def test_an_agent_is_started_on_an_earlier_conversation(world: World) -> N
     with pytest.raises(InvalidRequest, match="by its id"):
         await world.start("fake", conversation="earlier-1")
     assert [agent.name for agent in world.manager.directory.agents()] == [view.name]
+
+
+@pytest.mark.parametrize(("version", "resumed"), [("1.6.0", True), ("1.0.4", False)])
+async def test_an_earlier_conversation_where_newer_versions_alone_know_the_way_back(
+    world: World, version: str, resumed: bool
+) -> None:
+    """Which one is installed is not known before the program is run: an older one begins anew, and that is told."""
+    folder = world.paths.state.parent / "profiles"
+    way = '[[versions]]\nsince = "1.1.0"\n[versions.resume]\nargs = ["--session-id", "{conversation}"]\n'
+    (folder / "grown.toml").write_text(f'command = "sh"\nmodel = true\nversion = {{}}\n{way}')
+    world.library = ProfileLibrary([folder])
+    await world.daemon()
+    world.factory.versions["grown"] = version
+    await world.start("grown", conversation="earlier-1")
+    assert plans(world) == [(resumed, "earlier-1" if resumed else None)]
+    assert bool(lost(world)) is not resumed
 
 
 async def test_an_earlier_conversation_that_is_refused_is_told(world: World) -> None:

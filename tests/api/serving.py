@@ -60,7 +60,7 @@ class Api:
 
     async def streams(self, count: int) -> None:
         """Returns when so many streams are open."""
-        await until(lambda: self.servers._context.streams.open == count, f"{count} streams are open")
+        await until(lambda: self.servers.context.streams.open == count, f"{count} streams are open")
 
 
 @asynccontextmanager

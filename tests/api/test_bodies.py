@@ -30,7 +30,7 @@ async def test_a_large_body_that_finds_no_room_in_time_is_refused(
     api: Api, monkeypatch: pytest.MonkeyPatch, path: str, body: Any, headers: dict[str, str]
 ) -> None:
     monkeypatch.setattr(memory_reservation, "PATIENCE_S", 0.0)
-    room = api.servers._context.bodies
+    room = api.servers.context.bodies
     held = room.take_now("held", BODIES)
     assert held is not None
     async with api.agent.post(path, json=body, headers=headers) as response:
@@ -48,7 +48,7 @@ async def test_a_large_body_that_finds_no_room_in_time_is_refused(
 @pytest.mark.parametrize("chunked", [True, False])
 async def test_a_large_body_waits_for_room(api: Api, chunked: bool) -> None:
     """One that does not say how long it is might be as long as any may be."""
-    room = api.servers._context.bodies
+    room = api.servers.context.bodies
     held = room.take_now("held", BODIES - (SMALL_BODY if chunked else 1))
     assert held is not None
 
@@ -67,14 +67,14 @@ async def test_a_large_body_waits_for_room(api: Api, chunked: bool) -> None:
 
 async def test_too_many_do_not_wait(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_reservation, "WAITING_MAX", 0)
-    held = api.servers._context.bodies.take_now("held", BODIES)
+    held = api.servers.context.bodies.take_now("held", BODIES)
     assert held is not None
     status, body = await api.json(api.agent, "POST", "/message", json={"content": LARGE})
     assert (status, body["error"]["code"]) == (503, "BUSY")
 
 
 async def test_a_message_that_is_taken_holds_no_room_while_its_answer_is_waited_for(api: Api) -> None:
-    room = api.servers._context.bodies
+    room = api.servers.context.bodies
     async with asyncio.TaskGroup() as group:
         asking = group.create_task(api.json(api.agent, "POST", "/a2a", json=RPC, headers=NEW))
         await until(lambda: [call for call in api.control.calls if call[0] == "send"], "it is in the mailbox")
@@ -83,7 +83,7 @@ async def test_a_message_that_is_taken_holds_no_room_while_its_answer_is_waited_
 
 
 async def test_who_leaves_while_it_waits_holds_up_nobody(api: Api) -> None:
-    room = api.servers._context.bodies
+    room = api.servers.context.bodies
     held = room.take_now("held", BODIES)
     assert held is not None
     sending = asyncio.create_task(api.json(api.agent, "POST", "/message", json={"content": LARGE}))
@@ -97,7 +97,7 @@ async def test_who_leaves_while_it_waits_holds_up_nobody(api: Api) -> None:
 async def test_who_leaves_in_the_middle_of_a_body_is_no_failure_of_the_daemon(
     api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    room = api.servers._context.bodies
+    room = api.servers.context.bodies
     _, writer = await asyncio.open_connection("127.0.0.1", api.port)
     head = "POST /agents/claude/tasks/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     writer.write(f"{head}Content-Length: {2 * SMALL_BODY}\r\n\r\n{{".encode())

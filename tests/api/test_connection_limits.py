@@ -72,7 +72,7 @@ async def test_work_takes_as_long_as_it_takes(control: FakeControl, tmp_path: Pa
         await until_closed(api.port, HEAD + b"\r\n")  # three deadlines later
         await until_closed(api.port)
         await until_closed(api.port)
-        assert api.servers._context.streams.open == 1
+        assert api.servers.context.streams.open == 1
         assert not stream.content.at_eof()
 
 

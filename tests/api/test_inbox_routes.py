@@ -55,7 +55,7 @@ async def test_what_asks_nothing_is_put_away(control: FakeControl, tmp_path: Pat
         failure = AttentionChanged(id="f1", state="opened", kind="failure", question="it broke")
         await control.store.commit(events=[NewEvent(next(iter(control.views)), failure)])
         await ask(control)
-        inbox = api.servers._context.waiting
+        inbox = api.servers.context.waiting
         await until(lambda: len(inbox) == 2)
         assert await api.json(api.unix, "POST", "/inbox/f1/seen", json={}) == (200, {"status": "seen", "id": "f1"})
         status, told = await api.json(api.unix, "POST", "/inbox/f1/seen", json={})

@@ -346,7 +346,7 @@ async def test_items_end_on_closing_and_pass_errors_on():
     streams = Streams(1)
     async with aclosing(streams.items(numbers(1, asyncio.Event()), 60)) as items:
         assert await anext(items) == 0
-        asyncio.get_running_loop().call_soon(streams.close)
+        asyncio.get_running_loop().call_soon(streams.closing.set)
         assert [item async for item in items] == []
     assert [item async for item in streams.items(numbers(5), 60)] == []
 

@@ -80,10 +80,15 @@ def test_a_server_that_ends_leaves_a_person_their_program(tmp_path: Path) -> Non
     assert time.monotonic() - began < 60
 
 
-def test_one_that_does_not_listen_is_ended(tmp_path: Path) -> None:
-    done, failed = launched(tmp_path, [sys.executable, "-c", f"import time; '{tmp_path}'; time.sleep(60)"], wait_s=0.2)
-    assert done.stdout.startswith("alone ")
-    assert "did not listen within 0.2 s" in failed.read_text()
+@pytest.mark.parametrize(
+    ("wait_s", "times"), [(0.2, 1), pytest.param(0, 8, id="mostly before it has a session of its own")]
+)
+def test_one_that_does_not_listen_is_ended(tmp_path: Path, wait_s: float, times: int) -> None:
+    server = [sys.executable, "-c", f"import time; '{tmp_path}'; time.sleep(60)"]
+    for _ in range(times):
+        done, failed = launched(tmp_path, server, wait_s=wait_s)
+        assert done.stdout.startswith("alone ")
+        assert f"did not listen within {wait_s} s" in failed.read_text()
     assert servers(tmp_path) == []
 
 

@@ -60,6 +60,17 @@ def gemini(home: Path, *, kind: str = "main", said: bool = True, at: float = 300
     return path
 
 
+def pi(folder: Path, *, at: float = 4000.0) -> Path:
+    """As pi 1.6.0 writes it, without what is not read."""
+    head = {"type": "session", "version": 3, "id": ID, "timestamp": "2026-01-02T03:04:05.678Z", "cwd": "/work/d"}
+    model = {"type": "model_change", "id": "1a2b3c4d", "parentId": None, "provider": "p", "modelId": "m"}
+    said = {"role": "user", "content": [{"type": "text", "text": "Mend it"}], "timestamp": 1767323045678}
+    prompt = {"type": "message", "id": "5e6f7a8b", "parentId": "1a2b3c4d", "message": said}
+    return write(
+        folder / "sessions" / "--work-d--" / f"2026-01-02T03-04-05-678Z_{ID}.jsonl", head, model, prompt, at=at
+    )
+
+
 def every(library: ProfileLibrary) -> list[Profile]:
     return [library.get(name) for name in library.names()]
 
@@ -103,6 +114,15 @@ def test_a_resumed_conversation_is_one_and_a_long_prompt_short(library: ProfileL
     found = find_conversations(every(library), tmp_path)
     assert [(one.profile, one.updated) for one in found] == [("gemini", 9000.0), ("claude", 1000.0)]
     assert len(found[1].prompt) <= PROMPT_SHOWN
+
+
+def test_those_of_a_program_whose_newer_versions_alone_have_them(library: ProfileLibrary, tmp_path: Path) -> None:
+    found = PastConversation(profile="pi", id=ID, cwd="/work/d", updated=4000.0, prompt="Mend it")
+    pi(tmp_path / ".pi" / "agent")
+    assert find_conversations(every(library), tmp_path) == [found]
+    pi(tmp_path / "elsewhere")
+    moved = {"PI_CODING_AGENT_DIR": str(tmp_path / "elsewhere")}
+    assert find_conversations([library.get("pi")], tmp_path / "none", env=moved) == [found]
 
 
 def test_nothing_there(library: ProfileLibrary, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.clients.programs import PYPI_CACHE
 from tests.fakes.control import FakeControl
 from tests.fakes.served import scripted, served
+from tests.support.gated import first_of
 
 PATIENCE_S = 120
 MISSING = PYPI_CACHE.missing()
@@ -42,18 +43,19 @@ def run(home: Path, program: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("verb", ["send", "stream"])
+@pytest.mark.parametrize("verb", first_of(["stream", "send"]))
 def test_handler_speaks_to_it(endpoint: str, tmp_path: Path, verb: str) -> None:
     task = json.loads(run(tmp_path, "handler", "--output", "json", "message", verb, "--url", endpoint, "--text", "hi"))
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"
     assert task["artifacts"][-1]["parts"][0]["text"] == "You said: hi"
 
 
+@pytest.mark.night
 def test_handler_finds_the_card_valid(endpoint: str, tmp_path: Path) -> None:
     run(tmp_path, "handler", "--output", "json", "card", "validate", "--url", endpoint)
 
 
-@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+@pytest.mark.parametrize("binding", first_of(["JSONRPC", "HTTP+JSON"]))
 def test_proof_passes(endpoint: str, tmp_path: Path, binding: str) -> None:
     contract = str(tmp_path / "contract.yaml")
     run(tmp_path, "a2a-proof", "init", endpoint, "-o", contract)

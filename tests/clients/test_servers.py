@@ -125,6 +125,7 @@ async def test_a_question_and_its_answer(here: Here) -> None:
     assert "".join(text for text, _ in here.told(task)) == task.answer
 
 
+@pytest.mark.night
 async def test_an_answer_without_a_task(here: Here) -> None:
     task = await here.until(await here.send("message"), TaskState.COMPLETED)
     assert task.answer == "no task at all"
@@ -143,6 +144,7 @@ async def test_the_same_question_twice(here: Here) -> None:
     assert (await here.until(second, TaskState.COMPLETED)).answer == counted(2)
 
 
+@pytest.mark.night
 async def test_it_is_canceled(here: Here) -> None:
     task = await here.until(await here.send("hold"), TaskState.WORKING)
     while "task_id" not in (await here.externals.task("far", task.id)).metadata.get(KEY, {}):
@@ -162,6 +164,7 @@ async def test_files_go_there_and_come_back(here: Here) -> None:
     assert (given[0].file.name, given[0].file.bytes) == ("a.txt", "aGVsbG8=")
 
 
+@pytest.mark.night
 async def test_a_key_in_the_query_and_the_extended_card(tmp_path: Path) -> None:
     found = Here(tmp_path)
     async with serving("s3cret-key") as url:

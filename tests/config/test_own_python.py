@@ -132,16 +132,16 @@ OTHER_VERBS = (
     ("synapsed.cli", "profile", "show", "claude"),
     ("synapsed.cli", "profile", "check", str(ROOT / "profiles" / "dummy.toml")),
     ("synapsed.cli", "repair"),
+    ("synapsed.cli", "fleet", "status"),
+    ("synapsectl.__main__", "mcp"),
 )
 COMMANDS = (
     *(pytest.param(command, marks=pytest.mark.night, id=" ".join(command)) for command in OTHER_VERBS),
     ("synapsed.cli", "check-config", "--json"),
-    ("synapsed.cli", "fleet", "status"),
     ("synapsed.process.sandbox",),
     ("synapsed.screens.worker", "1"),
     ("synapsed.terminal.probe",),
     ("synapsed.terminal.scrollback_lines",),
-    ("synapsectl.__main__", "mcp"),
 )
 GIVEN = {"synapsed.terminal.probe": PROBED, "synapsed.terminal.scrollback_lines": LINES, "synapsed.cli": b"{}"}
 

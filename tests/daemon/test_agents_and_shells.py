@@ -101,6 +101,7 @@ async def test_what_an_agent_writes_is_no_command_of_a_shell(daemon: Daemon, tmp
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.night
 @real_one
 def test_a_person_may_allow_it(daemon: Daemon) -> None:
     ann = daemon.start_agent(name="ann")

@@ -128,6 +128,7 @@ while key := os.read(0, 100):
 MINE = [f"mine {number}" for number in range(30)]
 
 
+@pytest.mark.night
 def test_equal_size_and_resizes(stand: Stand) -> None:
     stand.start(FULL)
     ours, theirs = stand.attach(behind=MINE), stand.tmux(behind=MINE)

@@ -188,6 +188,7 @@ def test_a_home_too_deep_for_sockets(tmp_path: Path) -> None:
     assert not elsewhere.exists()
 
 
+@pytest.mark.night
 def test_keep_agents(daemon: Daemon) -> None:
     daemon.start("--keep-agents")
     pid = (daemon.start_agent())["pid"]
@@ -446,6 +447,7 @@ sys.exit(cli.main())
 """
 
 
+@pytest.mark.night
 def test_a_signal_that_comes_as_it_begins_to_listen_ends_it_in_order(tmp_path: Path):
     daemon = Daemon(tmp_path)
     command = [sys.executable, "-c", _AS_IT_LISTENS]

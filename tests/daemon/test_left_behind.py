@@ -27,7 +27,7 @@ LEFT = {
     "a letter, half": r"\343\201",
     "a link, protected": r"\033]8;;http://a\007\033[1\042q\033V",
 }
-IN_THE_GATE = {("dash", "it works"), ("bash", "progress"), ("dash", "bracketed paste")}
+IN_THE_GATE = {("bash", "progress")}
 
 ROWS = [
     pytest.param(shell, left, id=f"{shell}, {left}", marks=[] if (shell, left) in IN_THE_GATE else pytest.mark.night)

@@ -32,6 +32,7 @@ def kept(daemon: Daemon) -> int:
         return int(connection.execute("SELECT count(*) FROM followers WHERE name LIKE 'mood:%'").fetchone()[0])
 
 
+@pytest.mark.night
 def test_moods_over_kills(daemon: Daemon) -> None:
     daemon.start()
     assert daemon.ctl("start", "dummy").code == 0

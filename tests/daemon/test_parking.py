@@ -162,6 +162,7 @@ def test_shutdown_and_start_leave_it_parked(daemon: Daemon) -> None:
     answered_once(daemon, daemon.send("after"), "after")
 
 
+@pytest.mark.night
 def test_kill_9_while_it_is_being_parked(daemon: Daemon) -> None:
     """The message that came meanwhile is delivered once, to the next program."""
     process, keeper = program(daemon)

@@ -144,6 +144,7 @@ def test_a_refusal_that_ends_a_turn_is_known_over_a_kill(piped: Piped, *, early:
     assert done["status"] == "canceled"
 
 
+@pytest.mark.night
 def test_what_is_not_offered_is_refused_once_over_a_kill(piped: Piped) -> None:
     """Also where the keeper has forgotten that: it remembers the last 512 inputs."""
     go = piped.folder / "go"
@@ -186,6 +187,7 @@ def test_a_turn_is_canceled_and_one_that_does_not_hear_ends_with_its_program(pip
     assert piped.ask("say on") == "on\n"
 
 
+@pytest.mark.night
 def test_one_that_asks_and_reads_nothing_is_ended_by_the_next_daemon(piped: Piped) -> None:
     """Its keeper keeps the answers until it reads."""
     task = piped.send("flood 900")
@@ -206,6 +208,7 @@ def test_a_program_that_ends_fails_its_turn_and_goes_on_with_its_session(piped: 
     assert piped.receipts("session/load") == ["s1"]
 
 
+@pytest.mark.night
 def test_a_person_attaches_reads_and_writes(piped: Piped) -> None:
     piped.ask("say hello")
     assert piped.daemon.ctl("keys", "p", "say from a person", "Enter").code == 0
@@ -221,6 +224,7 @@ def test_a_person_attaches_reads_and_writes(piped: Piped) -> None:
     eventually(lambda: "hello" in piped.daemon.ctl("screen", "p").out, "the transcript is there")
 
 
+@pytest.mark.night
 def test_a_persons_prompt_that_is_open_over_a_kill_is_no_tasks(piped: Piped) -> None:
     """The next daemon knows that it is open: a message waits for its end, and has its own answer."""
     go = piped.folder / "go"

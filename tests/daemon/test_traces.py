@@ -94,6 +94,7 @@ def test_one_trace_over_two_agents(daemon: Daemon, collector: Collector, tmp_pat
     assert len(collector.spans) == 8
 
 
+@pytest.mark.night
 def test_what_was_over_before_the_kill_and_had_not_been_sent(daemon: Daemon, collector: Collector) -> None:
     collector.status = 503
     tasks = [send(daemon, "ann", f"echo {number}") for number in range(3)]

@@ -106,6 +106,7 @@ def used(daemon: Daemon) -> dict[str, tuple[int, int, int]]:
     return {row["task"]: (row["turns"], row["input_tokens"], row["output_tokens"]) for row in rows}
 
 
+@pytest.mark.night
 def test_what_was_not_written_down_when_the_daemon_was_killed_is_counted_by_the_next(
     daemon: Daemon, released: Path
 ) -> None:

@@ -56,6 +56,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         yield daemon
 
 
+@pytest.mark.night
 def test_told_over_a_kill_answered_and_taken_back(daemon: Daemon, service: PushService) -> None:
     one, two = Browser(daemon, "look", "answer"), Browser(daemon, "look")
     one.turn_on(service)

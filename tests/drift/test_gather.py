@@ -42,6 +42,7 @@ def test_a_release_that_is_the_same_does_not_differ(results: Path) -> None:
     assert all(mark.recorded is not None and mark.new is not None for mark in found.marks)
 
 
+@pytest.mark.night
 def test_a_changed_sign_of_work_is_drift(results: Path) -> None:
     """Other dots; and the state that it tells besides is no longer told so."""
     for raw in (results / "recordings" / NEWER).glob("*.raw"):

@@ -28,7 +28,7 @@ from synapsed.model.task import Prompt
 from synapsed.profiles.profile import Profile
 from synapsed.pty.viewers import Watches
 from synapsed.terminal.emulated_screen import Screen
-from synapsed.terminal.screen_formats import shown
+from tests.fakes.stage import shown
 
 __all__ = ["FakeLink", "FakeLinkFactory"]
 

@@ -7,12 +7,29 @@ from synapsed.model.agent import Activity
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
+from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.printed import read_lines
-from synapsed.terminal.screen_formats import shown
+from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.screen_messages import Ask, Drawn, LinesRead, LinesWanted, Note, Redraw, StageEvent, Start
+
+
+def shown(screen: Screen, fmt: ScreenForm) -> Shown:
+    """The screen in that form."""
+    match fmt:
+        case "text":
+            return screen.snapshot().text()
+        case "coloured":
+            return screen.coloured()
+        case "ansi":
+            return screen.redraw()
+        case "picture":
+            return picture(screen)
+        case "rows":
+            return screen.page_rows()
+    return document(screen)
 
 
 def from_lines(*given: Any, **more: Any) -> str:

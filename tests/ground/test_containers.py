@@ -67,6 +67,7 @@ def stats_below(pid: int) -> list[str]:
     return [Path(f"/proc/{one}/stat").read_text() for one in children]
 
 
+@pytest.mark.night
 def test_a_container_whose_first_process_is_the_daemon(person: Person) -> None:
     """`docker exec` finds it, what loses its parent is reaped, and `docker stop` ends it with its agents."""
     with container(person) as (pid, enter):

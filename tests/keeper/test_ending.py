@@ -14,21 +14,21 @@ def ask(
 
 def test_nothing_happens_to_a_program_that_runs() -> None:
     ending = Ending(sweep_on_exit=True)
-    assert ending.deadline() is None
+    assert ending.deadline is None
     assert ask(ending, 1.0) is None
 
 
 def test_term_then_grace_then_kill_then_record() -> None:
     ending = Ending(sweep_on_exit=True)
     ending.stop(10.0, 3.0)
-    assert ending.deadline() == 10.0
+    assert ending.deadline == 10.0
     assert ask(ending, 10.0) == TERM
     assert ask(ending, 11.0) is None
     assert ask(ending, 13.0) == KILL
     assert ask(ending, 13.1) == KILL  # whatever was forked meanwhile
     ending.exited(13.2)
     assert ask(ending, 13.2, drained=True, survivors=False) == RECORD
-    assert ending.deadline() is None
+    assert ending.deadline is None
 
 
 def test_grace_zero_kills_without_a_term() -> None:
@@ -118,9 +118,9 @@ def test_in_any_order_it_ends_and_ends_once(sweep: bool, steps: list[tuple[str, 
         recorded = ask(ending, now, drained=drained, blocked=blocked, survivors=survivors) == RECORD
     for _ in range(200):
         if recorded:
-            assert ending.deadline() is None
+            assert ending.deadline is None
             return
-        deadline = ending.deadline()
+        deadline = ending.deadline
         assert deadline is not None
         now = max(now, deadline)
         recorded = ask(ending, now, drained=True, survivors=False) == RECORD

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.model.about import COMMAND_MAX, DIFF_MAX, About, about, command_in, edits_in_blocks, shown_by
+from synapsed.model.about import COMMAND_MAX, DIFF_MAX, About, about, command_in, edits_in_blocks
 
 LONGEST = "this line is the longest of the whole edit, and it is the one that goes: git status --short"
 DIFF = f"--- a/f.txt\n+++ a/f.txt\n-{LONGEST}\n+one\n+two"
@@ -88,28 +88,6 @@ def test_blocks_of_an_edit() -> None:
 def test_a_command_in_one_piece() -> None:
     assert command_in(["git", "commit", "-m", "two words"]) == "git commit -m 'two words'"
     assert command_in(["git", 1]) is None
-
-
-EDITS = f"Edit file\nf.txt\n1  short\n2 -{LONGEST}\n2 +one\n3 +two\nDo you want to make this edit to f.txt?"
-
-
-def test_whole_rows_of_a_dialog_are_its_command() -> None:
-    assert shown_by("Run it?\n$ npm  run\n  test --all", About(command="npm run test --all"))
-    assert shown_by("Run it?\n" + "echo " + "x" * 100 + "…", About(command="echo " + "x" * 300))
-    assert shown_by("Run it?\ntouch a\ntouch b && \\\n  touch c", About(command="touch a\ntouch b && \\\n  touch c"))
-    assert shown_by("printf 'a\\tb' #  x    tab", About(command="printf 'a\\tb' # \u200b\u202e x\ttab"))
-    for command in ("git status --short", "status", LONGEST, "2", ""):
-        assert not shown_by(EDITS, About(command=command)), command
-    assert not shown_by("Run it?\nls -la", About(command="ls"))
-
-
-def test_a_dialog_shows_an_edit_by_its_file_and_a_line_of_it() -> None:
-    assert shown_by(EDITS, About(diff=DIFF))
-    assert not shown_by(EDITS, About(diff=DIFF.replace("f.txt", "other.txt")))
-    assert not shown_by(EDITS, About(diff="--- f.txt\n+++ f.txt\n-another\n+else"))
-    assert shown_by("Create file\nn.txt\nDo you?", About(diff="+++ a/n.txt"))
-    assert shown_by("f.txt\nnew line", About(diff=PATCH))
-    assert not shown_by(EDITS, About())
 
 
 def test_what_is_no_input_of_any_program() -> None:

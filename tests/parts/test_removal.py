@@ -112,9 +112,8 @@ WORDS = {
 WITH_OPTION = {"fleet": ("list", "--fleet"), "worktree": ("start", "dummy", "--worktree", "login")}
 
 
-IN_THE_GATE = {"attention", "fleet", "schedules", "session_server", "web"}
-"""One of each kind: with a follower, a distribution of its own, tables, an adapter, a surface of its own. The others
-are for the night."""
+IN_THE_GATE = {"schedules", "session_server"}
+"""One with tables and routes, and an adapter. The others are for the night."""
 
 
 def params() -> list[Any]:

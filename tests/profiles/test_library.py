@@ -18,7 +18,9 @@ def user(tmp_path: Path, name: str, text: str) -> ProfileLibrary:
     return ProfileLibrary.standard(tmp_path)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "codex" else pytest.mark.night) for name in BUILT_IN]
+)
 def test_keys_that_clear_a_composer_end_no_program_whose_composer_is_empty_by_then(name: str, tmp_path: Path) -> None:
     delivery = ProfileLibrary.standard(tmp_path).get(name).delivery
     assert not {"\x03", "\x04"} & set(delivery.clear + delivery.erase)

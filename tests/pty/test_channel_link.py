@@ -36,7 +36,6 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.answering import Answering
 from synapsed.pty.channel_way import CHANNEL_AWAY
 from synapsed.pty.keyboard import Steps
-from synapsed.pty.linked_terminal import ProgramLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
@@ -76,9 +75,6 @@ class FakeTerminal(FakeLink):
             await channel.open(link._beside.on_fact if link._beside is not None else link._on_fact)
         self.emit(self.seen)
 
-    async def close(self) -> None:
-        self.closed = True
-
     def hear(self, fact: Any) -> None:
         self.told.append(fact)
         self.order.append(fact)
@@ -101,7 +97,6 @@ class Linked:
             patch.setattr(TurnWorker, name, _without_link(getattr(self.terminal, name)))
         for name in ("signal", "screen_text"):
             patch.setattr(PtyLink, name, _without_link(getattr(self.terminal, name)))
-        patch.setattr(ProgramLink, "close", _without_link(self.terminal.close))
         patch.setattr(PtyLink, "_observed", _without_link(self.terminal.observe))
         patch.setattr(PtyLink, "_press_stop", _without_link(self.terminal.interrupt))
         patch.setattr(PtyLink, "_on_fact", _without_link(self.terminal.hear))

@@ -124,6 +124,13 @@ def test_a_menu_that_the_keys_opened_is_closed() -> None:
     assert program.keys == [b"\x1b", b"q"]
 
 
+def test_a_menu_that_stands_before_the_stop_is_seen_is_closed_and_the_keys_not_pressed_again() -> None:
+    """pi opens one at two Esc, and at one where the clock was set back."""
+    program = Program(["working"], then=[MENU, ""])
+    assert program.play(program.keyboard.interrupt(lambda look: look.composer.state == "empty"))
+    assert program.keys == [b"\x1b", b"q"]
+
+
 @pytest.mark.parametrize(
     ("shown", "again"), [(["working", "press it again"], True), (["working", "stopped"], False), (["working"], True)]
 )

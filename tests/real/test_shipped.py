@@ -7,6 +7,8 @@ skipped.
 
 import os
 import signal
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -170,3 +172,29 @@ def test_what_only_the_screen_has_of_a_long_answer_is_said_to_be_cut(
     told = {task: daemon.ended(task) for task in (short, long)}
     assert [(told[task]["exact"], told[task]["truncated"]) for task in (short, long)] == [(False, False), (False, True)]
     assert answer_of(daemon, long).endswith("Line 200 of a long answer that no screen holds.")
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_conversation_of_pi_on_disk_is_adopted(moved: bool, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    if reason := shipped.missing("pi"):
+        pytest.skip(reason)
+    prepared = cli_home("pi")
+    if moved:
+        elsewhere = (prepared.home / ".pi" / "agent").rename(prepared.home / "elsewhere")
+        prepared = replace(prepared, env={**prepared.env, "PI_CODING_AGENT_DIR": str(elsewhere)})
+    agent = RealAgent.start("pi", daemon, model, prepared)
+    first, second = nonce(), nonce()
+    agent.ask_exactly(f"First {first}.")
+    assert daemon.ctl("stop", agent.name, "--remove").code == 0
+    env = {**daemon.env, **prepared.env}
+    (found,) = daemon.ctl("adopt", "pi", "--json", env=env).json
+    assert (found["agent"], found["prompt"], Path(found["cwd"])) == (None, f"First {first}.", prepared.cwd.resolve())
+    started = daemon.ctl("adopt", found["id"], "--json", env=env)
+    assert started.code == 0, started.err
+    again = RealAgent(started.json["name"], daemon, model, prepared)
+    daemon.ready(again.name)
+    again.ask_exactly(f"Next {second}.")
+    (request,) = model.turns(second)
+    assert first in "\n".join(request.users)
+    assert daemon.agent(again.name)["conversation"]["id"] == found["id"]
+    assert daemon.ctl("adopt", found["id"], env=env).code == 6

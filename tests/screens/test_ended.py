@@ -42,7 +42,7 @@ DURING = ("idle", "feed", "look", "checkpoint", "redraw", "text", "lines")
     ("during", "how"),
     one_each(
         [(during, how) for n, during in enumerate(DURING) for how in (*HOW[n % 3 :], *HOW[: n % 3])],
-        kind=itemgetter(0),
+        kind=itemgetter(1),
     ),
 )
 async def test_a_process_that_ends_costs_its_agents_a_redraw(
@@ -145,6 +145,7 @@ async def test_one_that_others_end_over_and_over_at_the_same_output_blames_nobod
     assert bool(program.harmed) is not outside
 
 
+@pytest.mark.night
 async def test_who_ended_it_is_known(pool: ScreenPool, make_program: MakeProgram) -> None:
     program = await make_program(pool)
     for number, outside in ((signal.SIGKILL, True), (signal.SIGSEGV, False)):
@@ -172,6 +173,7 @@ async def test_one_that_closes_its_socket_and_lives_on_is_ended(
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.night
 async def test_what_was_told_of_turns_is_told_again(pool: ScreenPool, make_program: MakeProgram) -> None:
     program = await make_program(pool)
     program.stage.note(TurnOpened("hooks", time.monotonic_ns()))
@@ -216,6 +218,7 @@ async def test_the_terminal_that_it_is_seen_in_is_told_again(pool: ScreenPool, m
     assert told == [b"\x1b]11;rgb:fafa/f0f0/e6e6\x07", b"\x1b[6;23;11t", b"\x1b[?1u"]
 
 
+@pytest.mark.night
 async def test_the_window_keeps_its_size(pool: ScreenPool, make_program: MakeProgram) -> None:
     program = await make_program(pool)
     program.prints(b"text\r\n")
@@ -265,6 +268,7 @@ async def test_what_was_drawn_before_the_window_got_another_size_is_drawn_in_the
     assert after.verdict.activity is Activity.BUSY
 
 
+@pytest.mark.night
 async def test_output_that_is_gone_is_gone_for_the_next_process_too(
     pool: ScreenPool, make_program: MakeProgram
 ) -> None:

@@ -15,10 +15,10 @@ from tests.simulation.run import play
 from tests.simulation.served import served
 from tests.support.gated import first_of
 
-GATE = 60
+GATE = 40
 """Seeds that fit ten seconds of a processor."""
 
-SERVED = 40
+SERVED = 20
 """The same of programs with a server."""
 
 NIGHT = 2000
@@ -125,6 +125,7 @@ def test_planted_bugs_are_found_and_shrunken(name: str) -> None:
     assert small.plan.size <= max(3, found.plan.size * 2 // 3)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_shrunken_plan_fails_like_the_whole_one() -> None:
     found = find("lock-kept", range(1, 2))

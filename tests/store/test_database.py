@@ -65,7 +65,7 @@ async def test_the_settings_that_durability_and_retention_rest_on(open_store: Op
         names = ("journal_mode", "synchronous", "foreign_keys", "auto_vacuum", "user_version")
         return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
-    assert await store._database.write(settings) == ["wal", 1, 1, 2, mark(0)]
+    assert await store.database.write(settings) == ["wal", 1, 1, 2, mark(0)]
 
 
 def mark(more: int) -> int:
@@ -230,7 +230,7 @@ class Trace:
 
 async def traced(store: SqliteStore) -> Trace:
     trace = Trace()
-    await store._database.write(lambda connection: connection.set_trace_callback(trace))
+    await store.database.write(lambda connection: connection.set_trace_callback(trace))
     trace.statements.clear()
     return trace
 
@@ -255,12 +255,12 @@ async def test_one_that_fails_fails_alone(open_store: OpenStore) -> None:
 
     results: list[Any] = await asyncio.gather(
         store.commit(events=[news()]),
-        store._database.write(broken, done.append),
+        store.database.write(broken, done.append),
         store.commit(events=[news()]),
-        store._database.write(lambda connection: connection.execute("nonsense")),
+        store.database.write(lambda connection: connection.execute("nonsense")),
         store.commit(tasks=[a_task(agent_id="\ud800")]),
         store.commit(events=[news(), news()]),
-        store._database.write(lambda connection: 5, done.append),
+        store.database.write(lambda connection: 5, done.append),
         return_exceptions=True,
     )
     assert [event.id for index in (0, 2, 5) for event in results[index]] == [1, 2, 3, 4]
@@ -276,7 +276,7 @@ async def test_what_waits_is_bounded_and_kept_in_order(open_store: OpenStore) ->
     count = database.WRITES_MAX + 500
     writing = [asyncio.ensure_future(store.commit(events=[news()])) for _ in range(count)]
     await asyncio.sleep(0)
-    assert len(store._database._pending) <= database.WRITES_MAX
+    assert len(store.database._pending) <= database.WRITES_MAX
     written = await asyncio.gather(*writing)
     assert [event.id for events in written for event in events] == list(range(1, count + 1))
 
@@ -304,7 +304,7 @@ async def test_a_full_disk_is_told_and_survived(open_store: OpenStore, path: Pat
             (used,) = connection.execute("PRAGMA page_count").fetchone()
             connection.execute(f"PRAGMA max_page_count = {used + extra}")
 
-        await store._database.write(limit)
+        await store.database.write(limit)
 
     await pages(2)
     big = a_task(2, metadata={"x": "y" * 200_000})
@@ -376,9 +376,9 @@ async def test_no_view_reads_the_whole_log(open_store: OpenStore, path: Path) ->
 async def plans_of(store: SqliteStore, ask: Callable[[SqliteStore], Awaitable[object]]) -> list[str]:
     """How the queries that `ask` makes are run."""
     statements: list[str] = []
-    await store._database.read(lambda connection: connection.set_trace_callback(statements.append))
+    await store.database.read(lambda connection: connection.set_trace_callback(statements.append))
     await ask(store)
-    await store._database.read(lambda connection: connection.set_trace_callback(None))
+    await store.database.read(lambda connection: connection.set_trace_callback(None))
 
     def explain(connection: sqlite3.Connection) -> list[str]:
         return [
@@ -387,7 +387,7 @@ async def plans_of(store: SqliteStore, ask: Callable[[SqliteStore], Awaitable[ob
             if statement.startswith("SELECT")
         ]
 
-    return await store._database.read(explain)
+    return await store.database.read(explain)
 
 
 async def test_a_defect_ends_the_store_with_a_word_to_everybody(open_store: OpenStore, path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from synapsed.interfaces import TaskFilter
 from tests.store.conftest import OpenStore
+from tests.support.gated import first_of
 
 COMMITTER = """
 import asyncio, sys
@@ -37,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.night) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", first_of(range(4)))
 async def test_what_was_acknowledged_outlives_kill_9(open_store: OpenStore, tmp_path: Path, seed: int) -> None:
     path = tmp_path / "db"
     chance = random.Random(seed)

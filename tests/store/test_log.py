@@ -133,7 +133,7 @@ async def test_a_follower_that_slept_through_more_than_is_in_memory_does_not_tou
         coming = asyncio.ensure_future(take(events, 1))
         await store.commit(events=[news("other")] * 50)
         with monkeypatch.context() as patch:
-            patch.setattr(store._database, "read", None)
+            patch.setattr(store.database, "read", None)
             await store.commit(events=[news("t")])
             assert [event.id for event in await coming] == [51]
     await store.close()
@@ -146,7 +146,7 @@ async def test_what_comes_while_a_follower_reads_the_database_is_not_missed(
     await store.commit(events=[news("t")])
     await store.close()
     store = await open_store()  # nothing of it in memory
-    read, begun, go_on = store._database.read, asyncio.Event(), asyncio.Event()
+    read, begun, go_on = store.database.read, asyncio.Event(), asyncio.Event()
 
     async def held_up(query: Any, *given: Any) -> Any:
         found = await read(query, *given)
@@ -154,7 +154,7 @@ async def test_what_comes_while_a_follower_reads_the_database_is_not_missed(
         await go_on.wait()
         return found
 
-    monkeypatch.setattr(store._database, "read", held_up)
+    monkeypatch.setattr(store.database, "read", held_up)
     async with aclosing(store.events.follow(0, task_id="t")) as events:
         coming = asyncio.ensure_future(take(events, 2))
         await begun.wait()
@@ -167,9 +167,9 @@ async def test_memory_is_bounded_in_events_and_in_size(open_store: OpenStore) ->
     store = await open_store()
     size = len(news(reason="x" * 1000).data.model_dump_json())
     for recent, recent_size in ((3, 10**9), (1000, 3 * size), (1000, size - 1)):
-        last = await store._database.read(last_event_id)
-        log = SqliteEventLog(store._database, last, recent=recent, recent_size=recent_size)
-        store._log = log
+        last = await store.database.read(last_event_id)
+        log = SqliteEventLog(store.database, last, recent=recent, recent_size=recent_size)
+        store.events = log
         await store.commit(events=[news(reason="x" * 1000)] * 20)
         kept = recent_size // size if recent_size < 10**9 else recent
         assert sum(slot is not None for slot in log._ring._slots) == kept
@@ -180,7 +180,7 @@ async def test_memory_is_bounded_in_events_and_in_size(open_store: OpenStore) ->
 async def test_ids_are_not_given_again_when_the_newest_events_are_deleted(open_store: OpenStore) -> None:
     store = await open_store()
     await store.commit(tasks=[a_task()], events=[news(), news()])
-    await store._database.write(lambda connection: connection.execute("DELETE FROM events"))
+    await store.database.write(lambda connection: connection.execute("DELETE FROM events"))
     await store.close()
     store = await open_store()
     assert store.events.last_id == 2

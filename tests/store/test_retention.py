@@ -112,7 +112,7 @@ async def test_what_receivers_are_not_told_yet_stays(open_store: OpenStore):
 async def stored_events(store: SqliteStore, **which: str):
     """From the database, not from memory."""
     await store.close()
-    again = await SqliteStore.open(store._database._path, clock=Hands())
+    again = await SqliteStore.open(store.database._path, clock=Hands())
     try:
         return await again.events.read(0, **which)
     finally:
@@ -221,7 +221,7 @@ async def test_what_is_looked_for_is_found_by_an_index(open_store: OpenStore, mo
     for plan in await plans_of(store, lambda store: cut(store, keep=5)):
         assert "COVERING INDEX tasks_recent" in plan
         assert "TEMP B-TREE" not in plan
-    with closing(sqlite3.connect(store._database._path)) as connection:
+    with closing(sqlite3.connect(store.database._path)) as connection:
         statements: list[str] = []
         connection.set_trace_callback(statements.append)
         task = a_task(status=TaskState.COMPLETED)

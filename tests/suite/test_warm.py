@@ -12,6 +12,7 @@ from tests.support import leftovers, warm
 from tests.support.daemon import NO_PORTS, PATIENCE_S, Daemon, eventually
 
 
+@pytest.mark.night
 def test_two_daemons_have_nothing_in_common(tmp_path: Path) -> None:
     environ = {**os.environ, "COLOUR": "green"}
     one, two = (Daemon(tmp_path / name, environ=environ).start() for name in ("one", "two"))
@@ -46,7 +47,10 @@ def test_it_ends_as_one_that_was_started_by_hand(tmp_path: Path) -> None:
     assert daemon.run().wait(PATIENCE_S) == 2
 
 
-@pytest.mark.parametrize("environ", [{"PYTHONHASHSEED": "7"}, pytest.param({}, marks=pytest.mark.cold)])
+@pytest.mark.parametrize(
+    "environ",
+    [pytest.param({"PYTHONHASHSEED": "7"}, marks=pytest.mark.night), pytest.param({}, marks=pytest.mark.cold)],
+)
 def test_started_by_hand_where_the_start_matters(environ: dict[str, str], tmp_path: Path) -> None:
     daemon = Daemon(tmp_path, environ=os.environ | environ).start()
     try:

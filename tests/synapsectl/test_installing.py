@@ -1,5 +1,6 @@
 """What an installation writes: units and plist from their templates, files whole or not at all."""
 
+import json
 import plistlib
 import stat
 import subprocess
@@ -7,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from synapsectl.commands import install
 from synapsectl.errors import CtlError
 from synapsectl.service import available, launchd, systemd
 from synapsectl.service.files import WantedFile
 from synapsectl.service.login import Login, ProgramPath
 from synapsectl.service.manager import Finished
 from synapsectl.service.settings import ConfiguredAgent, ServiceSettings, env_file
+from synapsectl.upgrading.installation import Installation, Installer, commands
 from synapsed import own_python
 from synapsed.config.paths import Paths
 from tests.synapsectl.conftest import Ctl
@@ -240,6 +243,41 @@ def test_what_would_be_written_is_shown_below_why_it_could_not_be(
     assert done.err.startswith("synapsectl: it could not be installed now: ")
     assert told in done.err.splitlines()[0]
     assert "synapsed.service" in done.out
+
+
+@pytest.fixture
+def fleeting(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A synapsed that `uvx` runs; the command that installs it for good."""
+    place = Installation(Installer.UVX, Path("/home/me/.cache/uv/archive-v0/7uRnsLz706P6stjj"))
+    monkeypatch.setattr(install, "find_installation", lambda: place)
+    monkeypatch.setattr(available.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(systemd, "run_tool", lambda *_: Finished(0, "", ""))
+    (lasting,) = commands(place)
+    return lasting
+
+
+def test_uvs_cache_is_no_place_for_a_service(ctl: Ctl, home: Path, fleeting: str) -> None:
+    done = ctl("install", "--start", HOME=str(home), XDG_CONFIG_HOME="")
+    assert (done.code, done.out) == (6, "")
+    assert "'uv cache clean'" in done.err
+    assert f"'{fleeting}'" in done.err
+    assert "nothing was changed" in done.err
+    assert not (home / ".config").exists()
+    told = ctl("install", "--json", HOME=str(home), XDG_CONFIG_HOME="")
+    assert json.loads(told.out)["error"]["code"] == "IN_CACHE"
+
+
+def test_what_would_be_written_into_a_cache_is_shown_below_that(ctl: Ctl, home: Path, fleeting: str) -> None:
+    done = ctl("install", "--dry-run", HOME=str(home), XDG_CONFIG_HOME="")
+    assert (done.code, fleeting in done.err.splitlines()[0]) == (0, True)
+    assert "synapsed.service" in done.out
+    assert not (home / ".config").exists()
+
+
+def test_a_person_may_insist_on_a_cache(ctl: Ctl, home: Path, fleeting: str) -> None:
+    done = ctl("install", "--force", HOME=str(home), XDG_CONFIG_HOME="")
+    assert (done.code, fleeting in done.err) == (0, True)
+    assert (home / ".config/systemd/user/synapsed.service").exists()
 
 
 def test_an_agent_installs_nothing(ctl: Ctl, home: Path) -> None:

@@ -1,13 +1,12 @@
 """Answers read off the screen."""
 
 import re
-import zlib
 
 import pytest
 
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.terminal import printed
-from synapsed.terminal.answer import below_message, from_screen, is_cut
+from synapsed.terminal.answer import below_message, from_screen, is_cut, numbers_of
 from tests.fakes.stage import all_lines, from_lines
 
 BLOCKS = AnswerSpec(mode="blocks", start="^● ", end="^─{8,}")
@@ -39,9 +38,16 @@ LEFT = "\n".join(f"line {n}" for n in range(7, 200))
 """An answer whose beginning, with its message, has left the screen."""
 
 
+def test_a_row_has_the_same_number_when_it_is_kept_and_when_it_is_looked_up() -> None:
+    rows = ["──────", "half \ud83d of it", "", "│ │", "words"]
+    assert len(numbers_of(rows)) == 2, "rows of rules and frames do not count"
+    assert not is_cut(UNSIGNED, f"{rows[1]}\n> hello\n Hi", "hello", numbers_of(rows), kept=True)
+    assert is_cut(UNSIGNED, f"{rows[1]}\n> hello\n Hi", "hello", numbers_of(rows[2:]), kept=False)
+
+
 def stood(text: str) -> list[int]:
     """The rows that stood above the composer when the message was submitted."""
-    return [zlib.crc32(row.encode()) for row in text.splitlines()]
+    return numbers_of(text.splitlines())
 
 
 @pytest.mark.parametrize(

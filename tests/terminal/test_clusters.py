@@ -118,7 +118,7 @@ def test_every_character_that_the_emulator_appends_is_known() -> None:
             unknown += [
                 character
                 for index, character in enumerate(tried)
-                if len(terminal.row(index).graphemes[0]) > 1 and not is_joining(character)
+                if len(terminal.rows.row(index).graphemes[0]) > 1 and not is_joining(character)
             ]
     assert unknown == []
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from scripts.ghostty_abi import TARGET, compiled
-from synapsed.terminal.emulator import Emulator, ScreenRow
+from synapsed.terminal.emulator import Emulator
+from synapsed.terminal.emulator_rows import ScreenRow
 from synapsed.terminal.snapshot import Cell
 
 COLS, ROWS = 40, 10
@@ -21,7 +22,7 @@ def emulator() -> Emulator:
 
 
 def read(emulator: Emulator) -> list[ScreenRow]:
-    return [emulator.row(index) for index in range(len(emulator.read()))]
+    return [emulator.rows.row(index) for index in range(len(emulator.read()))]
 
 
 def text(row: ScreenRow) -> str:
@@ -79,8 +80,8 @@ def test_a_row_that_shows_the_same_is_the_same_object_wherever_it_stands(emulato
     emulator.feed(b"\x1b[2;1H\x1b[32mone")
     now = read(emulator)[1]
     assert text(now) == text(one)
-    assert emulator.styles[now.styles[0]].fg == 2
-    assert emulator.styles[one.styles[0]].fg == 1
+    assert emulator.rows.styles[now.styles[0]].fg == 2
+    assert emulator.rows.styles[one.styles[0]].fg == 1
 
 
 def test_a_number_that_a_page_gives_to_another_style_is_another_style(emulator: Emulator) -> None:
@@ -88,16 +89,16 @@ def test_a_number_that_a_page_gives_to_another_style_is_another_style(emulator: 
     for color in range(200):
         emulator.feed(b"\x1b[2J\x1b[H\x1b[m\x1b[38;2;1;2;%dmsame" % color)
         row = read(emulator)[0]
-        assert emulator.styles[row.styles[0]] == Cell(" ", fg=(1, 2, color))
+        assert emulator.rows.styles[row.styles[0]] == Cell(" ", fg=(1, 2, color))
 
 
 def test_a_row_is_as_it_was_read_whatever_comes_then(emulator: Emulator) -> None:
     emulator.feed("\x1b[31me\u0301x\x1b[41m\x1b[K".encode())
     emulator.read()
     emulator.feed("\x1b[m\x1b[2J\x1b[H\x1b[32mo\u0308\x1b[42m\x1b[K".encode() + b"\r\n" * 300)
-    row = emulator.row(0)
+    row = emulator.rows.row(0)
     assert [*row.graphemes][:3] == ["e\u0301", "x", " "]
-    assert [emulator.styles[index] for index in row.styles[1:3]] == [Cell(" ", fg=1), Cell(" ", bg=1)]
+    assert [emulator.rows.styles[index] for index in row.styles[1:3]] == [Cell(" ", fg=1), Cell(" ", bg=1)]
 
 
 def test_rows_of_two_pages_have_each_their_styles() -> None:
@@ -108,16 +109,16 @@ def test_rows_of_two_pages_have_each_their_styles() -> None:
         if line % 37 == 0:
             for row in filter(text, read(emulator)):
                 number = int(text(row))
-                assert emulator.styles[row.styles[0]].fg == (number % 256, number // 256, 7)
+                assert emulator.rows.styles[row.styles[0]].fg == (number % 256, number // 256, 7)
 
 
 def test_blanks_of_a_colour_have_no_text(emulator: Emulator) -> None:
     emulator.feed(b"\x1b[41m\x1b[K\r\n\x1b[48;2;9;8;7m\x1b[K\r\n\x1b[48;2;255;255;216mx\x1b[K")
     indexed, true, both, *_ = read(emulator)
     assert (text(indexed), text(true), text(both)) == ("", "", "x")
-    assert {emulator.styles[index] for index in indexed.styles} == {Cell(" ", bg=1)}
-    assert {emulator.styles[index] for index in true.styles} == {Cell(" ", bg=(9, 8, 7))}
-    assert {emulator.styles[index] for index in both.styles} == {Cell(" ", bg=(255, 255, 216))}
+    assert {emulator.rows.styles[index] for index in indexed.styles} == {Cell(" ", bg=1)}
+    assert {emulator.rows.styles[index] for index in true.styles} == {Cell(" ", bg=(9, 8, 7))}
+    assert {emulator.rows.styles[index] for index in both.styles} == {Cell(" ", bg=(255, 255, 216))}
 
 
 def test_clusters_of_any_length(emulator: Emulator) -> None:

@@ -105,5 +105,5 @@ def test_text_and_cells_say_the_same(stream: Stream) -> None:
     for start in range(0, len(stream.data), step):
         screen.feed(stream.data[start : start + step])
         screen.snapshot()
-        rows = ["".join(graphemes_of(screen._emulator.row(row))).rstrip(" ") for row in range(stream.rows)]
+        rows = ["".join(graphemes_of(screen._emulator.rows.row(row))).rstrip(" ") for row in range(stream.rows)]
         assert screen._grid._texts == rows

@@ -7,6 +7,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer
 from synapsed.terminal.composer import TYPED_S
 from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.screen_messages import KeysTyped
 from tests.support.readiness import held, receives
 
 PROFILE = Profile(
@@ -35,7 +36,7 @@ class Terminal:
         self.observer.feed(self.observer.offset, data, self.now)
 
     def typed(self) -> None:
-        self.observer.typed(self.now)
+        self.observer.note(KeysTyped(self.now))
 
     def later(self, seconds: float = 1.0) -> str | None:
         """What holds a message back after so long; "ready" where nothing does."""

@@ -200,7 +200,7 @@ def test_a_gradient_does_not_grow_memory_for_ever() -> None:
     for number in range(9000):
         screen.feed(b"\x1b[1;1H\x1b[38;2;%d;%d;7mx" % (number % 256, number // 256))
         screen.snapshot()
-    assert len(screen._emulator.styles) < 5000
+    assert len(screen._emulator.rows.styles) < 5000
     assert screen.row_cells(0)[0].fg == (8999 % 256, 8999 // 256, 7)
 
 

@@ -81,6 +81,7 @@ def test_a_screen_that_is_drawn_again_in_another_size_tells_nothing_twice(tools:
     assert told(tools) == both("ls", "pwd", str(gate), "df")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_daemon_that_is_killed_tells_the_rest_and_nothing_twice(tools: Watched, tmp_path: Path) -> None:
     gates = [tmp_path / "one", tmp_path / "two"]

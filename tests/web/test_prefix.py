@@ -36,7 +36,7 @@ FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "localhost", "X-F
 @pytest.fixture
 def trusted(api: Api) -> Api:
     """A server that believes this machine's proxies."""
-    api.servers._context.security._proxies = Proxies(["127.0.0.1"])
+    api.servers.context.security._proxies = Proxies(["127.0.0.1"])
     return api
 
 
@@ -303,7 +303,7 @@ async def test_two_daemons_at_one_address_have_a_browser_each(
     other.add("zoe", "claude", 8100)
     (tmp_path / "lab").mkdir()
     async with serving(other, tmp_path / "lab") as lab, ClientSession(auto_decompress=False) as client:
-        lab.servers._context.security._proxies = Proxies(["127.0.0.1"])
+        lab.servers.context.security._proxies = Proxies(["127.0.0.1"])
         ways = [Proxy(lab.url, "/lab", client), Proxy(trusted.url, "", client)]
 
         async def take(request: web.Request) -> web.StreamResponse:

@@ -13,12 +13,13 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from synapsed.clock import iso, iso_of
+from synapsed.clock import iso
 from synapsed.model.events import Event, envelope
 from synapsed.model.events import encoded as shown
 from synapsed.model.external import NAME_PATTERN
 from synapsed_fleet.envelope import BadEnvelope, encoded
 from synapsed_fleet.fleet_answers import FleetEvent
+from synapsed_fleet.host_record import iso_of
 
 PLAIN: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(fields.split())

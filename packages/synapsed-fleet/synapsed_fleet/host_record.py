@@ -6,13 +6,15 @@ away is not refused.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from synapsed.clock import iso_of
+from synapsed.clock import iso
 from synapsed.model.external import NAME_PATTERN
 from synapsed_fleet.envelope import encoded
 
@@ -31,6 +33,17 @@ WAITS_MAX: Final = 50
 """Most waiting items that a host publishes: the oldest."""
 WORDS_MAX: Final = 300
 """Most characters of a question in a record."""
+
+
+def iso_of(text: str) -> str | None:
+    """Returns a time from outside in the form of `iso`; None if it is no time in UTC of this millennium: not every
+    reader could convert it to its own zone."""
+    if re.fullmatch(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?Z", text) is None:
+        return None
+    try:
+        return iso(datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        return None
 
 
 ToldTime = Annotated[str, AfterValidator(lambda text: iso_of(text) or "")]

@@ -56,11 +56,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 def global_routes() -> list[web.RouteDef]:
-    return [
-        web.get("/events", all_events),
-        web.get("/events/schema", schema),
-        web.get("/events/{event}", one_event),
-    ]
+    return [web.get("/events", all_events), web.get("/events/schema", schema), web.get("/events/{event}", one_event)]
 
 
 @operation(

@@ -62,7 +62,8 @@ async def terminal(request: web.Request, query: TerminalQuery, context: ApiConte
             reach=rights_of(request).reach,
         )
         try:
-            session = FramedTerminal if framed else WebSocketTerminal
-            return await session.serve(request, context, agent_id, cursor, attachment, one_screen=query.one_screen)
+            kind = FramedTerminal if framed else WebSocketTerminal
+            session = kind(request, context, agent_id, cursor, attachment)
+            return await session.serve(request, one_screen=query.one_screen)
         finally:
             await attachment.close()

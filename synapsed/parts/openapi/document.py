@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from synapsed.api import DESCRIBED, PARAMETERS, Description, ErrorAnswer, description_of, is_public
+from synapsed.api import Description, ErrorAnswer, description_of, is_public, route_of
 from synapsed.api.operation import Response, Streamed
 from synapsed.errors import (
     AmbiguousAddress,
@@ -56,7 +56,8 @@ def operations(app: web.Application) -> Iterator[Operation]:
     listed."""
     for route in app.router.routes():
         path = route.resource.canonical if route.resource else ""
-        if route.method != hdrs.METH_HEAD and getattr(route.handler, DESCRIBED, True):
+        of_part = route_of(route.handler)
+        if route.method != hdrs.METH_HEAD and (of_part is None or of_part.described):
             yield Operation(path, route.method.lower(), route.handler, description_of(route.handler))
 
 
@@ -119,7 +120,8 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         "tags": [_tag(operation)],
         "security": _security(operation),
     }
-    own = getattr(operation.handler, PARAMETERS, {})
+    route = route_of(operation.handler)
+    own = {} if route is None else route.parameters
     parameters = [_path_parameter(name, own) for name in _PARAMETER.findall(operation.path)]
     if described is not None:
         parameters += described.query.parameters() if described.query is not None else []

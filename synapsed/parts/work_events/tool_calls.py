@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synapsed.interfaces import NewEvent
-from synapsed.model.about import about, shown_by
+from synapsed.model.about import about
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import ToolBegan, ToolOver
 from synapsed.model.task import Prompt, Task
+from synapsed.parts.work_events.dialog_subject import shown_by
 
 KEPT_BYTES = 1 << 20
 """Most bytes of JSON of a call's input, and of its output, that are kept."""

@@ -37,10 +37,13 @@ _CHOICES = re.compile(
 _DEFAULT = re.compile(r"\S[ \u00a0]+[\[(（［][^\[\]()（）［］]{0,60}[\])）］]\s*[:：>❯›»]*\s*$")
 """`Name (x): `, `Which one [1] > `."""
 _FRAME = re.compile(r"[─-╿▀-▟]")
-_LISTED = re.compile(r"\s*[\[(（［]?\d{1,2}[\])）］.:]\s*\S|\s*[•❯›>●○◯◉☐☑]\s+\S")
+_LISTED = re.compile(r"\A(?:\s*[\[(（［]?\d{1,2}[\])）］.:]\s*\S|\s*[•❯›>●○◯◉☐☑]\s+\S)")
 """A row of a menu."""
 _ASIDE = re.compile(r" {2,}\S")
 """Text apart from the cursor, after it: a prompt on the right."""
+_SIGNS = ((_QUESTION, "a question mark"), (_CHOICES, "choices"), (_DEFAULT, "a default"), (_FRAME, "a frame"))
+_SIGNS_ABOVE = ((_ASKS, "a question"), (_CHOICES, "choices"), (_LISTED, "a menu"), (_FRAME, "a frame"))
+"""Signs of a question, in the row and in the one above it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,13 +146,7 @@ def _starts(one: LearnedPrompt, line: str, before: str, facts: TerminalFacts) ->
 
 def _asks(text: str) -> str | None:
     """Returns the sign in `text` of a question."""
-    if _QUESTION.search(text):
-        return "a question mark"
-    if _CHOICES.search(text):
-        return "choices"
-    if _DEFAULT.search(text):
-        return "a default"
-    return "a frame" if _FRAME.search(text) else None
+    return next((sign for pattern, sign in _SIGNS if pattern.search(text)), None)
 
 
 def asks(spec: Composer, text: str) -> str | None:
@@ -159,13 +156,7 @@ def asks(spec: Composer, text: str) -> str | None:
 
 def _asks_above(screen: ScreenSnapshot, row: int) -> str | None:
     above = next((line for line in reversed(screen.lines[max(0, row - ABOVE_ROWS) : row]) if line.strip()), "")
-    if _ASKS.search(above):
-        return "a question above it"
-    if _CHOICES.search(above):
-        return "choices above it"
-    if _LISTED.match(above):
-        return "a menu above it"
-    return "a frame above it" if _FRAME.search(above) else None
+    return next((f"{sign} above it" for pattern, sign in _SIGNS_ABOVE if pattern.search(above)), None)
 
 
 def _first(

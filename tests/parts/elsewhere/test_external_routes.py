@@ -169,7 +169,7 @@ async def test_a_line_in_an_attached_terminal_reaches_it_too(api: Api, far):
     from synapsed.parts.mentions.routing import Addressee, MentionedAgents
 
     await add(api, far)
-    control = api.servers._context.control
+    control = api.servers.context.control
     directory = MentionedAgents(control.directory, control.tasks, control.events)
     to = directory.find("far")
     assert to == Addressee("external:far", "far", "external")

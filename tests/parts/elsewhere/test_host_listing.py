@@ -7,10 +7,12 @@ from typing import Any
 
 from aiohttp import web
 
-from synapsed.parts.elsewhere.hosts import listing
+from synapsed.interfaces import AgentView
+from synapsed.parts.elsewhere.hosts import inboxes, listing
 from synapsed.parts.elsewhere.hosts import tunnel as tunnels
 from tests.fakes.control import FakeControl
-from tests.parts.elsewhere.test_host_inboxes import tunnel
+from tests.parts.elsewhere.test_host_inboxes import ROW as ITEM
+from tests.parts.elsewhere.test_host_inboxes import encoded, tunnel
 
 __all__ = ["tunnel"]
 
@@ -70,3 +72,11 @@ async def test_it_is_read_beside_the_event_loop(tunnel: Any, monkeypatch: Any):
     await reading.wait()
     may.set()
     assert len(await asked) == 1
+
+
+def test_what_hosts_list_is_read_in_one_way():
+    """Agents and inboxes: of what is no row, too much, or of a later version, both say as much."""
+    odd = [5, None, {"name": "alone"}]
+    told = [inboxes.read(encoded(*odd, ITEM), "box"), listing.agents(encoded(*odd, ROW), "box")]
+    assert [(len(found), left_out, found[0].host) for found, left_out in told] == [(1, 3, "box")] * 2
+    assert listing.known(AgentView, encoded(*odd, ROW, ROW), "box", ("name",), most=1)[1] == 4

@@ -111,6 +111,7 @@ def test_who_waits_there_is_in_the_inbox_here_and_answered_from_here(here: Daemo
         tool.close()
 
 
+@pytest.mark.night
 def test_who_asks_there_is_answered_by_name_and_all_at_once(here: Daemon, box: Box):
     def asked(verb: str, *words: str) -> None:
         task = box.daemon.send("ask y/n")
@@ -190,6 +191,7 @@ def test_a_message_to_a_sleeping_host_arrives_once_when_it_is_back(here: Daemon,
     assert len(box.tasks()) == 1
 
 
+@pytest.mark.night
 def test_what_waits_can_be_withdrawn(here: Daemon, box: Box):
     box.sleep()
     eventually(lambda: host(here)["state"] == "down", "the host is down")
@@ -362,6 +364,7 @@ def test_the_answer_is_told_by_another_daemon_too(here: Daemon, box: Box):
     is_told_of_the_reply(here, box, own)
 
 
+@pytest.mark.night
 def test_an_agent_over_there_that_would_reply_is_told_how(here: Daemon, box: Box):
     agent = here.start_agent(name="scout")
     sent = here.ctl("send", "dummy@box", "--from", agent["id"], "busy 60")

@@ -46,6 +46,7 @@ def test_the_next_daemon_has_it(here: Daemon, there: Daemon):
     eventually(lambda: not here.get("/inbox").json, "nobody waits any more")
 
 
+@pytest.mark.night
 def test_it_goes_when_it_is_answered_over_there(here: Daemon, there: Daemon):
     here.ctl("send", "far", "ask y/n")
     waiting(here)

@@ -113,7 +113,7 @@ def fleet(api: Api) -> FakeFleet:
     made = FakeFleet()
     running = Running()
     running.provides = {Membership: Membership(made), WaitingSource: made, AgentSource: made}
-    api.servers._context.parts._running["fleet"] = running
+    api.servers.context.parts._running["fleet"] = running
     return made
 
 

@@ -100,7 +100,7 @@ async def test_nothing_is_drawn_for_nobody(api: Api):
     async with api.unix.ws_connect("/agents/claude/screen/live") as socket:
         await heard(socket)
     async with asyncio.timeout(30):
-        while api.servers._context.parts.provided(LiveScreens).drawn:
+        while api.servers.context.parts.provided(LiveScreens).drawn:
             await asyncio.sleep(0)
     drawn = api.control.drawn
     show(api, '[[3,"new"]]')

@@ -22,7 +22,7 @@ async def document(api: Api, which: str = "main"):
 @pytest.fixture(params=APPS)
 async def app(request, api: Api):
     """The application as it is served, and its document."""
-    return APPS[request.param](api.servers._context), await document(api, request.param)
+    return APPS[request.param](api.servers.context), await document(api, request.param)
 
 
 async def test_it_lists_exactly_the_routes_that_are_served(app):

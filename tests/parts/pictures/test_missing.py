@@ -10,7 +10,7 @@ from tests.api.serving import Api
 async def test_who_asks_for_a_picture_is_told_what_there_is(
     api: Api, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = api.servers._context
+    context = api.servers.context
     monkeypatch.setattr(context, "parts", Parts())
     status, body = await api.json(api.agent, "GET", f"/screen?format={form}")
     assert (status, body["error"]["code"]) == (503, "NOT_READY")

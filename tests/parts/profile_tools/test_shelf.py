@@ -124,6 +124,7 @@ def killed_before(step: int, do: Callable[[], object]) -> bool:
     return status != 0
 
 
+@pytest.mark.night
 def test_whenever_it_is_killed_the_old_or_the_new_counts(signer: Signer, tmp_path: Path) -> None:
     """And the same again comes to its end."""
     seen, step = set(), 0

@@ -56,6 +56,23 @@ def test_silence_is_of_one_launch() -> None:
     assert not seen.silent("a", 1.0)
 
 
+def test_one_that_comes_up_late_proves_its_profile() -> None:
+    seen = watching()
+    seen.state("a", "fake", "starting", 1.0)
+    assert seen.silent("a", 1.0)
+    assert seen.activity("a", "fake", "ready")
+    assert not seen.unproved
+
+
+def test_a_launch_that_was_reported_is_not_reported_again_when_it_ends() -> None:
+    seen = watching()
+    seen.state("a", "fake", "starting", 1.0)
+    assert seen.silent("a", 1.0)
+    assert not seen.state("a", "fake", "exited", 70.0)
+    seen.state("a", "fake", "starting", 71.0)
+    assert seen.state("a", "fake", "exited", 72.0)
+
+
 def test_a_profile_that_is_proved_leaves_the_bundle_as_it_is() -> None:
     done = proved(TAKEN, "new", "fake")
     assert done is not None

@@ -113,6 +113,22 @@ async def test_after_two_failed_launches_it_is_told_and_nothing_changes(world: S
     assert world.alerts == [], "a person has other profiles count"
 
 
+async def test_one_that_comes_up_after_all_is_no_fault_any_more(world: Shelved) -> None:
+    await world.begin()
+    await world.took()
+    view = await world.start(ready=False)
+    world.link.die(1)
+    await until(lambda: world.watches[-1]._doubts == {"fake": 1})
+    world.clock.advance(1.0)
+    await world.runs_again(view.id)
+    await world.watches[-1].reached(world.store.events.last_id)
+    world.clock.advance(suspicion.UP_S)
+    await until(lambda: bool(world.alerts), "nothing of it was read")
+    world.link.ready()
+    await until(lambda: world.shelf.counts().unproved == [], "it is proved")
+    assert world.alerts == []
+
+
 async def test_a_profile_that_came_up_once_is_not_suspected_later(world: Shelved) -> None:
     await world.begin()
     digest = await world.took()

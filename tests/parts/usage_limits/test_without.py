@@ -16,6 +16,7 @@ from tests.fakes.clock import until
 from tests.parts.usage_limits.conftest import LimitedWorld
 from tests.parts.usage_limits.test_accounts import agents, fails, held
 from tests.parts.usage_limits.test_usage_limit import LIMITER, is_limited, limited, ready, refused
+from tests.support.gated import first_of
 from tests.support.world import World
 
 RELEASED = {
@@ -142,7 +143,7 @@ async def test_a_record_that_cannot_be_read_holds_nothing(quiet_world: World, da
     await is_limited(world, agent)
 
 
-@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize("made", first_of([True, False]))
 async def test_a_part_with_a_fault_holds_nothing(quiet_world: World, made: bool) -> None:
     assert isinstance(quiet_world, LimitedWorld)
     quiet_world.instead = Faulty(made)

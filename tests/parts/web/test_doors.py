@@ -31,7 +31,7 @@ FILLED = {
 
 
 def visitors_of(api: Api) -> Visitors:
-    visitors = api.servers._context.security.bearers
+    visitors = api.servers.context.security.bearers
     assert isinstance(visitors, Visitors)
     return visitors
 
@@ -80,7 +80,7 @@ class Visitor:
 async def doors(control: FakeControl, tmp_path: Path) -> AsyncGenerator[Api]:
     """From elsewhere: nothing is known of a process, so that every right comes of what is shown."""
     async with serving(control, tmp_path, streams=0) as api:  # a stream is refused where it would begin
-        security = api.servers._context.security
+        security = api.servers.context.security
         visitors_of(api).book._kept = visitors_of(api).book._kept.model_copy(update={"served": ["box.example.net"]})
         assert security.forwarded is not None
         yield api
@@ -270,7 +270,7 @@ async def test_a_code_for_this_machine_is_good_here_only(doors: Api, monkeypatch
     headers = ELSEWHERE | ORIGIN | PAGE
     status, told = await doors.json(doors.http, "POST", "/web/session", json={"code": code}, headers=headers)
     assert (status, told["error"]["code"]) == (401, "UNAUTHORIZED")
-    peers = doors.servers._context.security._peers
+    peers = doors.servers.context.security._peers
     look_up = peers.tcp
 
     async def of_another(*args: Any, **kwargs: Any) -> Peer:
@@ -285,7 +285,7 @@ async def test_a_code_for_this_machine_is_good_here_only(doors: Api, monkeypatch
 
 async def test_a_code_grows_old(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     code = await code_of(api)
-    later = api.servers._context.clock.boot() + 121
+    later = api.servers.context.clock.boot() + 121
     monkeypatch.setattr(visitors_of(api)._clock, "boot", lambda: later)
     assert (await enter(api, code))[0] == 401
 
@@ -363,7 +363,7 @@ async def test_what_a_removed_device_has_open_ends_at_once(api: Api) -> None:
         with suppress(Exception):  # aiohttp has several for a connection that is cut
             while await stream.content.readany():
                 pass
-        await until(lambda: api.servers._context.streams.open == 0, "both have ended")
+        await until(lambda: api.servers.context.streams.open == 0, "both have ended")
     headers |= PAGE
     assert (await api.json(api.http, "GET", "/inbox", headers=headers))[0] == 401
 
@@ -435,7 +435,7 @@ async def test_what_an_expired_token_has_open_ends_with_it(api: Api, monkeypatch
             with suppress(Exception):  # aiohttp has several for a connection that is cut
                 while await stream.content.readany():
                     pass
-            await until(lambda: api.servers._context.streams.open == 0, "it has ended")
+            await until(lambda: api.servers.context.streams.open == 0, "it has ended")
 
 
 async def test_an_expiry_follows_the_time_of_day(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,7 +448,7 @@ async def test_an_expiry_follows_the_time_of_day(api: Api, monkeypatch: pytest.M
         assert stream.status == 200
         await api.streams(1)
         monkeypatch.setattr(visitors_of(api)._clock, "wall", lambda: wall + 86_401.0)
-        await until(lambda: api.servers._context.streams.open == 0, "it has ended")
+        await until(lambda: api.servers.context.streams.open == 0, "it has ended")
 
 
 @pytest.mark.parametrize(
@@ -567,13 +567,13 @@ async def test_addresses_that_somebody_makes_up_fill_his_own_count(doors: Api, m
         return (await doors.json(doors.http, "POST", "/web/session", json={"code": "no"}, headers=headers))[0]
 
     assert [await guess(number) for number in range(22)] == [401] * 20 + [429] * 2
-    look_up = doors.servers._context.security._peers.tcp
+    look_up = doors.servers.context.security._peers.tcp
 
     async def of_another(*args: Any, **kwargs: Any) -> Peer:
         return replace(await look_up(*args, **kwargs), uid=4242)
 
-    monkeypatch.setattr(doors.servers._context.security._peers, "tcp", of_another)
-    doors.servers._context.security._known.clear()
+    monkeypatch.setattr(doors.servers.context.security._peers, "tcp", of_another)
+    doors.servers.context.security._known.clear()
     assert await guess(23) == 401, "the real one, which another user runs"
 
 

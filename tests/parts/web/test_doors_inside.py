@@ -52,7 +52,7 @@ class _NoPushes:
 
 async def test_a_message_of_a_tokens_brings_no_notifications(api: Api) -> None:
     sdk = A2aSdk(api.control.tasks, api.control.events, _NoPushes())  # type: ignore[arg-type]
-    api.servers._context.parts._running["a2a"] = A2aPart(sdk)
+    api.servers.context.parts._running["a2a"] = A2aPart(sdk)
     told = {"taskPushNotificationConfig": {"url": "https://example.com/x"}}
     headers = await bearer(api, {"send"}) | {"A2A-Version": "1.0"}
     body = {"message": MESSAGE, "configuration": told}
@@ -66,7 +66,7 @@ async def test_a_message_of_a_tokens_brings_no_notifications(api: Api) -> None:
 @pytest.fixture
 def inside(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
     """Every TCP connection is of a process of claude's."""
-    security = api.servers._context.security
+    security = api.servers.context.security
     looked_up = Peer(transport="tcp", uid=security._own_uid, settled=True)
 
     async def of_claude(*_: object, **__: object) -> Peer:
@@ -89,7 +89,7 @@ async def test_an_agent_pairs_no_device_and_uses_up_no_code(inside: Api, monkeyp
     code = await code_of(inside)
     assert (await enter(inside, code))[0] == 403
     assert book_of(inside).devices == []
-    security = inside.servers._context.security
+    security = inside.servers.context.security
 
     async def of_a_person(*_: object, **__: object) -> Peer:
         return Peer(transport="tcp", uid=security._own_uid, settled=True)

@@ -6,13 +6,11 @@ the reason.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
-
-from pydantic import ValidationError
+from typing import Final
 
 from synapsed.errors import NotReady
 from synapsed.interfaces import AttentionItem, HostSaid
-from synapsed.parts.elsewhere.hosts.listing import rows
+from synapsed.parts.elsewhere.hosts.listing import known
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 
 WITHIN_S: Final = 3.0
@@ -44,20 +42,5 @@ async def _of(tunnel: Tunnel, at_most: int) -> tuple[list[AttentionItem], HostSa
 
 
 def read(answer: bytes, host: str) -> tuple[list[AttentionItem], int]:
-    """Returns the items in the inbox of `host`, and how many are left out: those above the limit, and those that this
-    daemon does not understand. Runs in a thread; others get the interpreter between two rows. Raises ValueError."""
-    items, count = list[AttentionItem](), 0
-    for row in rows(answer.decode()):
-        count += 1
-        if len(items) < HOST_ITEMS and (item := _here(row, host)) is not None:
-            items.append(item)
-    return items, count - len(items)
-
-
-def _here(row: Any, host: str) -> AttentionItem | None:
-    try:
-        item = AttentionItem.model_validate(row, extra="ignore")
-    except ValidationError:
-        return None
-    there = {"id": f"{item.id}@{host}", "agent": f"{item.agent}@{host}", "agent_id": f"{item.agent_id}@{host}"}
-    return item.model_copy(update={**there, "host": host})
+    """Returns the items in the inbox of `host`, as `listing.known` does. Runs in a thread."""
+    return known(AttentionItem, answer, host, ("id", "agent", "agent_id"), most=HOST_ITEMS)

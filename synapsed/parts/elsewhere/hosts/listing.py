@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from synapsed.interfaces import AgentView
+from synapsed.interfaces import AgentView, AttentionItem
 from synapsed.shared.outside_json import NotJson, read_json
 
 ROWS_MAX: Final = 1000
@@ -18,22 +19,25 @@ _END: Final = re.compile(r"\s*\]\s*\Z").match
 
 
 def agents(answer: bytes, host: str) -> tuple[list[AgentView], int]:
-    """Returns the agents in the answer of `host`, by the names that they have here, and how many are left out: those
-    above the limit, and those that this daemon does not understand. Raises ValueError."""
-    found, count = list[AgentView](), 0
+    """Returns the agents in the answer of `host`, as `known` does."""
+    return known(AgentView, answer, host, ("name", "id"), most=ROWS_MAX)
+
+
+def known[M: (AgentView, AttentionItem)](
+    kind: type[M], answer: bytes, host: str, names: Sequence[str], *, most: int
+) -> tuple[list[M], int]:
+    """Returns the rows in the answer of `host`, with the fields `names` as they are called here (`NAME@HOST`), and how
+    many are left out: those above the limit `most`, and those that this daemon does not understand. Raises
+    ValueError."""
+    found, count = list[M](), 0
     for row in rows(answer.decode()):
         count += 1
-        if len(found) < ROWS_MAX and (view := _here(row, host)) is not None:
-            found.append(view)
+        if len(found) < most:
+            with suppress(ValidationError):
+                there = kind.model_validate(row, extra="ignore")
+                here = {name: f"{getattr(there, name)}@{host}" for name in names}
+                found.append(there.model_copy(update={**here, "host": host}))
     return found, count - len(found)
-
-
-def _here(row: Any, host: str) -> AgentView | None:
-    try:
-        view = AgentView.model_validate(row, extra="ignore")
-    except ValidationError:
-        return None
-    return view.model_copy(update={"name": f"{view.name}@{host}", "id": f"{view.id}@{host}", "host": host})
 
 
 def _row(text: str) -> Any:

@@ -23,10 +23,12 @@ AT_REST: Final = frozenset({"stopping", "stopped", "parked", "removed"})
 
 @dataclass(slots=True)
 class Suspicion:
-    """Launches of agents whose profiles are not proved. `launched`: the time of the launch, by the agent's id."""
+    """Launches of agents whose profiles are not proved. `launched`: the time of the launch, by the agent's id.
+    `reported`: agents of whose launch it was reported that nothing is read; they may still come up."""
 
     unproved: frozenset[str] = frozenset()
     launched: dict[str, float] = field(default_factory=dict)
+    reported: set[str] = field(default_factory=set)
 
     def state(self, agent: str, profile: str, state: str, now: float) -> bool:
         """Notes that an agent went into `state`. Returns True if it did not come up."""
@@ -35,21 +37,30 @@ class Suspicion:
         if state == "starting":
             self.launched.setdefault(agent, now)
         elif state in GONE:
-            return self.launched.pop(agent, None) is not None
+            new = agent not in self.reported
+            return self.forget(agent) and new
         elif state in AT_REST:
-            self.launched.pop(agent, None)
+            self.forget(agent)
         return False
+
+    def forget(self, agent: str) -> bool:
+        """Forgets the agent's launch. Returns False if no launch was known."""
+        self.reported.discard(agent)
+        return self.launched.pop(agent, None) is not None
 
     def activity(self, agent: str, profile: str, activity: str) -> bool:
         """Notes an agent's activity. Returns True if that proves its profile."""
-        if activity not in UP or self.launched.pop(agent, None) is None:
+        if activity not in UP or not self.forget(agent):
             return False
         self.unproved -= {profile}
         return True
 
     def silent(self, agent: str, since: float) -> bool:
         """Returns True if no screen of the agent was read since the launch at `since`; each launch is reported once."""
-        return self.launched.get(agent) == since and self.launched.pop(agent, None) is not None
+        if self.launched.get(agent) != since or agent in self.reported:
+            return False
+        self.reported.add(agent)
+        return True
 
 
 def proved(counts: Counts, digest: str, profile: str) -> Counts | None:

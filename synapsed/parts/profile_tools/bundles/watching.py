@@ -38,8 +38,8 @@ class BundleWatch(Follower):
         self._work = TaskSet()
         self._doubts: dict[str, int] = {}
         """Failed launches with the bundle that counts, by profile."""
-        self._alerted = ""
-        """The alert that lasts until a person makes other profiles count."""
+        self._alerts: dict[str, str] = {}
+        """Alerts by profile: each lasts until an agent comes up with it, or a person makes other profiles count."""
 
     async def look(self) -> None:
         """Reads which bundle counts."""
@@ -55,10 +55,9 @@ class BundleWatch(Follower):
     def _become(self, counts: Counts) -> None:
         if counts.current != self._counts.current:
             self._suspicion.launched.clear()
+            self._suspicion.reported.clear()
             self._doubts.clear()
-            if self._alerted:
-                self._kernel.settle(self._alerted)
-                self._alerted = ""
+            self._settle(*self._alerts)
         self._counts = counts
         self._suspicion.unproved = frozenset(counts.unproved)
 
@@ -70,7 +69,7 @@ class BundleWatch(Follower):
         try:
             profile = self._kernel.control.directory.view(event.agent_id).type
         except SynapsedError:  # the agent was removed
-            self._suspicion.launched.pop(event.agent_id, None)
+            self._suspicion.forget(event.agent_id)
             return None
         now = self._kernel.clock.monotonic()
         match event.data:
@@ -89,7 +88,13 @@ class BundleWatch(Follower):
         if self.running and self._suspicion.silent(agent, since):
             self._doubt(agent, profile, f"nothing of it was read for {suspicion.UP_S:g} s")
 
+    def _settle(self, *profiles: str) -> None:
+        for profile in profiles:
+            if (message := self._alerts.pop(profile, None)) is not None:
+                self._kernel.settle(message)
+
     async def _proved(self, digest: str, profile: str) -> None:
+        self._settle(profile)
         self._become(await self._change(partial(suspicion.proved, digest=digest, profile=profile)))
 
     async def _change(self, decide: "partial[Counts | None]") -> Counts:
@@ -111,7 +116,7 @@ class BundleWatch(Follower):
         item = f"{agent}:bundle-{digest[:12]}"
         told = AttentionChanged(id=item, state="opened", kind="alert", question=message, code=NOT_UP)
         self._kernel.alert(message)
-        self._alerted = message
+        self._alerts[profile] = message
         await self._kernel.store.commit(
             events=[
                 NewEvent(agent, AgentAlert(code=NOT_UP, message=message, details=details)),

@@ -11,7 +11,7 @@ from synapsed.parts.profile_tools.reports.private_words import PrivateWords, Wor
 from synapsed.terminal.emulated_screen import Screen
 from tests.golden.replay import CASES, Case
 from tests.parts.profile_tools.reports.made import BEGAN, KEY, drawn, output, pieces_of, shown
-from tests.support.gated import chosen
+from tests.support.gated import first_of
 from tests.support.secrets import planted
 
 LEAST = 100
@@ -37,7 +37,7 @@ def name(case: Case) -> str:
 
 
 @pytest.mark.recorded
-@pytest.mark.parametrize("case", chosen(CASES, name), ids=name)
+@pytest.mark.parametrize("case", first_of(CASES), ids=name)
 def test_it_is_believed_as_the_output_is(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     for end in {end for _, end, label in case.record["marks"][1::2] if end > LEAST and label not in LEFT}:
         pieces = pieces_of(case.record["chunks"], case.raw[:end])

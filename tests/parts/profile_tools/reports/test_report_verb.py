@@ -137,6 +137,7 @@ def test_of_pipes_and_of_one_without_output_there_is_none() -> None:
         of_pi(cast=f"{head}\n")
 
 
+@pytest.mark.night
 def test_where_it_begins() -> None:
     assert of_pi()["start"] == "launch"
     assert of_pi(limit=10)["start"] == "later"
