@@ -38,8 +38,8 @@ nightly: $(STAMP) ## what the gate leaves out, section by section, as far as no 
 compiled: $(STAMP) # the tests' assertions rewritten once: each worker would do it again
 	@-$(PY) -m tests.runs.gate compile
 
-simulate: $(STAMP) ## the real kernel on a simulated machine: the story of SEED=17 (SHRINK=1: and of the least that fails), or SEEDS=0:2000
-	@PYTHONHASHSEED=0 $(PY) -m tests.simulation.run $(if $(SEEDS),--seeds $(SEEDS),$(or $(SEED),0)) $(if $(SHRINK),--shrink)
+simulate: $(STAMP) ## the real kernel on a simulated machine: the story of SEED=17 (SHRINK=1: and of the least that fails), or SEEDS=0:2000; SERVED=1: with servers
+	@PYTHONHASHSEED=0 $(PY) -m tests.simulation.run $(if $(SEEDS),--seeds $(SEEDS),$(or $(SEED),0)) $(if $(SHRINK),--shrink) $(if $(SERVED),--served)
 
 lint: $(STAMP) ## format, lint, types, import contracts
 	.venv/bin/ruff format --check .

@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
-from synapsed.profiles.profile import Profile
 from synapsed.pty.keyboard import Emit, Keyboard, Rests, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
-from synapsed.pty.session import Session
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.turn_machine import marked
 from synapsed.terminal.look import GONE_S, Look
 from synapsed.terminal.menu_keys import Move, route
@@ -47,17 +46,19 @@ def prompt_id_of(look: Look) -> str | None:
 class Answering:
     """The answers to one program."""
 
-    def __init__(self, agent_id: str, profile: Profile, session: Session) -> None:
-        self._agent_id = agent_id
-        self._profile = profile
-        self._session = session
+    def __init__(self, terminal: LinkedTerminal, refuse: Callable[[bool], None] | None = None) -> None:
+        """`refuse` is called with True if an answer is a refusal that stops the current work, of any sender; with False
+        if it is not."""
+        self._agent_id = terminal.agent_id
+        self._profile = terminal.profile
+        self._session = session = terminal.session
         self._keyboard = session.keyboard
+        self._tell_refusal = refuse
         self._observations = session.observations
         self.asking = session.observations.asking
 
-    def answer(self, text: str, prompt_id: str | None, tell: Callable[[bool], None]) -> Steps[bool]:
-        """Implements `AgentLink.answer`; returns True if the terminal hid the answer. Calls `tell` with True if the
-        answer is a refusal that stops the current work, of any sender; with False if it is not."""
+    def answer(self, text: str, prompt_id: str | None) -> Steps[bool]:
+        """Implements `AgentLink.answer`; returns True if the terminal hid the answer."""
         # Earlier input may have answered the question already: this answer would then go into the next question.
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")
@@ -76,11 +77,11 @@ class Answering:
                 "a person at its terminal may have moved the selection: it is answered there, or refused"
             )
         refuses = dialog is not None and chosen in dialog.refusal
-        yield from self._refuse(tell, refuses=refuses)
+        yield from self._refuse(refuses=refuses)
         try:
             hidden = yield from self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
-            yield from self._refuse(tell, refuses=False)
+            yield from self._refuse(refuses=False)
             with contextlib.suppress(KeeperLost):  # this look may find that the question counts as a new one now
                 yield from look_now()
             raise
@@ -105,10 +106,11 @@ class Answering:
             raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
         return asked
 
-    def _refuse(self, tell: Callable[[bool], None], *, refuses: bool) -> Steps[None]:
+    def _refuse(self, *, refuses: bool) -> Steps[None]:
         """Reports to the turn that the person refuses, or that an earlier refusal does not count any more: each answer
         replaces the one before."""
-        tell(refuses)
+        if self._tell_refusal is not None:
+            self._tell_refusal(refuses)
         if (turn := self._session.turn) is not None:
             note = marked(turn.task_id, self._profile.prompts.refusal_note)
             yield Work(turn.refuse(note, self._session.now) if refuses else turn.overrule())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from synapsed.errors import KeeperLost, NotReady
+from synapsed.errors import KeeperLost
 from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.pty.keyboard import (
     Emit,
@@ -55,6 +55,12 @@ class Driver:
         self._program = terminal.program
         self._clock = terminal.clock
         self._resized = resized
+        self._works: dict[type[SessionCommand], Callable[[], Coroutine[Any, Any, None]]] = {
+            SaveScreen: self.save_screen,
+            SavePrompts: self._save_prompts,
+            Poll: self.poll,
+            AtRest: self.rests,
+        }
         self.unread = Unread(terminal.program.keeper, self._read)
         self.looks = Looks(terminal, self.unread, do=self.do, looked=looked)
         self.kernel = KernelChecks(terminal, self.looks)
@@ -76,18 +82,7 @@ class Driver:
                 case AnswerQuery(offset, data):
                     self._program.tasks.spawn(self._answer_query(f"query.{offset}", data))
                 case SaveScreen() | SavePrompts() | Poll() | AtRest():
-                    self._program.tasks.spawn(self._work_of(command))
-
-    def _work_of(self, command: SaveScreen | SavePrompts | Poll | AtRest) -> Coroutine[Any, Any, None]:
-        match command:
-            case SaveScreen():
-                return self.save_screen()
-            case SavePrompts():
-                return self._save_prompts()
-            case Poll():
-                return self.poll()
-            case AtRest():
-                return self.rests()
+                    self._program.tasks.spawn(self._works[type(command)]())
 
     async def _answer_query(self, input_id: str, data: bytes) -> None:
         with contextlib.suppress(KeeperRefused, KeeperLost):
@@ -195,11 +190,7 @@ class Driver:
             return True
 
     async def _is_read(self, within: float | None) -> bool:
-        if within is None:
-            await self.unread.until_read()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.unread.until_read(), within)
             return True
-        try:
-            await self.unread.read_within(within)
-        except NotReady:
-            return False
-        return True
+        return False

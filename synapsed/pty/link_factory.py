@@ -5,9 +5,8 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -51,7 +50,6 @@ from synapsed.model.link import LinkExited
 from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.profiles.profile import Profile
-from synapsed.pty.channel_link import StructuredLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
 from synapsed.pty.prompt_learning import PROMPTS_FILE, KeptPrompts
@@ -270,10 +268,7 @@ class PtyLinkFactory:
         channels = side_channels(profile, context, self.adapters) if context is not None else []
         command = (record.profile, profile.command or "", *profile.args, *record.args)
         kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, told=record.prompt, cwd=record.cwd)
-        made: Callable[..., AgentLink] = PtyLink
-        if (channel := delivering(channels)) is not None:
-            made = partial(StructuredLink, channel=channel, adopted=adopted)
-        return made(
+        return PtyLink(
             agent_id=record.id,
             profile=profile,
             launch=launched,
@@ -287,6 +282,8 @@ class PtyLinkFactory:
             kept_prompts=kept,
             prompts=await asyncio.to_thread(kept.load) if profile.composer.usual else (),
             channels=channels,
+            way=delivering(channels),
+            adopted=adopted,
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:

@@ -7,15 +7,15 @@ the session wants. Output also goes to the stage, which draws the screen.
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 from synapsed.errors import KeeperLost, StoreError
-from synapsed.interfaces import Attachment, Delivery, LinkTerminal, SideChannel
+from synapsed.interfaces import Attachment, Delivering, Delivery, LinkTerminal, SideChannel
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.keepers.keeper_messages import KeeperEvent, Output, OutputGap
 from synapsed.keepers.kept_program import gap_alert
@@ -26,6 +26,8 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import TurnRecord
 from synapsed.pty.answering import Answering
+from synapsed.pty.channel_turn import BY
+from synapsed.pty.channel_way import ChannelWay
 from synapsed.pty.driver import Driver
 from synapsed.pty.linked_terminal import LinkedTerminal, ProgramLink
 from synapsed.pty.output_times import OutputTimes
@@ -35,6 +37,7 @@ from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.screen_looks import KernelWitness
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import Stopping
+from synapsed.pty.turn_worker import TurnWorker
 from synapsed.pty.undrawn_output import UndrawnOutput
 from synapsed.pty.viewers import Viewers
 from synapsed.pty.window import LastSeen, Theme, Window
@@ -98,12 +101,15 @@ class PtyLink(ProgramLink):
         times: OutputTimes,
         seen: LastSeen,
         own_size: tuple[int, int],
+        way: Delivering | None = None,
+        adopted: bool = False,
         kept_prompts: KeptPrompts | None = None,
         prompts: tuple[LearnedPrompt, ...] = (),
         **program: Any,
     ) -> None:
-        """Makes a link. `own_size` is the window's size while no viewer that may type is attached; `prompts` are the
-        kept prompts; `program`: the arguments of `ProgramLink`."""
+        """Makes a link. `own_size` is the window's size while no viewer that may type is attached; `way`: the channel
+        over which the program takes messages; `adopted`: the program ran before this daemon; `prompts` are the kept
+        prompts; `program`: the arguments of `ProgramLink`."""
         super().__init__(**program)
         agent_id, profile, stage, clock = self._agent_id, self._profile, self._stage, self._clock
         self._channels = channels
@@ -117,7 +123,7 @@ class PtyLink(ProgramLink):
             agent_id, profile, self._session, stage, self._program, channels, self._store, clock, kept_prompts
         )
         self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized)
-        self._stopping = Stopping(profile, self._session, exited=self._program.exited.done, perform=driver.undertake)
+        self._stopping = Stopping(terminal, perform=driver.undertake)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
         self._window = Window(
             profile,
@@ -129,13 +135,24 @@ class PtyLink(ProgramLink):
         self._seen = seen
         self._theme = Theme(seen.outer)
         self._viewers = Viewers(stage, self._person_keys, self, now=clock.monotonic, outer=seen.outer)
-        self._answering = Answering(agent_id, profile, self._session)
-        self._kernel = KernelWitness(
-            profile, clock, self._session, driver.unread, driver.looks.facts, driver.looks.soon
-        )
+        self._kernel = KernelWitness(terminal, driver.looks)
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken and is not settled yet."""
         self._undrawn = UndrawnOutput(terminal, drawn=stage.start.offset, passed=self._passed_over)
+        self._beside: ChannelWay | None = None
+        """The program's own way of messages, which is asked before anything is typed."""
+        if way is not None:
+            self._beside = ChannelWay(
+                terminal,
+                way,
+                adopted=adopted,
+                hear=self._on_fact,
+                press=self._press_stop,
+                screen=self.screen_text,
+                kill=partial(self.signal, signal.SIGKILL),
+            )
+        refuse = self._beside.turns.refuse if self._beside is not None else None
+        self._answering = Answering(terminal, refuse)
 
     # --- life ---
 
@@ -156,6 +173,11 @@ class PtyLink(ProgramLink):
         return self._session.offset
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+        await self._open(emit if self._beside is None else self._beside.begin(emit))
+        if self._beside is not None:
+            await self._beside.opened()
+
+    async def _open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._program.emit = emit
         self._stage.open(self._on_stage)
         self._stage.note(self._seen.outer)
@@ -173,7 +195,7 @@ class PtyLink(ProgramLink):
         self._program.tasks.spawn(driver.turn.run())
         self._rounds.join(self)
         for channel in self._channels:
-            await channel.open(self._on_fact)
+            await channel.open(self._on_fact if self._beside is None else self._beside.on_fact)
         await self._program.subscribe(start.offset)
         self._program.has(start.offset)
         if start.size is None and start.offset == self.launch.spool_start:  # just launched: no turn is on the screen
@@ -215,6 +237,8 @@ class PtyLink(ProgramLink):
         super().give_up()
 
     async def leave_off(self) -> None:
+        if self._beside is not None:
+            await self._beside.close()
         self._driver.looks.end()
         for channel in self._channels:
             await channel.close()
@@ -349,6 +373,8 @@ class PtyLink(ProgramLink):
 
     async def last_words(self) -> None:
         """Asks the channels once more: the turn may have ended just before the program did."""
+        if self._beside is not None:
+            await self._beside.turns.last_words(self._patience)
         if self._session.turn is not None:
             await self._driver.rests()
             await self.poke()
@@ -375,28 +401,34 @@ class PtyLink(ProgramLink):
     # --- the turn ---
 
     def prepare(self, record: TurnRecord, *, command: bool = False) -> TurnRecord:
-        if not self._profile.composer.at_cursor:
-            self._driver.unread.ahead()
-        return record.model_copy(update={"link": self._session.prepared().model_dump(mode="json")})
+        prepared = self._beside.prepare(record, command=command) if self._beside is not None else None
+        return prepared or self._driver.turn.prepare(record)
 
     async def deliver(self, delivery: Delivery) -> None:
-        if self._session.last is None:
-            await self._driver.looks.look()
-        commands = self._session.begin(delivery, self._clock.monotonic())
-        if delivery.fresh and self._profile.composer.at_cursor:
-            self._driver.unread.ahead()  # not in `prepare`: a line editor may have come up while the record was stored
-        self._driver.do(commands)
-        if self._session.turn is not None and self._session.turn.state.submitted:
-            self._program.tasks.spawn(self._driver.turn.catch_up())
-        if not delivery.fresh:  # for a fresh message, the worker looks just before it types
-            await self._driver.looks.judge()
+        await self._way_of(delivery.record).deliver(delivery)
 
     def recorded(self, record: TurnRecord) -> None:
-        self._driver.turn.recorded()
+        self._way_of(record).recorded()
+
+    def _way_of(self, record: TurnRecord) -> ChannelWay | TurnWorker:
+        """Returns the way on which the turn of that record goes."""
+        return self._beside if self._beside is not None and record.link.get("by") == BY else self._driver.turn
+
+    async def interrupt(self) -> bool:
+        stopped = await self._beside.interrupt() if self._beside is not None else None
+        return await self._press_stop() if stopped is None else stopped
+
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
+        hidden = await self._beside.answer(text, prompt_id) if self._beside is not None else None
+        return await self._driver.perform(self._answering.answer(text, prompt_id)) if hidden is None else hidden
 
     # --- requests ---
 
     async def observe(self) -> LinkObserved:
+        shown = await self._observed()
+        return self._beside.observed(shown) if self._beside is not None else shown
+
+    async def _observed(self) -> LinkObserved:
         """Returns an observation. If no look comes in time, returns the last observation, with `can_receive` False: the
         calling agent does no other work meanwhile."""
         if self._undrawn.far_behind:
@@ -409,7 +441,8 @@ class PtyLink(ProgramLink):
         assert self._session.observations.last is not None
         return self._session.observations.last
 
-    async def interrupt(self) -> bool:
+    async def _press_stop(self) -> bool:
+        """Stops the running turn by keys."""
         async with self._undrawn.passed_over():
             try:
                 async with asyncio.timeout(INTERRUPT_LOOK_S):
@@ -420,13 +453,6 @@ class PtyLink(ProgramLink):
 
     async def stop_background(self) -> bool:
         return await self._driver.perform(self._keyboard.stop_background())
-
-    async def answer(self, text: str, prompt_id: str | None) -> bool:
-        return await self._driver.perform(self._answering.answer(text, prompt_id, self._on_refusal))
-
-    def _on_refusal(self, refuses: bool) -> None:
-        """Called with True if a person's answer is a refusal that stops the work, with False if it is not. Does nothing
-        here: `Session` knows the turn."""
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
@@ -504,11 +530,7 @@ class PtyLink(ProgramLink):
         await self._person_keys.press(keys)
 
 
-class _Asked[T](Protocol):
-    async def __call__(self, *, as_drawn: bool) -> T: ...
-
-
-async def _within_reason[T](ask: _Asked[T]) -> T:
+async def _within_reason[T](ask: Callable[..., Awaitable[T]]) -> T:
     """Returns the answer for all output that has come; if drawing it takes longer than SHOWN_S, for the output drawn so
     far."""
     try:

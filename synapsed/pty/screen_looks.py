@@ -18,12 +18,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from synapsed import aio
-from synapsed.clock import Clock
-from synapsed.errors import KeeperLost, NotReady
+from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
-from synapsed.profiles.profile import Profile
 from synapsed.pty.foreground import Foreground
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.session import Session
@@ -86,13 +84,6 @@ class Unread:
         while await self.ask():  # noqa: ASYNC110 - the kernel reports no event for this
             await asyncio.sleep(ASK_AGAIN_S)
 
-    async def read_within(self, seconds: float) -> None:
-        """Waits until all input is read. Raises NotReady if it takes longer, KeeperLost."""
-        try:
-            await asyncio.wait_for(self.until_read(), seconds)
-        except TimeoutError:
-            raise NotReady("the program does not read what is typed now: try again when it goes on") from None
-
 
 ASK_AFTER_S = 2.0
 """Seconds of a still screen before the kernel is asked: a changing screen needs no other evidence of work."""
@@ -137,32 +128,21 @@ class FactsOfTerminal:
 class KernelWitness:
     """Asks the kernel about a line-oriented program that shows no prompt and is quiet, and reports to the observer."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        clock: Clock,
-        session: Session,
-        unread: Unread,
-        facts: FactsOfTerminal,
-        look_soon: Callable[[], None],
-    ) -> None:
-        self._wanted = profile.composer.at_cursor
-        self._after = ASK_LEARNING_S if profile.composer.usual else ASK_AFTER_S
-        self._facts = facts if profile.composer.usual else None
-        self._clock = clock
-        self._session = session
-        self._unread = unread
-        self._look_soon = look_soon
+    def __init__(self, terminal: LinkedTerminal, looks: "Looks") -> None:
+        self._wanted = terminal.profile.composer.at_cursor
+        self._after = ASK_LEARNING_S if looks.learns else ASK_AFTER_S
+        self._facts = looks.facts if looks.learns else None
+        self._clock = terminal.clock
+        self._session = terminal.session
+        self._unread = looks.unread
+        self._look_soon = looks.soon
         self._foreground = Foreground()
         self._asked_at = 0.0
 
-    @property
-    def _changed_at(self) -> float:
-        return self._session.last.changed_at if self._session.last is not None else 0.0
-
     def _needless(self, told: LinkObserved, now: float) -> bool:
         """Returns True if the screen itself shows the program's activity."""
-        return told.activity is Activity.READY or now - self._changed_at < self._after
+        changed_at = self._session.last.changed_at if self._session.last is not None else 0.0
+        return told.activity is Activity.READY or now - changed_at < self._after
 
     def is_due(self, told: LinkObserved | None) -> bool:
         """Returns True if `ask` would do some work. Called twice a second."""

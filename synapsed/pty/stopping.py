@@ -11,11 +11,10 @@ from collections.abc import Callable
 
 from synapsed.interfaces import DeliveryWay
 from synapsed.model.agent import Activity
-from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.keyboard import Steps, Tell, UntilRecorded, Work, leaving, look_now, wait_for
-from synapsed.pty.session import Session
+from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.turn import PtyTurn
 from synapsed.terminal.keynames import as_bytes
 from synapsed.terminal.look import Look
@@ -49,21 +48,13 @@ message that was given up."""
 
 
 class Stopping:
-    """Stops the turns of one program by keys. `exited` returns True if the program has ended; `perform` starts a
-    procedure."""
+    """Stops the turns of one program by keys. `perform` starts a procedure."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        session: Session,
-        *,
-        exited: Callable[[], bool],
-        perform: Callable[[Steps[object]], None],
-    ) -> None:
-        self._profile = profile
-        self._session = session
-        self._keyboard = session.keyboard
-        self._exited = exited
+    def __init__(self, terminal: LinkedTerminal, *, perform: Callable[[Steps[object]], None]) -> None:
+        self._profile = terminal.profile
+        self._session = terminal.session
+        self._keyboard = terminal.session.keyboard
+        self._exited = terminal.program.exited.done
         self._perform = perform
         self._stopped: tuple[PtyTurn, float] | None = None
         """The turn that was stopped last, and the time of its stop: the program may still put its message back."""

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 from synapsed import aio
 from synapsed.errors import KeeperLost
+from synapsed.interfaces import Delivery
 from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkEvent, LinkTurnNews, LinkTurnRecord, LinkUndelivered
+from synapsed.model.records import TurnRecord
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import LinkedTerminal
@@ -141,7 +143,27 @@ class TurnWorker(TurnPerformer[PtyTurn]):
     def rested(self) -> None:
         self._looks.soon()  # the machine may wait for text that is on the screen already: no change would cause a look
 
-    async def catch_up(self) -> None:
+    def prepare(self, record: TurnRecord) -> TurnRecord:
+        """See `AgentLink.prepare`."""
+        if not self._profile.composer.at_cursor:
+            self._unread.ahead()
+        return record.model_copy(update={"link": self._session.prepared().model_dump(mode="json")})
+
+    async def deliver(self, delivery: Delivery) -> None:
+        """See `AgentLink.deliver`. Raises NotReady while a turn runs."""
+        session = self._session
+        if session.last is None:
+            await self._looks.look()
+        commands = session.begin(delivery, self._clock.monotonic())
+        if delivery.fresh and self._profile.composer.at_cursor:
+            self._unread.ahead()  # not in `prepare`: a line editor may have come up while the record was stored
+        self._performer.do(commands)
+        if session.turn is not None and session.turn.state.submitted:
+            self._program.tasks.spawn(self._catch_up())
+        if not delivery.fresh:  # for a fresh message, `_takes` looks just before it is typed
+            await self._looks.judge()
+
+    async def _catch_up(self) -> None:
         """Reads back the output of a turn that was running before the daemon's restart."""
         session = self._session
         turn, start, upto = session.turn, session.speech.missed_from, session.offset

@@ -11,6 +11,8 @@ other screen.
 
 A notice is drawn over the last rows of one viewer's screen. While it is shown, the viewer gets the redrawn screen
 instead of the stream, so that the notice and the program's output do not mix; then the stream goes on.
+
+Viewers without a terminal (web pages) are notified that a screen may have changed; they then ask for the screen.
 """
 
 import asyncio
@@ -18,13 +20,13 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Protocol
 
 from synapsed.errors import Forbidden
 from synapsed.interfaces import TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
-from synapsed.pty.screen_watch import Watches
 from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN, notice_rows
 from synapsed.terminal.screen_messages import Redraw
 from synapsed.terminal.viewer_filter import ViewerFilter
@@ -51,10 +53,6 @@ NOTICE_EVERY_S = 0.1
 
 PANE_EVERY_S = 1 / 30
 """Least number of seconds between two redraws for a viewer of another size."""
-
-
-def _used(viewer: "Viewer") -> int:
-    return viewer.used
 
 
 def are_reports(data: bytes) -> bool:
@@ -336,6 +334,55 @@ class Viewer:
         self._wake.set()
 
 
+class Watch:
+    """Implements `interfaces.ScreenWatch`. Several changes between two waits count as one."""
+
+    def __init__(self, leave: Callable[["Watch"], None]) -> None:
+        self._leave = leave
+        self._news = asyncio.Event()
+        self._over = False
+
+    async def changed(self) -> bool:
+        await self._news.wait()
+        self._news.clear()
+        return not self._over
+
+    def close(self) -> None:
+        self._leave(self)
+
+    def note(self) -> None:
+        self._news.set()
+
+    def end(self) -> None:
+        """Ends the watch, because the program is gone or its link is closed."""
+        self._over = True
+        self._news.set()
+
+
+class Watches:
+    """All watches of one agent."""
+
+    def __init__(self) -> None:
+        self._watches: set[Watch] = set()
+        self._over = False
+
+    def join(self) -> Watch:
+        watch = Watch(self._watches.discard)
+        self._watches.add(watch)
+        if self._over:
+            watch.end()
+        return watch
+
+    def note(self) -> None:
+        for watch in self._watches:
+            watch.note()
+
+    def end(self) -> None:
+        self._over = True
+        for watch in self._watches:
+            watch.end()
+
+
 class Viewers:
     """All terminals attached to one agent. The window follows the one that was used last of those that are there."""
 
@@ -469,7 +516,7 @@ class Viewers:
             self._viewers.remove(viewer)
         left_alone = self._last is None and len(self._viewers) == 1
         if self._last is viewer or left_alone:
-            self._last = max((one for one in self._viewers if not one.read_only), key=_used, default=None)
+            self._last = max((one for one in self._viewers if not one.read_only), key=attrgetter("used"), default=None)
             if self._last is not None and self._size != (self._last.cols, self._last.rows):
                 self.window.follows((self._last.cols, self._last.rows))
         self.see()

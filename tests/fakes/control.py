@@ -64,7 +64,7 @@ from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import Glyph, Ink, Picture, Rows, ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
-from synapsed.pty.screen_watch import Watch, Watches
+from synapsed.pty.viewers import Watch, Watches
 from synapsed.store.lookup import find_id, find_task, told_before
 from synapsed.tasks import transitions
 from tests.fakes.store import MemoryEventLog, MemoryStore

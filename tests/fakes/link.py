@@ -26,7 +26,7 @@ from synapsed.model.picture import KeptForm, ScreenForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles.profile import Profile
-from synapsed.pty.screen_watch import Watches
+from synapsed.pty.viewers import Watches
 from synapsed.terminal.emulated_screen import Screen
 from tests.fakes.stage import shown
 

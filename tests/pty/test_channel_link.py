@@ -33,10 +33,13 @@ from synapsed.model.link import (
 )
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles.profile import Profile
-from synapsed.pty.channel_link import CHANNEL_AWAY, StructuredLink
+from synapsed.pty.answering import Answering
+from synapsed.pty.channel_way import CHANNEL_AWAY
+from synapsed.pty.keyboard import Steps
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
+from synapsed.pty.turn_worker import TurnWorker
 from synapsed.pty.window import LastSeen
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.link import FakeLink
@@ -69,20 +72,18 @@ class FakeTerminal(FakeLink):
         link._program.emit = emit
         await self.open(emit)
         for channel in link._channels:
-            await channel.open(link._on_fact)
+            await channel.open(link._beside.on_fact if link._beside is not None else link._on_fact)
         self.emit(self.seen)
-
-    async def close(self) -> None:
-        self.closed = True
 
     def hear(self, fact: Any) -> None:
         self.told.append(fact)
         self.order.append(fact)
 
-    async def answer_for(self, link: PtyLink, text: str, prompt_id: str | None) -> bool:
+    def answer_for(self, answering: Answering, text: str, prompt_id: str | None) -> Steps[bool]:
         """An answer `no` is a refusal."""
-        link._on_refusal(text == "no")
-        return await self.answer(text, prompt_id)
+        yield from answering._refuse(refuses=text == "no")
+        self.answers.append((text, prompt_id))
+        return False
 
 
 class Linked:
@@ -92,14 +93,18 @@ class Linked:
         fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
         launch = LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields)
         self.terminal = FakeTerminal(launch)
-        for name in ("close", "observe", "prepare", "deliver", "recorded", "interrupt", "signal", "screen_text"):
+        for name in ("prepare", "deliver"):
+            patch.setattr(TurnWorker, name, _without_link(getattr(self.terminal, name)))
+        for name in ("signal", "screen_text"):
             patch.setattr(PtyLink, name, _without_link(getattr(self.terminal, name)))
+        patch.setattr(PtyLink, "_observed", _without_link(self.terminal.observe))
+        patch.setattr(PtyLink, "_press_stop", _without_link(self.terminal.interrupt))
         patch.setattr(PtyLink, "_on_fact", _without_link(self.terminal.hear))
-        patch.setattr(PtyLink, "open", _plain(self.terminal.open_for))
-        patch.setattr(PtyLink, "answer", _plain(self.terminal.answer_for))
+        patch.setattr(PtyLink, "_open", _plain(self.terminal.open_for))
+        patch.setattr(Answering, "answer", _plain(self.terminal.answer_for))
         clock, profile = FakeClock(), Profile(name="x", command="x")
-        self.link = StructuredLink(
-            channel=cast("Delivering", self.channel),
+        self.link = PtyLink(
+            way=cast("Delivering", self.channel),
             adopted=adopted,
             agent_id="agent",
             profile=profile,
@@ -113,6 +118,9 @@ class Linked:
             rounds=Rounds(clock),
             own_size=(80, 24),
         )
+
+        assert self.link._beside is not None
+        self.way = self.link._beside
 
     def emit(self, event: LinkEvent) -> None:
         self.events.append(event)
@@ -314,7 +322,7 @@ async def test_a_program_that_ends_drops_its_turn(linked: Linked) -> None:
     await linked.begin()
     await until(lambda: bool(linked.channel.given))
     linked.terminal.emit(LinkExited(1, "the program ended"))
-    assert linked.link._turns.turn is None
+    assert linked.way.turns.turn is None
 
 
 async def test_an_answer_that_has_come_is_told_before_the_end_of_the_program(linked: Linked) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import KeeperLost, NotReady
+from synapsed.errors import KeeperLost
 from synapsed.model.link import LinkExited
 from synapsed.profiles.profile import Profile
 from synapsed.pty.driver import Driver
@@ -80,9 +80,9 @@ class Terminal:
     async def signal(self, number: int) -> None:
         self.done.append(number)
 
-    async def read_within(self, _seconds: float) -> None:
+    async def until_read(self) -> None:
         if not self.is_read:
-            raise NotReady("not read")
+            await self.never.wait()
 
 
 async def test_every_step_is_done_and_answered() -> None:

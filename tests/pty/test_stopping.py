@@ -54,12 +54,13 @@ class Program:
         """How many more times the kernel says that it has something to do; then it gives its message back."""
         self.draw("> ")
         keeper: Any = SimpleNamespace(write=self.write)
-        self.driver = driver = Driver(linked(profile, self.session, self.stage, keeper, self.clock))
+        terminal = linked(profile, self.session, self.stage, keeper, self.clock)
+        self.driver = driver = Driver(terminal)
         driver.looks.look = self.looks  # type: ignore[method-assign]
         driver.looks.until = self.until  # type: ignore[method-assign]
         driver.kernel.rests_with_keys_read = self.rests  # type: ignore[method-assign]
         driver.turn.add = self.commands.extend  # type: ignore[method-assign]
-        self.stopping = Stopping(profile, self.session, exited=driver._program.exited.done, perform=self.works.append)
+        self.stopping = Stopping(terminal, perform=self.works.append)
 
     @property
     def turn(self) -> PtyTurn | None:

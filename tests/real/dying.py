@@ -26,7 +26,7 @@ from synapsed.parts.app_server.channel import AppServerChannel
 from synapsed.parts.session_server.delivery import SessionDelivery
 from synapsed.pipes.acp_session import AcpSession
 from synapsed.pty.channel_delivery import ChannelDelivery
-from synapsed.pty.channel_link import StructuredLink
+from synapsed.pty.channel_way import ChannelWay
 from synapsed.pty.turn_types import Say
 
 BEFORE_WRITE = "before the write"
@@ -92,7 +92,7 @@ def wrap_all() -> None:
     for name in ("write", "writelines"):
         wrap(selector_events._SelectorSocketTransport, name, WRITTEN, when=_has(b'"messageID"'), after=True)  # type: ignore[attr-defined]
     wrap(ChannelDelivery, "_save", ON_RECORD)
-    wrap(StructuredLink, "_hear", ASKED, when=lambda fact: isinstance(fact, PermissionAsked))
+    wrap(ChannelWay, "_take", ASKED, when=lambda fact: isinstance(fact, PermissionAsked))
     for channel in (AppServerChannel, SessionDelivery):
         wrap(channel, "answer", ANSWERED, after=True)
     wrap(

@@ -25,14 +25,17 @@ from synapsed.model.link import LinkTurnRecord
 from synapsed.model.task import Task
 from synapsed.parts.history.indexing import Indexer
 from synapsed.parts.hooks.channel import HookChannel
+from synapsed.pty.channel_turn import ChannelTurn
 from synapsed.pty.message_evidence import TurnReports
 from synapsed.pty.session import Session
+from synapsed.pty.turn_types import Command, Phase
 from synapsed.pty.viewers import Viewer
 from synapsed.store import idempotency
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.store import SqliteStore
 from tests.simulation.plan import Act, Fault, Plan, draw
 from tests.simulation.run import Outcome, play, shrink
+from tests.simulation.served import served
 
 __all__ = ["PLANTED", "find", "shrunken"]
 
@@ -203,6 +206,17 @@ def _slow_client_cut() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _given_unasked() -> Iterator[None]:
+    """A message is given to a server again without the question whether it is there."""
+
+    def begin(self: ChannelTurn, *, fresh: bool) -> list[Command]:
+        return self._submit() if self.phase is Phase.SENDING else self._find()
+
+    with mock.patch.object(ChannelTurn, "begin", begin):
+        yield
+
+
 def _looked_on(plan: Plan) -> Plan:
     """Somebody looks on at each agent from the first message on."""
     lookers = tuple(Act(plan.acts[0].at, "attach", n) for n in range(len(plan.players)))
@@ -242,6 +256,7 @@ PLANTED = {
     "lock-kept": _planted(_lock_kept, "answered within its bounds"),
     "full-disk": _planted(_full_disk_believed, "no key without a cause", "never unsaid"),
     "key-expires": _planted(_key_expires, "given at most once", "never unsaid", shape=_set_forward),
+    "given-unasked": _planted(_given_unasked, "given at most once", shape=served),
     "slow-client": _planted(_slow_client_cut, "whoever looks on sees it", shape=_looked_on),
 }
 

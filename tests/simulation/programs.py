@@ -102,6 +102,15 @@ answer = "answer"
 """
 )
 
+SERVED = (
+    TUI
+    + r"""
+[channels.server]
+adapter = "session-server"
+delivers = true
+"""
+)
+
 LINES = r"""
 command = "sh"
 ports = [8400, 8499]
@@ -132,7 +141,7 @@ pattern = '^!! .*'
 generic = true
 """
 
-PROFILES = {"tui": TUI, "hooked": HOOKED, "lines": LINES}
+PROFILES = {"tui": TUI, "hooked": HOOKED, "served": SERVED, "lines": LINES}
 
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 BOOT_S = 0.3

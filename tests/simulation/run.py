@@ -2,6 +2,7 @@
 
 python -m tests.simulation.run 17              its story
 python -m tests.simulation.run --seeds 0:500   those that fail; --digests: what stands for the story of each
+--served: with programs that take messages over a server
 """
 
 import asyncio
@@ -43,6 +44,7 @@ from tests.simulation.judge import Violation
 from tests.simulation.loop import Overrun, SimClock, SimExecutor, SimLoop, SimTask, bury
 from tests.simulation.machine import SimForeground
 from tests.simulation.plan import Plan, draw
+from tests.simulation.served import served
 from tests.simulation.world import World, _Screens
 
 __all__ = ["Outcome", "play", "shrink"]
@@ -199,11 +201,12 @@ def shrink(failed: Outcome, *, tries: int = TRIES_MAX, told: Callable[[str], Non
 
 
 def main(arguments: list[str]) -> int:
+    plan_of = (lambda seed: served(draw(seed))) if "--served" in arguments else draw
     if arguments[0] == "--seeds":
         first, last = map(int, arguments[1].split(":"))
-        return _many(range(first, last), digests="--digests" in arguments)
+        return _many(range(first, last), plan_of, digests="--digests" in arguments)
     seed = int(arguments[0])
-    outcome = play(draw(seed), story=print)
+    outcome = play(plan_of(seed), story=print)
     print(outcome.plan)
     told = outcome.failure or "all is well"
     print(f"digest {outcome.digest}, {outcome.steps} steps, {outcome.cpu:.2f} s of CPU: {told}")
@@ -218,10 +221,10 @@ def main(arguments: list[str]) -> int:
     return int(outcome.failure is not None)
 
 
-def _many(seeds: range, *, digests: bool) -> int:
+def _many(seeds: range, plan_of: Callable[[int], Plan], *, digests: bool) -> int:
     begin, failed, steps, all_of_them = time.process_time(), 0, 0, hashlib.sha256()
     for seed in seeds:
-        outcome = play(draw(seed))
+        outcome = play(plan_of(seed))
         steps += outcome.steps
         all_of_them.update(f"{outcome.digest} {outcome.steps}\n".encode())
         if digests:

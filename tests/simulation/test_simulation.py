@@ -3,18 +3,23 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.simulation.plan import draw
+from tests.simulation.plan import Plan, draw
 from tests.simulation.planted import PLANTED, find, shrunken
 from tests.simulation.run import play
+from tests.simulation.served import served
 from tests.support.gated import first_of
 
 GATE = 40
 """Seeds that fit ten seconds of a processor."""
+
+SERVED = 20
+"""The same of programs with a server."""
 
 NIGHT = 2000
 
@@ -33,12 +38,12 @@ LOSSES: tuple[tuple[tuple[str, Any], ...], ...] = (
 """What each of a seed's programs with a composer passes over, or loses, as it starts."""
 
 
-def run(seeds: range) -> None:
-    failed = []
+def run(seeds: range, change: Callable[[Plan], Plan] | None = None) -> None:
+    failed, more = [], "" if change is None else " SERVED=1"
     for seed in seeds:
-        outcome = play(draw(seed))
+        outcome = play(draw(seed) if change is None else change(draw(seed)))
         if outcome.failure is not None:
-            failed.append(f"make simulate SEED={seed} SHRINK=1: {outcome.failure}")
+            failed.append(f"make simulate SEED={seed} SHRINK=1{more}: {outcome.failure}")
     assert not failed, "\n".join(failed)
 
 
@@ -46,6 +51,19 @@ def run(seeds: range) -> None:
 @pytest.mark.parametrize("first", range(0, GATE, GROUP))
 def test_seeds(first: int) -> None:
     run(range(first, first + GROUP))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SERVED, GROUP))
+def test_messages_over_a_server_are_given_once(first: int) -> None:
+    run(range(first, first + GROUP), served)
+
+
+@pytest.mark.night
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("first", range(SERVED, NIGHT, GROUP))
+def test_more_messages_over_a_server(first: int) -> None:
+    run(range(first, first + GROUP), served)
 
 
 @pytest.mark.night

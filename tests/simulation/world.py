@@ -14,6 +14,7 @@ import itertools
 import sqlite3
 import sys
 from collections.abc import Callable, Coroutine, MutableMapping
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents.parking import Memory
+from synapsed.channels import Adapter
 from synapsed.clock import SettledDate
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
@@ -48,6 +50,7 @@ from tests.simulation.loop import LIFE, Life, SimClock, SimLoop, SimTask
 from tests.simulation.machine import Machine, SimKeeper
 from tests.simulation.plan import Fault, Plan
 from tests.simulation.programs import PROFILES, Lines, Program, Tui
+from tests.simulation.served import Served, ServedChannel
 
 __all__ = ["World"]
 
@@ -278,6 +281,7 @@ class World(Clients):
             environ={"PATH": "/usr/bin:/bin", "HOME": str(self.root), "TERM": "dumb"},
             tool_dir=None,
         )
+        server = partial(ServedChannel, self.machine)
         factory = PtyLinkFactory(
             paths=self.paths,
             launcher=self.machine,
@@ -286,7 +290,7 @@ class World(Clients):
             versions=VersionReader(self.paths.versions),
             screens=screens,
             rounds=rounds,
-            adapters=ADAPTERS,
+            adapters={**ADAPTERS, "session-server": Adapter(server, server)},
         )
         history = SqliteHistory(self.paths.database, self.history_file, store.events)
         await history.open()
@@ -371,7 +375,7 @@ class World(Clients):
             self.ids[number] = keeper.agent_id
         player = self.plan.players[number]
         rng = Random(f"program {self.plan.seed} {keeper.pid}")
-        kind = Lines if player.profile == "lines" else Tui
+        kind = {"lines": Lines, "served": Served}.get(player.profile, Tui)
         program: Any = kind(self.machine, keeper, rng, dict(player.tricks))
         program.given = lambda text: self.judge.submitted(keeper, text)
         if player.profile == "hooked":
