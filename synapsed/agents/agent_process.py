@@ -83,9 +83,10 @@ class AgentProcess:
 
     @property
     def returns(self) -> bool:
-        """Returns whether the program ends or has ended together with a daemon, and is started again by the next one,
-        or by this one."""
-        return self.wanted or (self._suspending and self.record.desired == "running")
+        """Returns whether the program ends or has ended for a restart, or together with a daemon, and is started again
+        by this daemon or the next one."""
+        ends = self._suspending or self.state in (ProcessState.STOPPING, ProcessState.STOPPED)
+        return ends and self.record.desired == "running"
 
     @property
     def link(self) -> AgentLink | None:

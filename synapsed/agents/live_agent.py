@@ -241,6 +241,7 @@ class Agent:
 
     async def start(self) -> None:
         """Returns when the program runs; raises AgentError when it cannot be launched."""
+        self.stopped = False
         await self.adopted()
         await self._actor.ask(self.process.start)
 
@@ -291,6 +292,7 @@ class Agent:
         if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
             await self._actor.call(self._restart_later)
             return
+        self.stopped = False
         await self._actor.call(self.hold.lift, "restarted")
         await self._actor.ask(self.process.stop, again=True)
 

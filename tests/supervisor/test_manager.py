@@ -487,6 +487,26 @@ async def test_what_is_sent_while_the_daemon_ends_waits_for_the_next(world: Worl
     await world.task_is(task.id, TaskState.WORKING)
 
 
+@pytest.mark.parametrize("how", ["at once", "when idle", "after a stop"])
+async def test_what_is_sent_during_a_restart_waits_for_its_end(world: World, how: str) -> None:
+    await world.start()
+    gate = world.link.stop_gate = asyncio.get_running_loop().create_future()
+    try:
+        stopping = [asyncio.ensure_future(world.manager.stop(AGENT))] if how == "after a stop" else []
+        await world.agent_is(AGENT, ProcessState.STOPPING if stopping else ProcessState.RUNNING)
+        restarting = asyncio.ensure_future(world.manager.restart(AGENT, when_idle=how == "when idle"))
+        await world.agent_is(AGENT, ProcessState.STOPPING)
+        await until(lambda: world.manager.directory.get(AGENT).comes_up, "it will run again")
+        task = await world.send(AGENT)
+    finally:
+        gate.set_result(None)
+    await until(lambda: len(world.factory.launched) == 2, "another launch")
+    world.link.ready()
+    await asyncio.gather(restarting, *stopping)
+    await world.delivered()
+    await world.task_is(task.id, TaskState.WORKING)
+
+
 async def test_nothing_is_made_or_started_as_the_daemon_ends(quiet_world: World) -> None:
     """A reload that is under way ends with the agent that it is at, and what it made is ended too."""
     world = quiet_world
