@@ -40,6 +40,8 @@ class SettingsNote(_Section):
     channel: str | None = None
     """The note counts only if this channel is used, and no other in its place."""
     loses: list[RefusingRules] = []
+    told: bool = True
+    """False: only a person is told whose agent has rules that do not count for this reason."""
 
     @model_validator(mode="after")
     def _is_about_values(self) -> "SettingsNote":
