@@ -260,6 +260,23 @@ def test_what_was_learned_is_kept_for_a_restart_of_the_agent_and_of_the_daemon(d
     assert daemon.ctl("send", "kept", "--wait", "one").out == "=one\n"
 
 
+@pytest.mark.parametrize("other", [False, True], ids=["the same command", "another command"])
+def test_an_agent_that_is_removed_takes_along_what_it_learned(daemon: Daemon, written: Written, other: bool) -> None:
+    """The next one of its name learns it anew, whatever it runs."""
+    code = "print('Tip: ask?')\nwhile 1: print('=' + input('command> '))"
+    name = f"again-{other}".lower()
+    start(daemon, name, [sys.executable, "-c", code])
+    held(daemon, name)
+    assert daemon.ctl("keys", name, "x", "Enter").code == 0
+    daemon.ready(name)
+    assert daemon.ctl("stop", name, "--remove").code == 0
+    agent = start(daemon, name, [sys.executable, *(["-B"] if other else []), "-c", code])
+    waiting = daemon.send("one", name)
+    held(daemon, name)
+    assert daemon.task(waiting)["status"] == "submitted"
+    assert written.of(agent) == []
+
+
 def test_a_message_that_is_not_shown_where_it_is_typed_is_not_submitted(daemon: Daemon, written: Written) -> None:
     """It says that it shows what is typed, and takes the keys."""
     code = (
