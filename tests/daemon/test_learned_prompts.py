@@ -149,6 +149,15 @@ def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name:
     assert alerts(daemon, agent) == []
 
 
+LEAST = 15
+"""Shells, interpreters and small prompt programs that must be there: what is skipped shows nothing."""
+
+
+def test_enough_of_them_are_there() -> None:
+    there = [name for name, (command, _) in READERS.items() if shutil.which(command[0]) is not None]
+    assert len(there) >= LEAST, f"install some of {sorted(READERS.keys() - set(there))}: there are only {there}"
+
+
 @pytest.mark.parametrize("name", ["bash", "dash", "ksh", "yash", "zsh", "fish", "tcsh"])
 def test_a_message_may_fill_its_rows(daemon: Daemon, name: str) -> None:
     """Each line editor has its own way, where a row is full, to put the cursor on the next one: fish ends the line."""
