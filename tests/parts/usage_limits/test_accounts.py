@@ -34,9 +34,9 @@ SPEC = AccountSpec.model_validate(
 )
 
 
-async def agents(world: World, *envs: dict[str, str]) -> list[tuple[str, FakeLink]]:
+async def agents(world: World, *envs: dict[str, str], profile: str = PROFILE) -> list[tuple[str, FakeLink]]:
     """An agent for each of these environments."""
-    (world.paths.config.parent / "profiles" / "signed.toml").write_text(PROFILE)
+    (world.paths.config.parent / "profiles" / "signed.toml").write_text(profile)
     world.library.reload()
     if not world.managers:
         await world.daemon()
@@ -228,3 +228,31 @@ async def test_a_reload_during_trouble_leaves_nothing_behind_that_holds_messages
         return not {"account"} & {held(world, one)[0] for one in ids}
 
     await until(goes_on, "nobody is held")
+
+
+UNKNOWN = PROFILE.replace('apart = ["HOME", "KEY"]\n', "")
+
+
+@pytest.mark.parametrize("how", ["no apart", "no account at all"])
+async def test_where_accounts_are_not_told_apart_each_agent_has_its_own(quiet_world: World, how: str) -> None:
+    """One meets a 401, the other works on, also over a restart of the daemon."""
+    world = quiet_world
+    profile = UNKNOWN if how == "no apart" else UNKNOWN.partition("[account]")[0]
+    (a, link_a), (b, link_b) = await agents(world, {"KEY": "one"}, {"KEY": "one"}, profile=profile)
+    await world.send(a, "first")
+    second = await world.send(a, "second")
+    await fails(world, link_a)
+    await until(lambda: held(world, a) == ("account", 1), "it waits")
+    assert held(world, b) == (None, 0)
+    await ends_well(world, link_b, await world.send(b, "works on"))
+    assert held(world, a) == ("account", 1), "that says nothing of its account"
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    for link in world.factory.links:
+        link.ready()
+    await until(lambda: held(world, a) == ("account", 1), "it waits still")
+    await ends_well(world, world.factory.links[-1], await world.send(b, "and on"))
+    assert rows(world) == [("account", "opened")]
+    assert await world.manager.terminals.interrupt(a)
+    await ends_well(world, world.factory.links[-2], second)
+    assert rows(world) == [("account", "opened"), ("account", "gone")]
