@@ -11,6 +11,7 @@ from synapsed.model.task import Task, TaskState
 from synapsed.parts.usage_limits.accounts import dialled, endpoint_of, is_reached, marks_of
 from synapsed.parts.usage_limits.holding import LOOK_AT_ACCOUNT_S
 from synapsed.parts.usage_limits.limit_notices import find_trouble
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.setting_spec import AccountSpec
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink
@@ -256,3 +257,52 @@ async def test_where_accounts_are_not_told_apart_each_agent_has_its_own(quiet_wo
     assert await world.manager.terminals.interrupt(a)
     await ends_well(world, world.factory.links[-2], second)
     assert rows(world) == [("account", "opened"), ("account", "gone")]
+
+
+RETRIED = "Info: Request failed due to a transient API error. Retrying..."
+MEASURED = {
+    "qwen": [
+        ("AUTH_REQUIRED", "Internal error: 401 scripted failure 401"),
+        ("MODEL_ERROR", "Internal error: 402 scripted failure 402"),
+        ("MODEL_ERROR", "Internal error: 404 The model `scripted` does not exist or you do not have access to it."),
+    ],
+    "cline": [("AUTH_REQUIRED", "Authentication required: scripted failure 401: scripted failure 401")],
+    "vibe": [
+        ("AUTH_REQUIRED", "Invalid API key (from env var KEY). Please check your API key and try again."),
+        ("AUTH_REQUIRED", "The scripted credential was rejected. Update the API key and retry."),
+    ],
+    "kimi": [("AUTH_REQUIRED", "Authentication required: 401 scripted failure 401")],
+    "copilot": [
+        (
+            "AUTH_REQUIRED",
+            f"{RETRIED}{RETRIED}Error: Authentication failed with provider at http://x/v1 (HTTP 401).\n Check",
+        ),
+        ("MODEL_ERROR", "Error: 402 scripted failure 402"),
+        ("MODEL_ERROR", "Error: Model 'scripted' not found on provider at http://x/v1 (HTTP 404).\n  Check that"),
+    ],
+    "pi": [
+        ("AUTH_REQUIRED", 'Error: 401: {"message":"scripted failure 401","type":"invalid_request_error","code":401}'),
+        ("MODEL_ERROR", 'Error: 402: {"message":"scripted failure 402","type":"invalid_request_error","code":402}'),
+        ("MODEL_ERROR", 'Error: 404: {"message":"scripted failure 404","type":"invalid_request_error","code":404}'),
+    ],
+}
+"""What the shipped programs said of a service that refuses a key, a bill, a model, and the code that this has."""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"), [(name, *told) for name, found in MEASURED.items() for told in found]
+)
+def test_what_shipped_programs_say_of_their_account_is_known(name: str, code: str, words: str) -> None:
+    profile = ProfileLibrary.builtin().get(name)
+    assert profile.account.apart
+    assert profile.account.files
+    assert find_trouble(profile.account, code, words) is not None
+    assert find_trouble(profile.account, "MODEL_ERROR", "Internal error: 500 the request is too large") is None
+
+
+@pytest.mark.parametrize(("code", "words"), MEASURED["copilot"])
+def test_an_error_that_copilot_tells_as_its_answer_is_one(code: str, words: str) -> None:
+    found = [each.code for each in ProfileLibrary.builtin().get("copilot").error if each.pattern.search(words)]
+    assert found == [code]
+    quoted = f"It says:\n{words}"
+    assert not [each for each in ProfileLibrary.builtin().get("copilot").error if each.pattern.search(quoted)]
