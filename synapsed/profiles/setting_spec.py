@@ -78,6 +78,8 @@ class SettingsSpec(_Section):
     options: dict[str, dict[str, Any]] = {}
     """Maps the person's own arguments to the equivalent settings: `--mode VALUE` for one that has a value, which
     replaces `{value}`."""
+    beyond: bool = False
+    """Words behind `--` count as options, too: they are those of a program that another one starts."""
     env: dict[str, dict[str, Any]] = {}
     """The same for environment variables that are set."""
     assignments: list[str] = []

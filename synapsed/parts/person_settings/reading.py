@@ -60,7 +60,7 @@ def read(spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence
             documents[name] = dict(found.values)
             layers.insert(0, found)
     rest: list[str] = []
-    end = args.index("--") if "--" in args else len(args)  # the words after it are no options
+    end = args.index("--") if "--" in args and not spec.beyond else len(args)  # the words after it are no options
     for words, value in _options(args[:end], spec):
         name = words[0].partition("=")[0]
         if spec.into is not None and name == spec.document and value is not None:

@@ -40,6 +40,8 @@ FREE = {
     "cursor": ("-f", "--force"),
     "acp": (
         "qwen --acp --yolo",
+        "npx it -- --yolo",
+        "-- qwen --yolo",
         "codex-acp --full-auto",
         "codex-acp -c approval_policy=never",
         "npx -y it --dangerously-skip-permissions",
