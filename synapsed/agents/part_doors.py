@@ -233,7 +233,7 @@ class RuleDoor:
     @property
     def without_effect(self) -> str | None:
         """Returns the reason why rules that may refuse a call have no effect on the program that runs, and what can be
-        done about it; None if they have one, if there are none, or if a person runs the agent without them."""
+        done about it; None if they have one, or there are no such rules, or a person runs the agent without them."""
         if (why := self.unkept) is not None:
             return f"{why}; each call that its program asks about is refused: mend that and restart the daemon"
         config, name = self._owner.config, self._owner.record.name

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from synapsed.channels.launch_additions import replaced_channels
+from synapsed.channels.launch_additions import channels_alone, replaced_channels
 from synapsed.model.released_names import RefusingRules
 from synapsed.profiles.channel_spec import Channel
 from synapsed.profiles.profile import Profile
@@ -16,13 +16,12 @@ def decides(profile: Profile, part: RefusingRules, adapters: Collection[str] | N
     a command may be a line of an edit, and a program that shows its calls does not wait for an answer."""
     if profile.transport == "pipes":
         return True
-    replaced, channels = replaced_channels(profile), profile.channels
-    alone = [channel for channel in channels.values() if not channel.companion and channel.adapter != "app-server"]
-    beside = [channel for name, channel in channels.items() if name not in replaced]
-    return all(
-        any(_refuses(channel, part) for channel in launch if adapters is None or channel.adapter in adapters)
-        for launch in (alone, beside)
-    )
+    if adapters is not None:
+        spoken = {name: each for name, each in profile.channels.items() if each.adapter in adapters}
+        profile = profile.model_copy(update={"channels": spoken})
+    replaced = replaced_channels(profile)
+    beside = [channel for name, channel in profile.channels.items() if name not in replaced]
+    return all(any(_refuses(channel, part) for channel in launch) for launch in (channels_alone(profile), beside))
 
 
 def _refuses(channel: Channel, part: RefusingRules) -> bool:

@@ -351,3 +351,31 @@ def test_rules_of_a_program_whose_channel_nobody_speaks(
     profile = ProfileLibrary.builtin().get("claude")
     with pytest.raises(NotEnforced, match="hooks") if refused else nullcontext():
         check_decided("it", refusing, profile, adapters)
+
+
+@pytest.mark.parametrize("adapters", [{"hooks"}, {"hooks", "app-server"}, None], ids=["alone", "beside", "all"])
+def test_a_program_whose_companion_nobody_speaks_to_asks_by_its_hooks(adapters: set[str] | None) -> None:
+    check_decided("it", {"deny", "default"}, ProfileLibrary.builtin().get("codex"), adapters)
+
+
+def test_a_companion_that_asks_nothing_and_takes_the_place_of_what_does(tmp_path: Path) -> None:
+    (tmp_path / "it.toml").write_text(
+        """
+        command = "sh"
+        [channels.server]
+        adapter = "app-server"
+        companion = ["{program}"]
+        replaces = ["hooks"]
+        [channels.hooks]
+        adapter = "hooks"
+        [channels.hooks.decisions.Each]
+        rules_only = true
+        deny = { ok = false }
+        """
+    )
+    profile = ProfileLibrary([tmp_path]).get("it")
+    with pytest.raises(NotEnforced, match="has no way"):
+        check_decided("it", {"deny"}, profile, None)
+    check_decided("it", {"deny"}, profile, {"hooks"})
+    with pytest.raises(NotEnforced, match='default = "deny", which'):
+        check_decided("it", {"default"}, profile, {"hooks"})
