@@ -101,21 +101,19 @@ NOT_ENFORCED = "NOT_ENFORCED"
 
 
 class UnkeptRules:
-    """Watches a program that was started with rules, and now runs with a daemon in which no part keeps them."""
+    """Watches a program that runs while its agent's rules are not kept: no part of this daemon keeps them, or they came
+    after its start and it has no way to obey."""
 
     def __init__(self) -> None:
         self._told: str | None = None
 
     def look(self, why: str | None) -> LinkAlert | None:
-        """Returns the alert to report of a program that runs while no part keeps its rules; `why` is the reason, None
-        if they are kept. Returns None if there is nothing new to report."""
+        """Returns the alert to report of a program that runs while its rules are not kept; `why` is the reason and its
+        consequence, None if they are kept. Returns None if there is nothing new to report."""
         if why == self._told:
             return None
         self._told = why
         if why is None:
             return LinkAlert(NOT_ENFORCED, "it has no such rules any more, or its program is gone", "over")
-        message = (
-            f"{why}; each call that its program asks about is refused: mend that and restart the daemon, or run "
-            "'synapsectl restart' with --without-approval"
-        )
+        message = f"{why}, or run 'synapsectl restart' with --without-approval"
         return LinkAlert(NOT_ENFORCED, message, "begins")

@@ -201,7 +201,7 @@ class Agent:
         self.parking.sweep()
         held, now = self._seen.held if self._seen is not None else None, self._clock.monotonic()
         starting = self.seen.evidence if self.seen is not None and self.activity is Activity.STARTING else None
-        unkept = self._rules.unkept if self.process.link is not None else None
+        unkept = self._rules.without_effect if self.process.link is not None else None
         found = self._held.look(held, self.turns.untyped, now), self._slow_start.look(starting, now)
         for alert in (*found, self._unkept.look(unkept)):
             if alert is not None:

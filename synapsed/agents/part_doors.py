@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from synapsed.agents.actor import Actor
+from synapsed.channels.decision_ways import decides
 from synapsed.config.config import AgentConfig
 from synapsed.errors import NotEnforced, StoreError
 from synapsed.interfaces import (
@@ -35,6 +36,7 @@ from synapsed.interfaces import (
     WorkTelling,
 )
 from synapsed.model.link import LinkEvent
+from synapsed.model.released_names import RefusingRules
 from synapsed.model.task import Artifact, Prompt, Task
 from synapsed.profiles.channel_spec import ACP_DECISION, ACP_REQUEST, DecisionSpec
 from synapsed.profiles.profile import Profile
@@ -43,10 +45,8 @@ from synapsed.profiles.setting_spec import SettingsSpec
 log = structlog.stdlib.get_logger("synapsed.parts")
 
 
-UNREAD = PersonSettings(
-    notes=("its person's own settings are not looked at: no part that is open reads them",),
-    loses=frozenset({"deny", "default"}),
-)
+_UNREAD = ("its person's own settings are not looked at: no part that is open reads them",)
+UNREAD = PersonSettings(notes=_UNREAD, loses=frozenset({"deny", "default"}), lost_by=_UNREAD)
 
 
 class PartDoors:
@@ -74,7 +74,7 @@ class PartDoors:
                 return f"nobody keeps its {key!r}: {why}"
         return None
 
-    def refusing(self, name: str, config: AgentConfig) -> Collection[str]:
+    def refusing(self, name: str, config: AgentConfig) -> Collection[RefusingRules]:
         """Returns the agent's rules that may refuse a call. Raises NotEnforced if they cannot be known."""
         why = self.unkept(config)
         if why is None:
@@ -229,6 +229,23 @@ class RuleDoor:
         config = self._owner.config
         without = self._owner.record.without_approval or config.without_approval
         return None if without else self._doors.unkept(config)
+
+    @property
+    def without_effect(self) -> str | None:
+        """Returns the reason why rules that may refuse a call have no effect on the program that runs, and what can be
+        done about it; None if they have one, or there are no such rules, or a person runs the agent without them."""
+        if (why := self.unkept) is not None:
+            return f"{why}; each call that its program asks about is refused: mend that and restart the daemon"
+        config, name = self._owner.config, self._owner.record.name
+        if self._owner.record.without_approval or config.without_approval:
+            return None
+        try:
+            refusing = self._doors.refusing(name, config)
+        except NotEnforced:
+            return None  # a fault, which is in the log: whether there are such rules is not known
+        if all(decides(self._profile(), part, None) for part in refusing):
+            return None
+        return "its approval has rules that refuse calls, and its program has no way to obey them: remove them"
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """Returns the decision about the dialog on the screen; None: a person answers it."""

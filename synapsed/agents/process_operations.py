@@ -127,9 +127,13 @@ class ProcessOperations:
         variants for versions; otherwise it is None."""
         owner, every = self._owner, self._every
         plan = self._planner.plan(owner.record, every)
-        version = await self._factory.version(owner.record, every, plan) if every.versions else None
+        if not every.versions:
+            owner.profile = every
+            return None, plan
+        version = await self._factory.version(owner.record, every, plan)
         owner.profile = every.at(version)
-        return version, plan if owner.profile is every else self._planner.plan(owner.record, owner.profile)
+        settled = every.with_variants({}) if owner.profile is every else owner.profile
+        return version, self._planner.plan(owner.record, settled)
 
     async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
         """Reads the version while the program starts."""

@@ -191,11 +191,7 @@ def plan(
     for words in withheld:
         fixed = _without(fixed, words)
     beside = context.companion
-    channels = [
-        channel
-        for channel in sorted(profile.channels.values(), key=lambda channel: channel.rank)
-        if not channel.companion and channel.adapter != "app-server"  # only beside its companion
-    ]
+    channels = sorted(channels_alone(profile), key=lambda channel: channel.rank)
     telling = [] if instructions is None else [profile.instructions]
     injections: list[Channel | McpInjection | Instructions] = [*channels, *([profile.mcp] if mcp else []), *telling]
     also = [] if instructions is None or not (resume or chosen) else [profile.instructions.resumed_files]
@@ -259,6 +255,15 @@ def _without(words: Sequence[str], left_out: Sequence[str]) -> list[str]:
 def _companion(profile: Profile) -> Channel | None:
     """Returns the channel of the profile whose server runs beside the program."""
     return next((channel for channel in profile.channels.values() if channel.companion), None)
+
+
+def channels_alone(profile: Profile) -> list[Channel]:
+    """Returns the channels of a program that is started without a companion."""
+    return [
+        channel
+        for channel in profile.channels.values()
+        if not channel.companion and channel.adapter != "app-server"  # only beside its companion
+    ]
 
 
 def replaced_channels(profile: Profile) -> list[str]:

@@ -282,6 +282,8 @@ class PersonSettings:
     """The person's documents, by the name of the launch's file that each is merged into."""
     loses: frozenset[RefusingRules] = frozenset()
     """The parts of an approval policy that cannot be enforced."""
+    lost_by: tuple[str, ...] = ()
+    """The reasons why they cannot be, in words for people."""
     keys: str = ""
     """The keys to which the person gave another action, in words."""
     instructions: str = ""

@@ -267,6 +267,11 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
         return next((variant for first, variant in reversed(self._at) if first <= number), self)
 
     @property
+    def variants(self) -> list["Profile"]:
+        """Returns the profiles for versions of the program; none if it is the profile for a version itself."""
+        return [variant for _, variant in self._at]
+
+    @property
     def newest(self) -> "Profile":
         """Returns the profile that counts for the newest versions of the program."""
         return self._at[-1][1] if self._at else self

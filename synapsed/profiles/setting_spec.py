@@ -40,6 +40,8 @@ class SettingsNote(_Section):
     channel: str | None = None
     """The note counts only if this channel is used, and no other in its place."""
     loses: list[RefusingRules] = []
+    told: bool = True
+    """False: only a person is told whose agent has rules that do not count for this reason."""
 
     @model_validator(mode="after")
     def _is_about_values(self) -> "SettingsNote":
@@ -76,6 +78,8 @@ class SettingsSpec(_Section):
     options: dict[str, dict[str, Any]] = {}
     """Maps the person's own arguments to the equivalent settings: `--mode VALUE` for one that has a value, which
     replaces `{value}`."""
+    beyond: bool = False
+    """Words behind `--` count as options, too: they are those of a program that another one starts."""
     env: dict[str, dict[str, Any]] = {}
     """The same for environment variables that are set."""
     assignments: list[str] = []

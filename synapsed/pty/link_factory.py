@@ -267,7 +267,8 @@ class PtyLinkFactory:
         )
         channels = side_channels(profile, context, self.adapters) if context is not None else []
         command = (record.profile, profile.command or "", *profile.args, *record.args)
-        kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, told=record.prompt, cwd=record.cwd)
+        program = context.program.rpartition(" ")[0].rpartition(" ")[0] if context is not None else ""  # the path alone
+        kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, program=program, told=record.prompt, cwd=record.cwd)
         return PtyLink(
             agent_id=record.id,
             profile=profile,

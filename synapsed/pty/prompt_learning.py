@@ -5,6 +5,7 @@ A message teaches the prompt at which it was typed, when the screen shows the me
 teaches the text before it, when that comes again: a question would not. Pure; `KeptPrompts` has the file.
 """
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -25,18 +26,23 @@ PROMPTS_FILE = "prompts.json"
 
 
 class KeptPrompts:
-    """Kept prompts of one agent. Prompts of another command do not count. Errors of the file are ignored: prompts are
-    learned again. `told` is a prompt that a person has given; it is not in the file."""
+    """Kept prompts of one agent. Prompts of another command, or of another file at its place (`program`; empty if it is
+    not known), do not count. Errors of the file are ignored: prompts are learned again. `told` is a prompt that a
+    person has given; it is not in the file."""
 
-    def __init__(self, path: Path, command: Sequence[str], *, told: str | None = None, cwd: str | None = None) -> None:
+    def __init__(
+        self, path: Path, command: Sequence[str], *, program: str = "", told: str | None = None, cwd: str | None = None
+    ) -> None:
         self._path = path
+        self._program = program
         self._command = hashlib.sha256("\0".join(command).encode("utf-8", "surrogateescape")).hexdigest()
         self._told = () if told is None else (said(told, cwd),)
 
     def load(self) -> tuple[LearnedPrompt, ...]:
         try:
             kept = json.loads(self._path.read_bytes())
-            if kept["command"] != self._command:
+            other = self._program and kept.get("program", self._program) != self._program
+            if kept["command"] != self._command or other:
                 return self._told
             learned = tuple(
                 LearnedPrompt(one["text"], one["pattern"], one["program"], one["mode"])
@@ -49,10 +55,9 @@ class KeptPrompts:
     def save(self, known: Sequence[LearnedPrompt]) -> None:
         learned = [one for one in known if one not in self._told]
         told = [{"text": o.text, "pattern": o.pattern, "program": o.program, "mode": o.mode} for o in learned]
-        try:
-            write_whole(self._path, json.dumps({"command": self._command, "prompts": told}).encode(), durable=False)
-        except OSError:
-            return
+        kept = {"command": self._command, "program": self._program, "prompts": told}
+        with contextlib.suppress(OSError):
+            write_whole(self._path, json.dumps(kept).encode(), durable=False)
 
 
 GROUPS_MAX = 64

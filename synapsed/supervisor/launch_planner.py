@@ -10,6 +10,7 @@ from synapsed.agents import views
 from synapsed.agents.briefing import colleague, instructions
 from synapsed.agents.live_agent import Agent
 from synapsed.agents.part_doors import PartDoors
+from synapsed.channels.decision_ways import decides
 from synapsed.channels.launch_additions import replaced_channels
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
@@ -18,6 +19,7 @@ from synapsed.interfaces import PersonSettings
 from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.records import AgentRecord
+from synapsed.model.released_names import RefusingRules
 from synapsed.profiles.profile import Profile
 from synapsed.supervisor import environment
 from synapsed.supervisor.environment import with_env_file
@@ -82,7 +84,7 @@ class Planner:
         if not (record.without_approval or config.without_approval):
             refusing = self._doors.refusing(record.name, config)
             check_enforced(record.name, refusing, judged)
-            check_asked(record.name, refusing, profile, settings.adapters)
+            check_decided(record.name, refusing, profile, settings.adapters)
         told = self._instructions(record, profile) if config.instructions else None
         if told is not None and judged.instructions:
             told = f"{judged.instructions}\n\n{told}"
@@ -131,28 +133,41 @@ class Planner:
         return instructions(colleague(record), others, language=wanted.language, text=wanted.text, mcp=mcp)
 
 
+_REFUSING: tuple[tuple[str, RefusingRules], ...] = (("deny rules", "deny"), ('default = "deny"', "default"))
+_WAY_OUT = "start it with --without-approval (in the configuration: without_approval = true)"
+
+
 def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings) -> None:
     """Raises NotEnforced if a part of the agent's rules that may refuse a call would have no effect."""
-    parts = (("deny rules", "deny"), ('default = "deny"', "default"))
-    lost = [said for said, part in parts if part in refusing and part in judged.loses]
+    lost = [said for said, part in _REFUSING if part in refusing and part in judged.loses]
     if lost:
         raise NotEnforced(
             f"{name} is not started: its approval has {' and '.join(lost)}, which cannot be enforced: "
-            f"{'; '.join(judged.notes)}; change that, or start it with --without-approval "
-            "(in the configuration: without_approval = true)",
+            f"{'; '.join(judged.lost_by)}; change that, or {_WAY_OUT}",
             agent=name,
-            settings=list(judged.notes),
+            settings=list(judged.lost_by),
         )
 
 
-def check_asked(name: str, refusing: Collection[str], profile: Profile, adapters: Collection[str] | None) -> None:
-    """Raises NotEnforced if rules may refuse a call, but the program's questions would not arrive: every channel over
-    which it asks needs an adapter that is not installed."""
-    asks = [channel.adapter for channel in profile.channels.values() if channel.decisions]
-    if refusing and adapters is not None and asks and not any(adapter in adapters for adapter in asks):
+def check_decided(name: str, refusing: Collection[str], profile: Profile, adapters: Collection[str] | None) -> None:
+    """Raises NotEnforced if rules may refuse a call, but no question of the program would reach them: its profile says
+    no way, or each way needs an adapter that is not installed. The program's version is not known of a profile with
+    variants: one of them is enough then, and the variant is looked at before the program starts."""
+    profiles = [profile, *profile.variants]
+    for said, part in _REFUSING:
+        if part not in refusing or any(decides(each, part, adapters) for each in profiles):
+            continue
+        if any(decides(each, part, None) for each in profiles):
+            needed = next(
+                channel.adapter for each in profiles for channel in each.channels.values() if channel.decisions
+            )
+            why = f"the part of synapsed by which its program asks is not installed (adapter {needed!r}); install it"
+        else:
+            why = (
+                f"its profile {profile.name!r} has no way by which its program asks before it acts and takes a refusal "
+                "(ACP, or a channel with 'decisions'); what is only on a screen is a person's to answer. Remove them"
+            )
         raise NotEnforced(
-            f"{name} is not started: its approval may refuse calls, and the part of synapsed by which its program asks "
-            f"is not installed (adapter {asks[0]!r}); install it, or start it with --without-approval "
-            "(in the configuration: without_approval = true)",
+            f"{name} is not started: its approval has {said}, which cannot be enforced: {why}, or {_WAY_OUT}",
             agent=name,
         )

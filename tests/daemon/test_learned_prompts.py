@@ -149,6 +149,15 @@ def test_the_first_message_goes_without_a_word_to_a_person(daemon: Daemon, name:
     assert alerts(daemon, agent) == []
 
 
+LEAST = 15
+"""Shells, interpreters and small prompt programs that must be there: what is skipped shows nothing."""
+
+
+def test_enough_of_them_are_there() -> None:
+    there = [name for name, (command, _) in READERS.items() if shutil.which(command[0]) is not None]
+    assert len(there) >= LEAST, f"install some of {sorted(READERS.keys() - set(there))}: there are only {there}"
+
+
 @pytest.mark.parametrize("name", ["bash", "dash", "ksh", "yash", "zsh", "fish", "tcsh"])
 def test_a_message_may_fill_its_rows(daemon: Daemon, name: str) -> None:
     """Each line editor has its own way, where a row is full, to put the cursor on the next one: fish ends the line."""
@@ -258,6 +267,23 @@ def test_what_was_learned_is_kept_for_a_restart_of_the_agent_and_of_the_daemon(d
     daemon.kill9()
     daemon.start()
     assert daemon.ctl("send", "kept", "--wait", "one").out == "=one\n"
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["the same command", "another command"])
+def test_an_agent_that_is_removed_takes_along_what_it_learned(daemon: Daemon, written: Written, other: bool) -> None:
+    """The next one of its name learns it anew, whatever it runs."""
+    code = "print('Tip: ask?')\nwhile 1: print('=' + input('command> '))"
+    name = f"again-{other}".lower()
+    start(daemon, name, [sys.executable, "-c", code])
+    held(daemon, name)
+    assert daemon.ctl("keys", name, "x", "Enter").code == 0
+    daemon.ready(name)
+    assert daemon.ctl("stop", name, "--remove").code == 0
+    agent = start(daemon, name, [sys.executable, *(["-B"] if other else []), "-c", code])
+    waiting = daemon.send("one", name)
+    held(daemon, name)
+    assert daemon.task(waiting)["status"] == "submitted"
+    assert written.of(agent) == []
 
 
 def test_a_message_that_is_not_shown_where_it_is_typed_is_not_submitted(daemon: Daemon, written: Written) -> None:

@@ -1,13 +1,15 @@
 """A person's line teaches the prompt before it, however the keys and the screen come."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from synapsed.profiles.screen_spec import Composer
-from synapsed.pty.prompt_learning import PromptLearning
+from synapsed.pty.prompt_learning import KeptPrompts, PromptLearning
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
+from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.observer import TerminalObserver
 from tests.pty.turn_terminal import LINES
 
@@ -65,3 +67,41 @@ def test_a_line_that_is_taken_away_again_teaches_none() -> None:
     for data in (b"x", b"\x7f", b"\r"):
         person.learning.typed(data, person.look)
     assert not person.drawn(b"\r\ncommand> ")
+
+
+COMMAND = ("generic", "sh", "gdb", "-q")
+KEPT = LearnedPrompt("command>", "command>", "gdb", "lines")
+
+
+@pytest.mark.parametrize(
+    ("command", "program", "there"),
+    [
+        (COMMAND, "/bin/sh", True),
+        (("generic", "sh", "gdb", "-q", "core"), "/bin/sh", False),
+        (("generic", "sh", "gdb -q"), "/bin/sh", False),
+        (("other", *COMMAND[1:]), "/bin/sh", False),
+        (COMMAND, "/opt/other/sh", False),
+        (COMMAND, "", True),
+    ],
+    ids=["the same", "another argument", "other words", "another profile", "another program", "program not known"],
+)
+def test_what_was_learned_counts_for_the_same_command_only(
+    tmp_path: Path, command: tuple[str, ...], program: str, there: bool
+) -> None:
+    KeptPrompts(tmp_path / "kept", COMMAND, program="/bin/sh").save([KEPT])
+    found = KeptPrompts(tmp_path / "kept", command, program=program).load()
+    assert found == ((KEPT,) if there else ())
+
+
+def test_what_a_person_said_is_not_kept_as_learned(tmp_path: Path) -> None:
+    kept = KeptPrompts(tmp_path / "kept", COMMAND, told="mine:")
+    kept.save([*kept.load(), KEPT])
+    assert KEPT in kept.load()
+    assert KeptPrompts(tmp_path / "kept", COMMAND).load() == (KEPT,)
+    assert [one.text for one in KeptPrompts(tmp_path / "kept", ("x",), told="mine:").load()] == ["mine:"]
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"command": 1, "prompts": 2}', b"\xff"])
+def test_a_file_that_is_damaged_is_no_prompt(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "kept").write_bytes(content)
+    assert KeptPrompts(tmp_path / "kept", COMMAND).load() == ()

@@ -206,3 +206,34 @@ def test_a_conversation_of_pi_on_disk_is_adopted(moved: bool, daemon: Daemon, mo
     assert first in "\n".join(request.users)
     assert daemon.agent(again.name)["conversation"]["id"] == found["id"]
     assert daemon.ctl("adopt", found["id"], env=env).code == 6
+
+
+STAYS_REFUSED = ("vibe",)
+"""These ask no more with a key that was refused, until they are started again."""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_account_that_is_refused_costs_one_message(
+    name: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    agent = started(name, daemon, model, cli_home)
+    words = [nonce() for _ in range(2)]
+    met = agent.send(f"[[status:401]] {nonce()}")
+    waiting = [agent.send(f"Later {word}.") for word in words]
+    failed = daemon.task_in(met, "failed", "completed", "canceled")
+    error = failed["error"] or {}
+    assert (failed["status"], error.get("code"), error.get("details")) == (
+        "failed",
+        "AUTH_REQUIRED",
+        {"held": "account"},
+    ), f"{failed}\n{agent.screen()}"
+    eventually(lambda: daemon.agent(name)["held"] == "account", "its messages wait")
+    assert {daemon.task(task)["status"] for task in waiting} == {"submitted"}
+    assert [row["kind"] for row in daemon.get("/inbox").json] == ["account"]
+    if name in STAYS_REFUSED:
+        assert daemon.ctl("restart", name).code == 0
+    daemon.ready(name)
+    assert daemon.ctl("cancel", name).code == 0
+    for task, word in zip(waiting, words, strict=True):
+        assert daemon.task_in(task, "completed", "failed", "canceled")["status"] == "completed"
+        assert model.submissions(word) == 1

@@ -3,7 +3,8 @@ nobody asked for, proved by all that the daemon wrote, and a person is told with
 
 They stand under `generic`, in a turn of a shell, in one of a program with a profile of a person's, and where a program
 that has a built-in profile should have its composer. A case is a library: all that it asks stands at once, each in a
-terminal of its own.
+terminal of its own. It stands for longer, too: a window of another size that draws it again, a killed daemon and its
+successor, and a turn beside it that takes longer than it ever took until a key was pressed that nobody asked for.
 """
 
 import json
@@ -19,6 +20,7 @@ import pytest
 from tests.real import libraries
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 from tests.support.written import Written, noting
+from tests.synapsectl.pty_tool import PtyTool
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -73,6 +75,12 @@ ASK: dict[str, str] = {
 
 WITHIN = ["generic", "a shell", "a profile", "claude"]
 
+BESIDE = "beside"
+"""A shell."""
+
+LONGER_S = 4
+"""A key that nobody asked for was pressed after two seconds."""
+
 TOLD_S = 10.0
 """A person is told within so many seconds of the last that the program drew."""
 
@@ -91,6 +99,7 @@ def daemon(isolated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     (path / "bin" / "claude").write_text(CLAUDE)
     (path / "bin" / "claude").chmod(0o755)
     running.start()
+    running.start_agent(profile="generic", name=BESIDE, args=["bash", "--norc"])
     yield running
     running.end()
 
@@ -145,13 +154,29 @@ class Asking:
 
     def fault(self) -> str | None:
         """What is wrong, once a person is told of it."""
+        if (fault := self.pressed()) is not None:
+            return fault
+        after = self._told_after_s()
+        return None if after <= TOLD_S else f"told after {after:.1f} s"
+
+    def redrawn(self) -> None:
+        """A person looks at it in a smaller window, and leaves."""
+        tool = PtyTool("attach", self.name, rows=20, cols=70, env=self._daemon.env)
+        try:
+            tool.until(b"\x1b[?1049h")
+            tool.type(b"\x1d\x1d")
+            assert tool.end() == 0
+        finally:
+            tool.close()
+
+    def pressed(self) -> str | None:
+        """What was typed that nobody asked for, once a person is told of it."""
         eventually(self._told, f"{self._program} is told")
         typed = "".join(Written(self._daemon, self._daemon.home / "keys").of(self._agent))
         typed = typed.replace("\x1b[200~", "").replace("\x1b[201~", "")
         if not self._waits() or typed != self._asked_for:
             return f"typed: {typed!r}"
-        after = self._told_after_s()
-        return None if after <= TOLD_S else f"told after {after:.1f} s"
+        return None
 
 
 @pytest.mark.parametrize("library", ASK)
@@ -165,4 +190,12 @@ def test_nothing_is_typed_into_what_asks(daemon: Daemon, within: str, library: s
         one.begin()
     faults = {program: fault for program, one in asking.items() if (fault := one.fault()) is not None}
     assert faults == {}
+    for one in asking.values():
+        one.redrawn()
+    daemon.kill9()
+    daemon.start()
+    beside = daemon.ctl("send", BESIDE, "--wait", f"sleep {LONGER_S}; echo over")
+    assert beside.out == "over\n", beside.err
+    faults = {program: fault for program, one in asking.items() if (fault := one.pressed()) is not None}
+    assert faults == {}, "later"
     daemon.ctl("stop", "--remove", *(one.name for one in asking.values()))

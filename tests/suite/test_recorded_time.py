@@ -27,6 +27,7 @@ IN_REAL_TIME = {
     "parts/profile_tools/test_taking.py": "bundles' recordings are played by a process of their own",
     "parts/profile_tools/test_proving.py": "a process of its own plays them",
     "parts/profile_tools/test_recordings.py": "a process of its own plays them",
+    "parts/approvals/test_each_profile.py": "single questions are taken from them, and nothing is played",
     "drift/test_gather.py": "a process of its own plays them",
     "parts/session_server/test_channel.py": "the events are told by a server, over a socket; it waits for named facts",
     "emulator/test_tmux.py": "tmux, another process, shows what is to be seen",

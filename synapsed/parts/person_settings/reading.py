@@ -60,7 +60,7 @@ def read(spec: SettingsSpec, *, env: Mapping[str, str], cwd: str, args: Sequence
             documents[name] = dict(found.values)
             layers.insert(0, found)
     rest: list[str] = []
-    end = args.index("--") if "--" in args else len(args)  # the words after it are no options
+    end = args.index("--") if "--" in args and not spec.beyond else len(args)  # the words after it are no options
     for words, value in _options(args[:end], spec):
         name = words[0].partition("=")[0]
         if spec.into is not None and name == spec.document and value is not None:
@@ -130,13 +130,15 @@ class _Reader:
 def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> PersonSettings:
     """Returns the consequences of the person's settings, when the channels in `replaced` are not used."""
     notes, loses = list(found.unread), set[RefusingRules]()
+    lost_by: list[str] = []
     layers = list(found.layers)
     for each in spec.yields:
         layers, refused = _without_folders(layers, each)
         notes += refused
     for note in spec.notes:
         if note.channel not in replaced and (said := _said(note, layers)) is not None:
-            notes.append(said)
+            notes += [said] if note.told else []
+            lost_by += [said] if note.loses else []
             loses |= set(note.loses)
     keys = _bound_otherwise(spec.keys, found.keys) if spec.keys and found.keys else ""
     own = _at(layers, spec.instructions) if spec.instructions else None
@@ -145,6 +147,7 @@ def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> Pe
         withheld=tuple(tuple(each.args) for each in spec.yields if _at(layers, each.to) is not None),
         documents=found.documents,
         loses=frozenset(loses),
+        lost_by=tuple(lost_by),
         keys=keys,
         instructions=own[0] if own is not None and isinstance(own[0], str) else "",
     )

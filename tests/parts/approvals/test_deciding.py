@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from synapsed import hookclient
-from synapsed.errors import StoreError
+from synapsed.errors import NotEnforced, StoreError
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import PermissionDecided, ToolExecution
 from synapsed.model.facts import PermissionAsked, ToolBegan
@@ -360,8 +360,21 @@ async def test_the_profile_counts_as_it_is_for_the_version_that_runs(quiet_world
     assert answer == {"ok": False, "why": "denied by the rule Bash(rm *)"}
     assert decided(world) == [("deny", "Bash(rm *)")]
     world.factory.versions["gated"] = "1.9"
-    await world.manager.restart(view.id)
+    with pytest.raises(NotEnforced, match=r"'gated' has no way.*--without-approval"):
+        await world.manager.restart(view.id)
+    await world.manager.restart(view.id, without_approval=True)
     assert await world.manager.terminals.decide(view.id, "Gate", bash("rm -rf x")) is None
+
+
+async def test_a_version_that_is_not_known_has_no_variant_to_ask_by(quiet_world: World) -> None:
+    world = quiet_world
+    world.agents["gated"] = AGENT_MODEL(cwd="/", approval=ApprovalConfig(deny=["Bash(rm *)"]))
+    (world.paths.config.parent / "profiles" / "gated.toml").write_text(GATED)
+    world.library.reload()
+    await world.daemon()
+    with pytest.raises(NotEnforced, match="cannot be enforced"):
+        await world.manager.restart("synapse-gated-8140")
+    assert world.factory.launched == []
 
 
 async def test_a_denial_before_the_agent_is_adopted_ends_its_call(quiet_world: World) -> None:

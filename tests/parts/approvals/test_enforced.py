@@ -29,6 +29,10 @@ path = "off"
 values = [true]
 says = "it runs no hooks"
 loses = ["deny", "default"]
+[channels.hooks]
+adapter = "hooks"
+[channels.hooks.decisions.Asked]
+deny = { ok = false }
 """
 CAREFUL_ID = "synapse-careful-8150"
 
@@ -93,3 +97,30 @@ async def test_nor_where_who_reads_them_has_a_fault_and_the_others_are(
     view = await quiet_world.agent_is(CAREFUL_ID, ProcessState.BACKOFF)
     assert "its person's own settings are not looked at" in view.evidence
     await quiet_world.agent_is("synapse-fake-8190", ProcessState.RUNNING)
+
+
+SHOWN = """
+command = "sh"
+ports = [8140, 8149]
+[[prompts.dialogs]]
+type = "permission"
+when = ['^Run it']
+question = '^(?P<text>Run it)'
+options = [{ key = "no", label = "No", keys = "n" }]
+refusal = ["no"]
+"""
+
+
+async def test_a_program_of_ones_own_that_only_shows_its_questions_is_not_started(quiet_world: World) -> None:
+    world = quiet_world
+    world.agents["shown"] = AGENT_MODEL(cwd="/", approval=ApprovalConfig(deny=["Bash(rm *)"]))
+    world.agents["free"] = AGENT_MODEL(cwd="/", profile="shown", approval=ApprovalConfig(allow=["Read"]))
+    (world.paths.config.parent / "profiles" / "shown.toml").write_text(SHOWN)
+    world.library.reload()
+    await world.daemon()
+    with pytest.raises(NotEnforced, match=r"'shown' has no way by which its program asks.*--without-approval"):
+        await world.manager.restart("synapse-shown-8140")
+    assert world.factory.launched == []
+    await world.manager.restart("synapse-shown-8141")
+    await world.manager.restart("synapse-shown-8140", without_approval=True)
+    assert len(world.factory.launched) == 2

@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
-from synapsed.errors import ConfigError, NotEnforced
+from synapsed.errors import ConfigError, NotEnforced, NotReady
 from synapsed.interfaces import Deciding
 from synapsed.kernel import Kernel, Running, open_parts
 from synapsed.model.agent import ProcessState
@@ -139,6 +139,27 @@ async def test_the_calls_of_a_living_agent_whose_rules_nobody_keeps_are_refused(
     world.clock.advance(SWEEP_S)
     await until(lambda: told_unenforced(world)[-1][0] == "over", "it is over")
     assert [state for state, _ in told_unenforced(world)] == ["begins", "over"]
+
+
+async def test_rules_that_come_while_a_program_runs_that_cannot_obey_are_told_of(quiet_world: World) -> None:
+    world = quiet_world
+    await world.daemon()
+    view = await world.start("talker", cwd="/")
+    world.clock.advance(SWEEP_S)
+    await world.manager.restart(view.id)
+    assert told_unenforced(world) == [], "without rules there is nothing to tell"
+    config = world.paths.config / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('[agents.talker]\napproval = {deny = ["Bash(rm *)"]}\n')
+    await world.manager.reload()
+    world.clock.advance(SWEEP_S)
+    await until(lambda: bool(told_unenforced(world)), "it is told of")
+    assert "no way to obey them: remove them, or run 'synapsectl restart' with" in told_unenforced(world)[-1][1]
+    with pytest.raises(NotReady, match=r"its program runs on.*cannot be enforced"):
+        await world.manager.restart(view.id)
+    await world.manager.restart(view.id, without_approval=True)
+    world.clock.advance(SWEEP_S)
+    await until(lambda: told_unenforced(world)[-1][0] == "over", "it is over")
 
 
 def told_unenforced(world: World) -> list[tuple[str, str]]:

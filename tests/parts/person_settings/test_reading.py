@@ -16,7 +16,7 @@ from synapsed.parts.person_settings.reading import SIZE_MAX, judge, read
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.setting_spec import SettingsNote, SettingsSpec
-from synapsed.supervisor.launch_planner import check_asked, check_enforced
+from synapsed.supervisor.launch_planner import check_decided, check_enforced
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,9 @@ NO_HOOKS = frozenset({"deny", "default"})
 def test_without_any_settings_nothing_follows(library: ProfileLibrary, home: Path) -> None:
     put(home / ".config/opencode/opencode.json", {"permission": {"bash": "ask"}})
     for name in library.names():
-        notes = judged(library.get(name), home)
-        assert notes == PersonSettings() or (name == "pi" and "asks about nothing" in notes.notes[0]), name
+        found = judged(library.get(name), home)
+        assert name in ("pi", "goose") or found == PersonSettings(), name
+        assert found.notes == (found.lost_by if name == "pi" else ()), "of its rules only who has some is told"
 
 
 @pytest.mark.parametrize(
@@ -300,7 +301,7 @@ def test_keys_that_are_bound_otherwise_are_named(case: str, library: ProfileLibr
 
 # --- what the start says ---
 
-SAYS = PersonSettings(notes=("its hooks are off",), loses=NO_HOOKS)
+SAYS = PersonSettings(notes=("vim",), loses=NO_HOOKS, lost_by=("its hooks are off",))
 
 
 @pytest.mark.parametrize(
@@ -349,4 +350,32 @@ def test_rules_of_a_program_whose_channel_nobody_speaks(
 ) -> None:
     profile = ProfileLibrary.builtin().get("claude")
     with pytest.raises(NotEnforced, match="hooks") if refused else nullcontext():
-        check_asked("it", refusing, profile, adapters)
+        check_decided("it", refusing, profile, adapters)
+
+
+@pytest.mark.parametrize("adapters", [{"hooks"}, {"hooks", "app-server"}, None], ids=["alone", "beside", "all"])
+def test_a_program_whose_companion_nobody_speaks_to_asks_by_its_hooks(adapters: set[str] | None) -> None:
+    check_decided("it", {"deny", "default"}, ProfileLibrary.builtin().get("codex"), adapters)
+
+
+def test_a_companion_that_asks_nothing_and_takes_the_place_of_what_does(tmp_path: Path) -> None:
+    (tmp_path / "it.toml").write_text(
+        """
+        command = "sh"
+        [channels.server]
+        adapter = "app-server"
+        companion = ["{program}"]
+        replaces = ["hooks"]
+        [channels.hooks]
+        adapter = "hooks"
+        [channels.hooks.decisions.Each]
+        rules_only = true
+        deny = { ok = false }
+        """
+    )
+    profile = ProfileLibrary([tmp_path]).get("it")
+    with pytest.raises(NotEnforced, match="has no way"):
+        check_decided("it", {"deny"}, profile, None)
+    check_decided("it", {"deny"}, profile, {"hooks"})
+    with pytest.raises(NotEnforced, match='default = "deny", which'):
+        check_decided("it", {"default"}, profile, {"hooks"})

@@ -11,6 +11,7 @@ from synapsed.model.task import Task, TaskState
 from synapsed.parts.usage_limits.accounts import dialled, endpoint_of, is_reached, marks_of
 from synapsed.parts.usage_limits.holding import LOOK_AT_ACCOUNT_S
 from synapsed.parts.usage_limits.limit_notices import find_trouble
+from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.setting_spec import AccountSpec
 from tests.fakes.clock import until
 from tests.fakes.link import FakeLink
@@ -34,9 +35,9 @@ SPEC = AccountSpec.model_validate(
 )
 
 
-async def agents(world: World, *envs: dict[str, str]) -> list[tuple[str, FakeLink]]:
+async def agents(world: World, *envs: dict[str, str], profile: str = PROFILE) -> list[tuple[str, FakeLink]]:
     """An agent for each of these environments."""
-    (world.paths.config.parent / "profiles" / "signed.toml").write_text(PROFILE)
+    (world.paths.config.parent / "profiles" / "signed.toml").write_text(profile)
     world.library.reload()
     if not world.managers:
         await world.daemon()
@@ -228,3 +229,80 @@ async def test_a_reload_during_trouble_leaves_nothing_behind_that_holds_messages
         return not {"account"} & {held(world, one)[0] for one in ids}
 
     await until(goes_on, "nobody is held")
+
+
+UNKNOWN = PROFILE.replace('apart = ["HOME", "KEY"]\n', "")
+
+
+@pytest.mark.parametrize("how", ["no apart", "no account at all"])
+async def test_where_accounts_are_not_told_apart_each_agent_has_its_own(quiet_world: World, how: str) -> None:
+    """One meets a 401, the other works on, also over a restart of the daemon."""
+    world = quiet_world
+    profile = UNKNOWN if how == "no apart" else UNKNOWN.partition("[account]")[0]
+    (a, link_a), (b, link_b) = await agents(world, {"KEY": "one"}, {"KEY": "one"}, profile=profile)
+    await world.send(a, "first")
+    second = await world.send(a, "second")
+    await fails(world, link_a)
+    await until(lambda: held(world, a) == ("account", 1), "it waits")
+    assert held(world, b) == (None, 0)
+    await ends_well(world, link_b, await world.send(b, "works on"))
+    assert held(world, a) == ("account", 1), "that says nothing of its account"
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    for link in world.factory.links:
+        link.ready()
+    await until(lambda: held(world, a) == ("account", 1), "it waits still")
+    await ends_well(world, world.factory.links[-1], await world.send(b, "and on"))
+    assert rows(world) == [("account", "opened")]
+    assert await world.manager.terminals.interrupt(a)
+    await ends_well(world, world.factory.links[-2], second)
+    assert rows(world) == [("account", "opened"), ("account", "gone")]
+
+
+RETRIED = "Info: Request failed due to a transient API error. Retrying..."
+MEASURED = {
+    "qwen": [
+        ("AUTH_REQUIRED", "Internal error: 401 scripted failure 401"),
+        ("MODEL_ERROR", "Internal error: 402 scripted failure 402"),
+        ("MODEL_ERROR", "Internal error: 404 The model `scripted` does not exist or you do not have access to it."),
+    ],
+    "cline": [("AUTH_REQUIRED", "Authentication required: scripted failure 401: scripted failure 401")],
+    "vibe": [
+        ("AUTH_REQUIRED", "Invalid API key (from env var KEY). Please check your API key and try again."),
+        ("AUTH_REQUIRED", "The scripted credential was rejected. Update the API key and retry."),
+    ],
+    "kimi": [("AUTH_REQUIRED", "Authentication required: 401 scripted failure 401")],
+    "copilot": [
+        (
+            "AUTH_REQUIRED",
+            f"{RETRIED}{RETRIED}Error: Authentication failed with provider at http://x/v1 (HTTP 401).\n Check",
+        ),
+        ("MODEL_ERROR", "Error: 402 scripted failure 402"),
+        ("MODEL_ERROR", "Error: Model 'scripted' not found on provider at http://x/v1 (HTTP 404).\n  Check that"),
+    ],
+    "pi": [
+        ("AUTH_REQUIRED", 'Error: 401: {"message":"scripted failure 401","type":"invalid_request_error","code":401}'),
+        ("MODEL_ERROR", 'Error: 402: {"message":"scripted failure 402","type":"invalid_request_error","code":402}'),
+        ("MODEL_ERROR", 'Error: 404: {"message":"scripted failure 404","type":"invalid_request_error","code":404}'),
+    ],
+}
+"""What the shipped programs said of a service that refuses a key, a bill, a model, and the code that this has."""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"), [(name, *told) for name, found in MEASURED.items() for told in found]
+)
+def test_what_shipped_programs_say_of_their_account_is_known(name: str, code: str, words: str) -> None:
+    profile = ProfileLibrary.builtin().get(name)
+    assert profile.account.apart
+    assert profile.account.files
+    assert find_trouble(profile.account, code, words) is not None
+    assert find_trouble(profile.account, "MODEL_ERROR", "Internal error: 500 the request is too large") is None
+
+
+@pytest.mark.parametrize(("code", "words"), MEASURED["copilot"])
+def test_an_error_that_copilot_tells_as_its_answer_is_one(code: str, words: str) -> None:
+    found = [each.code for each in ProfileLibrary.builtin().get("copilot").error if each.pattern.search(words)]
+    assert found == [code]
+    quoted = f"It says:\n{words}"
+    assert not [each for each in ProfileLibrary.builtin().get("copilot").error if each.pattern.search(quoted)]
