@@ -85,6 +85,7 @@ from synapsed.model.agent import (
     ProcessState,
     ProfileAnswer,
     RegistryEntry,
+    is_reserved,
     validate_name,
 )
 from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
@@ -206,6 +207,7 @@ __all__ = [
     "given_here",
     "headers_of",
     "is_kept",
+    "is_reserved",
     "parent_of",
     "span_id",
     "task_cursor",

@@ -95,6 +95,11 @@ def agent_id(profile: str, port: int | None, name: str) -> str:
     return f"synapse-{profile}-{name if port is None else port}"
 
 
+def is_reserved(name: str) -> bool:
+    """Returns True for the name of a sender that is no agent, and for one like an agent's id."""
+    return name.casefold() in _SENDERS or _LIKE_AN_ID.fullmatch(name) is not None
+
+
 def validate_name(name: str) -> str:
     """Returns `name` if it can name an agent. Raises InvalidRequest."""
     if not NAME_PATTERN.fullmatch(name):
@@ -103,7 +108,7 @@ def validate_name(name: str) -> str:
             "beginning with a letter or digit",
             name=name[:80],
         )
-    if name.casefold() in _SENDERS or _LIKE_AN_ID.fullmatch(name):
+    if is_reserved(name):
         raise InvalidRequest(
             f"{name!r} cannot name an agent: messages would seem to come from it that do not; choose another name",
             name=name,

@@ -6,11 +6,16 @@ import json
 import pytest
 from aiohttp import WSMsgType
 
+from synapsed.api.attached_terminals import DOING_S, UNREAD_S
+from synapsed.api.websocket import HEARTBEAT
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, StateChanged
 from tests.api.serving import TOKEN, Api, serving
+from tests.fakes.clock import PATIENCE_S, POLL_S, until
 
 AGENT = "synapse-claude-8100"
+DEAD_LINE_S = 30.0
+"""Seconds after which a line that is dead must be let go of."""
 
 
 async def redraw(socket) -> None:
@@ -197,3 +202,15 @@ async def test_refusals_before_the_upgrade(api: Api):
     assert body["error"]["code"] == "FORBIDDEN"
     assert api.control.attachments == []
     assert TOKEN
+
+
+@pytest.mark.night
+async def test_a_line_by_tcp_that_dies_in_silence_is_let_go_of(api: Api) -> None:
+    """The agent writes nothing, and no answer to a ping comes back: as from a laptop whose lid was closed."""
+    assert HEARTBEAT * 1.5 <= DEAD_LINE_S
+    assert UNREAD_S + DOING_S <= DEAD_LINE_S
+    async with api.http.ws_connect("/agents/claude/terminal", autoping=False):
+        await until(lambda: api.control.attachments)
+        async with asyncio.timeout(2 * DEAD_LINE_S + PATIENCE_S):
+            while not api.control.attachments[0].closed:
+                await asyncio.sleep(POLL_S)

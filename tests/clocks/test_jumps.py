@@ -1,6 +1,7 @@
 """Each thing that compares with the wall clock, under a clock that is set by ±1 and ±20 days, and over sleep
 (docs/clocks.md, whose other rows are in the tests of their rooms)."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -19,11 +20,13 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, Task, TaskState
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest, new_token
+from synapsed.parts.web import visitors
 from synapsed.parts.web.book import SESSION_S, AccessBook
 from synapsed.parts.web.certificates import read
 from synapsed.parts.web.codes import CODE_S, Codes
 from synapsed.parts.web.pairs import load_own
 from synapsed.parts.web.records import DEVICES_MAX
+from synapsed.parts.web.visitors import Visitors
 from synapsed.store.acts import KEPT_S, ActLog
 from synapsed.store.backups import EVERY_S, Backups, newest_first
 from synapsed.store.store import SqliteStore
@@ -261,6 +264,63 @@ async def test_a_device_is_let_in_again_once_the_clock_is_right(tmp_path: Path, 
     assert book.device_of(session) is not None
     clock.advance(2 * HOUR_S)
     assert book.device_of(session) is None, "30 days are 30 days"
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_token_is_good_again_once_the_clock_is_right(tmp_path: Path, clock: FakeClock, jump: float) -> None:
+    book = AccessBook(tmp_path / "access.json", clock)
+    made, token = await book.make_token("script", frozenset({"look"}), agents=None, days=10)
+    for_good, endless = await book.make_token("endless", frozenset({"look"}), agents=None, days=None)
+    clock.jump(jump)
+    assert (book.token_of(token) is None) == (jump > 10 * DAY_S), "it is over by what the clock shows"
+    await book.make_token("another", frozenset({"look"}), agents=None, days=1)
+    await book.pair("phone", frozenset({"look"}))
+    clock.jump(-jump)
+    again = AccessBook(tmp_path / "access.json", clock)
+    await again.load()
+    for one in (book, again):
+        found, other = one.token_of(token), one.token_of(endless)
+        assert found is not None, "it was not forgotten"
+        assert other is not None
+        assert (found.id, other.id) == (made.id, for_good.id)
+    clock.sleep(10 * DAY_S)
+    assert book.token_of(token) is None, "ten days are ten days, also of sleep"
+    assert book.token_of(endless) is not None
+
+
+@pytest.mark.parametrize("by", [FakeClock.jump, FakeClock.sleep], ids=["set", "slept"])
+async def test_what_is_open_ends_with_its_token(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, by: Any
+) -> None:
+    """At the next look at the clock: its interval is the event loop's."""
+    monkeypatch.setattr(visitors, "EXPIRY_LOOK_S", 0.001)
+    book = AccessBook(tmp_path / "access.json", clock)
+    _, token = await book.make_token("script", frozenset({"look"}), agents=None, days=10)
+    grant = book.token_of(token)
+    assert grant is not None
+    opened, cut = asyncio.Event(), False
+
+    async def request() -> None:
+        nonlocal cut
+        at = cast("Any", SimpleNamespace(transport=None))
+        with Visitors(book, clock).at_work(grant, at):
+            opened.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cut = True
+                raise
+
+    work = asyncio.create_task(request())
+    await opened.wait()
+    by(clock, 5 * DAY_S)
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not work.done(), "it is good for ten days"
+    clock.jump(-20 * DAY_S)
+    by(clock, 25 * DAY_S)
+    await asyncio.wait({work})
+    assert cut
 
 
 async def test_devices_that_were_not_seen_make_room(tmp_path: Path, clock: FakeClock) -> None:

@@ -19,7 +19,7 @@ def test_every_use_of_the_wall_clock_is_listed() -> None:
 
 
 def test_the_document_has_a_row_for_each_module() -> None:
-    named = set(re.findall(r"`((?:synapse(?:d|ctl)|packages)/[\w/-]+\.py)`", DOCUMENT.read_text()))
+    named = set(re.findall(r"`((?:synapse(?:d|ctl)|packages)/[\w/-]+\.(?:py|js))`", DOCUMENT.read_text()))
     used = {line.partition(" ")[0] for line in LIST.read_text().splitlines()}
     assert sorted(used - named) == [], "these use the wall clock, and the document does not say what a jump does there"
     assert sorted(named - used) == [], "these use it no more"

@@ -1,6 +1,7 @@
 """Users of the wall clock: `python -m tests.clocks.uses` writes the list that `test_uses` holds the code against."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,13 @@ _OF_ANYTHING = {"wall", "st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "s
 """`Clock`'s, and what files are dated with."""
 _HELPERS = {"Ages", "PastDates", "began"}
 """Those of `synapsed.clock` that take dates."""
+_PAGE = ROOT / "synapsed/parts/web/static"
+_SCRIPT_USE = re.compile(r"\bDate\.now\b|\bnew Date\(|\bDate\(\)")
+_SCRIPT_NAME = re.compile(
+    r"\s*(?:export )?(?:default )?(?:async )?(?:function |class |get |set |static )*"
+    r"(?!(?:if|for|while|switch|catch|return)\b)(\w+)(?:\([^()]*\))? \{$"
+)
+"""The line that begins a function, a method or a class of the page's scripts."""
 _SQL = ("'now'", "'localtime'", "current_timestamp", "unixepoch()")
 
 
@@ -35,7 +43,24 @@ def uses() -> list[str]:
             if alias.name in _HELPERS
         }
         found |= {f"{path.relative_to(ROOT)} {name}" for name in _in(tree, "", helpers)}
+    for path in _PAGE.rglob("*.js"):
+        if "vendor" not in path.parts:
+            found |= {f"{path.relative_to(ROOT)} {name}" for name in _in_script(path.read_text())}
     return sorted(found)
+
+
+def _in_script(text: str) -> Iterator[str]:
+    """By the lines that begin and are indented less: the page's scripts are all laid out alike."""
+    around: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        around = [one for one in around if one[0] < indent]
+        if begun := _SCRIPT_NAME.match(line):
+            around.append((indent, begun[1]))
+        if _SCRIPT_USE.search(line):
+            yield ".".join(name for _, name in around) or "-"
 
 
 def _in(node: ast.AST, name: str, helpers: set[str]) -> Iterator[str]:

@@ -164,6 +164,14 @@ def test_a_team_that_is_wrong(paths: Paths, text: str, told: str) -> None:
     assert told in caught.value.message
 
 
+@pytest.mark.parametrize("name", ["synapse-system", "Person", "unknown", "synapse-claude-8100"])
+def test_no_team_is_called_as_a_sender_that_it_is_not(paths: Paths, name: str) -> None:
+    paths.config.mkdir(parents=True, exist_ok=True)
+    paths.config_file.write_text(f'[teams.{name}]\nmembers = ["b"]\n')
+    with pytest.raises(ConfigError, match="seem to come from it"):
+        load_config(paths)
+
+
 def test_a_team_may_not_have_an_agents_name(paths: Paths) -> None:
     paths.config.mkdir(parents=True, exist_ok=True)
     paths.config_file.write_text('[agents.claude]\n[teams.claude]\nmembers = ["b"]\n')

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from synapsed.pty.viewers import PRESENT_S
 from tests.fakes.served import served
-from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon, eventually
 from tests.support.desktop import DBUS_DAEMON, NotificationService, SessionBus
 from tests.support.mailserver import MailServer
 from tests.support.webhook import Webhook
+from tests.synapsectl.pty_tool import PtyTool
 
 SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 CONFIG = """
@@ -72,6 +74,26 @@ def recorded(daemon: Daemon) -> set[str]:
     """Returns the sinks of which the daemon knows that they were told of a question, also after a kill."""
     lines = [line for line in daemon.log().splitlines() if "a person is told" in line and "question" in line]
     return {sink for sink in ("hook", "phone", "post") if any(sink in line for line in lines)}
+
+
+@pytest.mark.night
+def test_whoever_has_left_an_attached_terminal_is_told(
+    daemon: Daemon, sinks: tuple[Webhook, Webhook, MailServer]
+) -> None:
+    """No key for as long as a person counts as present: the terminal stays attached, and nobody sits at it."""
+    hook, _, _ = sinks
+    tool = PtyTool("attach", "shell", env=daemon.env)
+    try:
+        tool.until(b"$ ")
+        task = daemon.send(ASKS, "shell")
+        tool.until(b"Choose")
+        assert told(hook) == [], "the person sees it"
+        eventually(lambda: told(hook), "the notice is sent", patience=PRESENT_S + PATIENCE_S)
+        assert tool.process.poll() is None
+        tool.type(b"1\r")
+        assert daemon.ended(task)["status"] == "completed"
+    finally:
+        tool.close()
 
 
 def test_told_at_every_sink_once_and_taken_back(daemon: Daemon, sinks: tuple[Webhook, Webhook, MailServer]) -> None:

@@ -1,22 +1,29 @@
 """Disks that are full, and folders that nothing can be written to, by the installed tool: the cause is told at once, a
 program that fills the disk can be stopped, and all goes on when there is room."""
 
+import contextlib
+import http.client
+import json
 import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from synapsed.config.paths import Paths
 from tests.ground.installed import Installed
 from tests.ground.person import Person, is_alive, living_somewhere
-from tests.support.daemon import Ctl, eventually
+from tests.support.daemon import PATIENCE_S, Ctl, eventually
 
 pytestmark = [
     pytest.mark.night,
@@ -26,6 +33,7 @@ pytestmark = [
 ]
 
 OTHER = 65534
+SENDERS = 120
 FULL = "cat /dev/zero > {0}/ballast 2> /dev/null"
 NO_INODES = "i=0; while true > {0}/none$i; do i=$((i+1)); done 2> /dev/null"
 
@@ -222,6 +230,39 @@ def _verbs(disk: FullDisk) -> None:
     assert disk.ctl("screen", "d").code == 0
 
 
+def _many(disk: FullDisk) -> None:
+    """Many send at once: each is answered while the disk is full, and nothing that was refused is done later."""
+    path = str(Paths.from_environ(disk.person.login).control_socket)
+    ready = threading.Barrier(SENDERS)
+
+    def send(number: int) -> int:
+        message = {"role": "user", "parts": [{"type": "text", "text": f"echo number {number}"}]}
+        connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
+        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.sock.settimeout(PATIENCE_S)
+        with contextlib.closing(connection):
+            connection.sock.connect(path)
+            ready.wait(PATIENCE_S)
+            head = {"Content-Type": "application/json"}
+            connection.request("POST", "/agents/d/tasks/send", json.dumps({"message": message}), head)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+
+    disk.fill()
+    with ThreadPoolExecutor(SENDERS) as pool:
+        statuses = list(pool.map(send, range(SENDERS)))
+    assert set(statuses) <= {200, 503}, statuses
+    assert 503 in statuses
+    disk.free()
+    disk.person.ready("d")
+    last = disk.ctl("send", "d", "--wait", "--", "echo behind all")
+    assert (last.code, last.out) == (0, "behind all\n"), last
+    told = disk.ctl("tasks", "--json").out
+    kept = [number for number in range(SENDERS) if f'"echo number {number}"' in told]
+    assert kept == [number for number, status in enumerate(statuses) if status == 200]
+
+
 def _answer(disk: FullDisk) -> None:
     """The disk is full while a turn runs: its answer is not lost."""
     sent = disk.ctl("send", "d", "--json", "--", "busy 2")
@@ -291,6 +332,7 @@ BECOMES_FULL = {
     "a program that fills it": _runaway,
     "kill": _killed,
     "verbs": _verbs,
+    "many messages at once": _many,
     "a turn runs": _answer,
     "SIGTERM": _term,
     "shutdown": _shut_down,

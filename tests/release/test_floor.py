@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -69,6 +70,31 @@ def test_the_gates_own_version_is_taken_before_others(tmp_path: Path) -> None:
     told = subprocess.check_output([ROOT / "scripts/setup", "--list"], env=environ, text=True).splitlines()
     here = [name for name in told if name.startswith(str(tmp_path))]
     assert here == [str(tmp_path / name) for name in ("python3.13", "python3.14", "python3.12")]
+
+
+def test_setup_with_old_pythons_only_ends_with_a_sentence(tmp_path: Path) -> None:
+    """Each of them says so itself: `suitable` asks by a program on its standard input."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    for name in ("python", "python3", "python3.11", "python3.12", "python3.13"):
+        (path / name).write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.11.9\nexit 1\n')
+        (path / name).chmod(0o755)
+    for tool in ("bash", "env", "dirname", "awk", "find", "sort", "id", "make", "sh", "cat"):
+        (path / tool).symlink_to(str(shutil.which(tool)))
+    environ = {"PATH": str(path), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    made = tmp_path / "venv"
+    script = (ROOT / "scripts/setup").read_text().replace('$(eval echo "~$(id -un)")', str(tmp_path))
+    script = script.replace("/opt/homebrew/bin", str(tmp_path)).replace("/usr/local/bin", str(tmp_path))
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/setup").write_text(script)
+    done = subprocess.run(
+        [path / "bash", tmp_path / "scripts/setup", made], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"setup: synapsed needs CPython {FLOOR} or newer, and none was found")
+    assert len(done.stderr.splitlines()) == 1
+    assert not made.exists()
 
 
 def test_each_version_is_tried_with_the_first_that_will_do() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from synapsed.parts.attention.notify import NotifyConfig, Sink
 from synapsed.parts.attention.running import Presence
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest
 from synapsed.parts.attention.sinks.base import Buttons, SinkPort, Untold
-from tests.fakes.clock import until
+from tests.fakes.clock import JUMPS, until
 from tests.parts.attention.test_inbox import AGENT, Home, turns
 from tests.support.world import PERMISSION
 
@@ -211,6 +211,33 @@ async def test_quiet_hours_put_it_off(house: House) -> None:
     house._names |= {id(sink): name for name, sink in config.sinks.items()}
     house.notifiers[-1].reconfigure(config)
     await house.passes(2)
+    assert len(house.ports["desk"].told) == 1
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_quiet_hours_go_by_what_clocks_show(house: House, jump: float) -> None:
+    shown = datetime.fromtimestamp(house.clock.wall(), UTC)
+    ends = shown + timedelta(hours=2)
+    await house.sinks("desk", quiet=[f"{shown:%H:%M}-{ends:%H:%M}"])
+    await house.asks()
+    await house.passes(30)
+    house.clock.jump(jump)
+    await house.passes(30)
+    assert house.ports["desk"].told == [], "another day, and the same hour"
+    house.clock.jump(3 * 3600.0 - jump)
+    await house.passes(2)
+    assert len(house.ports["desk"].told) == 1
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_what_waits_is_told_whatever_the_date(house: House, jump: float) -> None:
+    await house.sinks("desk")
+    await house.asks()
+    house.clock.jump(jump)
+    await house.passes(5)
+    assert len(house.ports["desk"].told) == 1
+    house.clock.jump(-jump)
+    await house.passes(5)
     assert len(house.ports["desk"].told) == 1
 
 

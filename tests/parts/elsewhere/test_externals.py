@@ -477,6 +477,12 @@ async def test_aliases_are_names(here: Here, alias):
         await here.externals.discover("http://127.0.0.1:1", alias, headers=None)
 
 
+@pytest.mark.parametrize("alias", ["synapse-system", "Person", "unknown", "synapse-claude-8100"])
+async def test_no_alias_is_the_name_of_a_sender_that_it_is_not(here: Here, alias: str):
+    with pytest.raises(SynapsedError, match="seem to come from it"):
+        await here.externals.discover("http://127.0.0.1:1", alias, headers=None)
+
+
 async def test_what_is_more_than_text_goes_there(far, here: Here, api: Api):
     message = Message(parts=[DataPart(data={"a": [1, None]})])
     task = await here.over(await here.externals.send("far", SendRequest(message=message)))

@@ -2,6 +2,9 @@
 
 import base64
 import json
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
@@ -10,8 +13,11 @@ from hypothesis import strategies as st
 from synapsed_fleet import jwt
 from synapsed_fleet.broker_permissions import HOST, JOIN, scopes
 from synapsed_fleet.jwt import BadToken, Scope, read
+from synapsed_fleet.membership import is_due
 from synapsed_fleet.nkey import KeyPair
+from synapsed_fleet.peer_certificates import NotMet, Peers
 from synapsed_fleet.trust import NotTrusted, Trust
+from tests.fakes.clock import JUMPS, FakeClock
 
 NOW = 1_800_000_000
 DAY = 86_400
@@ -215,3 +221,38 @@ def test_the_templates_let_nobody_be_another() -> None:
     assert not [one for one in host.publish if "CREATE" in one or "DELETE" in one or "PURGE" in one or "UPDATE" in one]
     assert all("{{name()}}" in one for one in (*host.subscribe, *join.subscribe, *join.publish))
     assert not set(host.subscribe) & set(join.subscribe)
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_jump_lets_messages_wait_and_forgets_no_host(fleet: Fleet, jump: float) -> None:
+    clock = FakeClock(wall=NOW)
+    key = KeyPair.generate("user")
+    table = SimpleNamespace(keep_peer=AsyncMock())
+    peers = Peers(cast("Any", table), fleet.trust(), clock)
+    jwt_of_box = fleet.host(key=key, issued=NOW - 3600, expires=NOW + 10 * DAY)
+    assert await peers.learn("box", jwt_of_box)
+    clock.jump(jump)
+    if jump != DAY:
+        with pytest.raises(NotMet, match="clock of this host"):
+            peers._key("box")
+    else:
+        assert peers._key("box") == key.public
+    assert peers.revoking()() == {}, "nobody is taken for removed"
+    assert await peers.learn("box", jwt_of_box)
+    clock.jump(-jump)
+    assert peers._key("box") == key.public
+    clock.sleep(10 * DAY)
+    with pytest.raises(NotMet, match="expired"):
+        peers._key("box")
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_credentials_are_renewed_early_or_late_and_again(jump: float) -> None:
+    clock = FakeClock(wall=NOW)
+    mine = cast("Any", SimpleNamespace(issued=NOW, expires=NOW + 30 * DAY))
+    clock.jump(jump)
+    assert is_due(mine, now=clock.wall()) == (jump >= 20 * DAY)
+    clock.jump(-jump)
+    assert not is_due(mine, now=clock.wall())
+    clock.sleep(20 * DAY)
+    assert is_due(mine, now=clock.wall()), "time that is slept through counts"

@@ -12,8 +12,10 @@ from synapsed.parts.worktrees.ctl import unfinished
 from synapsed.parts.worktrees.ctl.git import Git
 from synapsed.parts.worktrees.ctl.unfinished import CannotBeDeleted, check_deletable
 from tests.parts.worktrees.test_worktrees import UNPRIVILEGED, Repo, needs_setpriv, repo
+from tests.support.daemon import eventually
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
+from tests.synapsectl.pty_tool import PtyTool
 
 __all__ = ["repo"]
 
@@ -124,6 +126,31 @@ def test_a_checkout_that_fails_leaves_nothing(repo: Repo, ctl: Ctl, smudge: str)
     failed = ctl("start", "dummy", "--worktree", "login")
     assert (failed.code, "git" in failed.err) == (6, True)
     assert_nothing(repo)
+    repo.git("config", "--global", "filter.lfs.smudge", "cat")
+    assert ctl("start", "dummy", "--worktree", "login").code == 0
+    assert_whole(repo)
+
+
+@pytest.mark.night
+def test_a_ctrl_c_while_a_filter_sleeps_leaves_nothing(
+    repo: Repo, daemon: FakeDaemon, ctl: Ctl, tmp_path: Path
+) -> None:
+    """The terminal's: to all of the process group, the tool, git and its filter."""
+    begun, before = tmp_path / "begun", set(daemon.agents)
+    repo.git("config", "--global", "filter.lfs.clean", "cat")
+    (repo.folder / ".gitattributes").write_text("*.bin filter=lfs\n")
+    repo.commit("a.bin", "binary\n")
+    repo.git("config", "--global", "filter.lfs.smudge", f"touch {begun}; sleep 600; cat")
+    repo.git("config", "--global", "filter.lfs.required", "true")
+    tool = PtyTool("start", "dummy", "--worktree", "login")
+    try:
+        eventually(begun.exists, "the filter runs")
+        tool.type(b"\x03")
+        assert tool.end() == 130, tool.shown
+    finally:
+        tool.close()
+    assert_nothing(repo)
+    assert set(daemon.agents) == before
     repo.git("config", "--global", "filter.lfs.smudge", "cat")
     assert ctl("start", "dummy", "--worktree", "login").code == 0
     assert_whole(repo)

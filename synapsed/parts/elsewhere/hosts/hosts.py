@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
-from synapsed.interfaces import AgentView, AttentionItem, HostSaid
+from synapsed.interfaces import AgentView, AttentionItem, HostSaid, is_reserved
 from synapsed.model.external import host_of
 from synapsed.parts.elsewhere.addressbook import read_private
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
@@ -119,6 +119,11 @@ class Hosts:
             raise InvalidRequest(
                 f"{name[:80]!r} cannot name a host: use letters, digits, '_', '.' and '-', at most 31, beginning with "
                 "a letter or digit",
+                field="name",
+            )
+        if is_reserved(name):
+            raise InvalidRequest(
+                f"{name!r} cannot name a host: synapsed uses this name, or names like it, itself; choose another name",
                 field="name",
             )
         check_target(target)

@@ -20,8 +20,8 @@ let socket = null;
 let lastId = 0;
 let failures = 0;
 let retry = 0;
-let hiddenAt = 0;
-let heardAt = Date.now();
+/** When there was last a word, or the page was hidden. A clock may be set meanwhile, either way. */
+let heardAt = 0;
 
 export function start() {
   connect();
@@ -31,8 +31,8 @@ export function start() {
     socket?.close();
   });
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) hiddenAt = Date.now();
-    else if (now().line !== "live" || Date.now() - hiddenAt > ASLEEP_MS) again(0);
+    if (document.hidden) heardAt = Date.now();
+    else if (now().line !== "live" || Math.abs(Date.now() - heardAt) > ASLEEP_MS) again(0);
   });
   onEvent(follow);
 }
@@ -52,7 +52,7 @@ export function again(wait) {
 function connect() {
   if (socket) return;
   if (now().line === "live") put({ line: "connecting" });
-  const cursor = lastId && Date.now() - heardAt < LONG_AWAY_MS ? `&after=${lastId}` : "";
+  const cursor = lastId && Math.abs(Date.now() - heardAt) < LONG_AWAY_MS ? `&after=${lastId}` : "";
   const mine = new WebSocket(socketUrl(`/events?batch=100ms${cursor}`));
   socket = mine;
   mine.onopen = () => {
