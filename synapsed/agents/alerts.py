@@ -53,13 +53,13 @@ class HeldMessages:
             if not self._told:
                 return None
             self._told = False
-            return LinkAlert(HELD_UP, "messages wait no more behind what stands in its composer", "over")
+            return LinkAlert(HELD_UP, "messages wait no more behind what stands in its input line", "over")
         self._since = now if self._since is None else self._since
         if self._told or now - self._since < HELD_UP_S:
             return None
         self._told = True
         wait = "1 message waits" if queue == 1 else f"{queue} messages wait"
-        message = f"{wait} behind what stands in its composer: send it or take it out at its terminal (attach)"
+        message = f"{wait} behind what stands in its input line: send it or take it out at its terminal (attach)"
         return LinkAlert(HELD_UP, message, "begins")
 
 
