@@ -217,11 +217,13 @@ export function Conversation({ agent, agentId, clock }) {
     h("h2", { class: "unseen" }, "Conversation"),
     more && !undrawn ? h("button", { type: "button", class: "quiet earlier", onClick: earlier }, "Earlier") : null,
     tasks.length ? null : h("p", { class: "empty" }, "Nothing was said yet."),
-    tasks.slice(0, tasks.length - undrawn).reverse().map(view)));
+    told(tasks.slice(0, tasks.length - undrawn).reverse()).map(view)));
 }
 
-/** What synapsed tells each agent of itself and the others begins so (synapsed/agents/briefing.py). */
-const BRIEFING = "[Synapse A2A Protocol Instructions]";
+/** @param {Task} task */
+const instructs = (task) => task.metadata?.sender?.sender_id === "synapse-system";
+/** Instructions are never first. @param {Task[]} tasks */
+const told = (tasks) => [...tasks.splice(Math.max(0, tasks.findIndex((task) => !instructs(task))), 1), ...tasks];
 
 /** @param {Map<string, number>} names */
 const listed = (names) => [...names].map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(", ");
@@ -265,7 +267,7 @@ function TaskView({ task, agent, when, newest, tools }) {
   };
   const said = textOf(task.message);
   const shown = answer && texts ? h(texts.Answer, { text: textOf(answer), newest }) : null;
-  if (task.metadata?.sender?.sender_type === "system" && said.startsWith(BRIEFING)) {
+  if (instructs(task)) {
     return h("article", { class: "task told", "data-task": task.id }, h("details", { class: "steps" },
       h("summary", null, "Instructions were sent", task.status === "completed" ? "" : ` · ${task.status.replaceAll("_", " ")}`, ` · ${when}`),
       h("div", { class: "step said", dir: "auto" }, said), shown));
