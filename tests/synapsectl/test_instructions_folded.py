@@ -36,8 +36,8 @@ def test_a_row_has_words_for_them() -> None:
     cell = row(one("1", "You are ann", sender=SYSTEM), {}, 20)[-1]
     assert cell == TableCell("instructions from synapsed", DIM)
     failed = one("1", "You are ann", sender=SYSTEM, status="failed", error={"code": "X", "message": "it ended"})
-    assert cast(TableCell, row(failed, {}, 20)[-1]).text == "X: it ended · instructions from synapsed"
-    assert cast(TableCell, row(one("2", "hello", sender="synapse-system"), {}, 20)[-1]).text == "hello"
+    assert cast("TableCell", row(failed, {}, 20)[-1]).text == "X: it ended · instructions from synapsed"
+    assert cast("TableCell", row(one("2", "hello", sender="synapse-system"), {}, 20)[-1]).text == "hello"
 
 
 @pytest.mark.parametrize(("columns", "whole"), [(80, False), (None, True)])
@@ -45,7 +45,7 @@ def test_one_task_is_whole_in_a_pipe(columns: int | None, *, whole: bool) -> Non
     out = CommandOutput(io.StringIO(), io.StringIO(), columns=columns)
     client = SimpleNamespace(get=lambda _path: [{"id": "a", "name": "ann"}])
     task = one("1", "You are ann\nand this is all", sender=SYSTEM)
-    task_verb._show(task, cast(CommandContext, SimpleNamespace(out=out, client=client)))
-    shown = cast(io.StringIO, out.stdout).getvalue()
+    task_verb._show(task, cast("CommandContext", SimpleNamespace(out=out, client=client)))
+    shown = cast("io.StringIO", out.stdout).getvalue()
     assert ("  > and this is all" in shown) is whole
     assert ("instructions from synapsed, 2 lines" in shown) is not whole
