@@ -2,8 +2,8 @@
 
     python -m tests.runs.pythons
 
-Each has an environment of its own, made from nothing by `scripts/setup` in each run, in the cache beside the programs of
-`make clis`.
+Each has an environment of its own, made from nothing by `scripts/setup` in each run, in the cache beside the programs
+of `make clis`.
 """
 
 import os
