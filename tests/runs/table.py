@@ -88,7 +88,7 @@ SECTIONS = (
     ),
     Section(
         name="daemons",
-        about="tests with real daemons: verbs, routes, terminals; the documents' commands",
+        about="tests with real daemons: verbs, routes, terminals; the documents' commands, typed or parsed",
         rooms=_DAEMONS,
     ),
     Section(
