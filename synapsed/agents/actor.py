@@ -21,12 +21,8 @@ import structlog
 
 from synapsed.aio import Pace, TaskSet, Timer, Timers, pause
 from synapsed.errors import NotReady, QueueFull, StoreError
-from synapsed.interfaces import AgentLink
+from synapsed.interfaces import STORE_RETRY_S, AgentLink
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
-
-STORE_RETRY_S = 1.0
-"""Pause in seconds before a fact that the database refused (disk full) is written again. Facts are not lost: the
-agent's next turn waits for them."""
 
 CAPACITY = 256
 """Largest number of items; the actor of one agent takes thousands a second."""
