@@ -84,7 +84,9 @@ def _show(task: dict[str, Any], ctx: CommandContext) -> None:
         out.line(f"  queue     {told}{ahead}")
     lines = [line for part in task["message"]["parts"] for line in part_text(part).splitlines()]
     if out.on_terminal and is_instructions(task):
-        out.styled_line(out.styled(f"  > {INSTRUCTIONS}, {len(lines)} lines: '| cat' behind this shows them", DIM))
+        out.styled_line(
+            out.styled(f"  > {INSTRUCTIONS}, {len(lines)} lines: all of them with '| cat' behind the command", DIM)
+        )
         lines = []
     for line in lines:
         out.line(f"  > {line}")
