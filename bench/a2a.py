@@ -36,7 +36,7 @@ SERVERS = ("reference", "synapsed", "synapsed+store")
 async def serve_synapsed(home: Path, durable: bool) -> None:
     from contextlib import AsyncExitStack
 
-    from synapsed.api.connection_limits import Door, DoorLimits
+    from synapsed.api.connection_limits import ConnectionLimiter, ConnectionLimits
     from synapsed.api.context import ApiContext
     from synapsed.api.security import Security
     from synapsed.api.servers import ApiServers
@@ -132,7 +132,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             paths=paths,
             version="0",
         )
-        servers = ApiServers(context, Door(DoorLimits.of(1024, proxied=False)))
+        servers = ApiServers(context, ConnectionLimiter(ConnectionLimits.of(1024, proxied=False)))
         stack.push_async_callback(servers.close)
         listen = await servers.start_main("127.0.0.1", 0)
         print(listen.rpartition(":")[2], "/agents/dummy/a2a", flush=True)

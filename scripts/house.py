@@ -3,8 +3,9 @@
     python -m scripts.house             all of it
     python -m scripts.house --static    without the message, which is sent on a simulated machine
 
-What is in a part's folder is the part's, and libraries that parts alone import are counted for themselves. The rest is
-the kernel.
+What is in a part's folder is the part's, and libraries that parts alone import (`a2a_types`, `model/event_pattern`) are
+counted for themselves. The rest is the kernel: its lines are printed without these libraries, with them, and with the
+core of the tool, too.
 """
 
 import itertools
@@ -73,6 +74,10 @@ def sizes() -> Iterator[tuple[str, str]]:
     yield "all lines; files", f"{lines.total():,}; {files.total()}"
     for owner, count in sorted(lines.items(), key=lambda one: -one[1]):
         yield f"  {owner}", f"{count:,}; {files[owner]}"
+    kernel, tool = "the kernel's synapsed", "the kernel's synapsectl"
+    for name, owners in (("libraries of parts", [kernel, SHARED]), ("these and synapsectl", [kernel, SHARED, tool])):
+        told = f"{sum(lines[one] for one in owners):,}; {sum(files[one] for one in owners)}"
+        yield f"the kernel with {name}", told
 
 
 @dataclass

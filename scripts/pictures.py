@@ -158,7 +158,7 @@ def draw(target: Path, folder: Path) -> None:
         small.picture(target / "list.svg")
         for camera, file, line, words in (
             (small, "inbox", "synapsectl inbox", ["2 need you", "no, because"]),
-            (large, "top", "synapsectl top api", ["2 need you", "Three migrations are"]),
+            (large, "top", "synapsectl top api", ["2 need you", "Three migrations are", "no, because"]),
         ):
             camera.type(line)
             camera.until(*words)

@@ -2,6 +2,7 @@
 
 import base64
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from synapsectl.errors import ApiError, BadAnswer, CtlError, UsageError
@@ -22,6 +23,13 @@ BLANKS = 256
 """Bytes of blanks and ends of lines around a secret that are passed over."""
 
 
+SYSTEM = "synapse-system"
+"""Sender of the instructions that synapsed gives each agent."""
+
+INSTRUCTIONS = "instructions from synapsed"
+"""Words for such a message in the place of its text."""
+
+
 class MessageTooLarge(CtlError):
     exit_code = 2
     code = "TOO_LARGE"
@@ -32,6 +40,12 @@ def part_text(part: dict[str, Any]) -> str:
     if part["type"] == "file":
         return f"({named(part['file'].get('name') or part['file'].get('uri') or 'a file')})"
     return str(part["text"]) if part["type"] == "text" else f"({part['type']})"
+
+
+def is_instructions(task: Mapping[str, Any]) -> bool:
+    """Returns True if the task is synapsed's own instructions to its agent."""
+    sender = (task.get("metadata") or {}).get("sender")
+    return isinstance(sender, dict) and sender.get("sender_id") == SYSTEM
 
 
 def read_text(given: str, stdin: BinaryIO, what: str = "the message") -> str:

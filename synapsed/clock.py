@@ -30,7 +30,7 @@ STEP_S: Final = 1.0
 STEPS_MAX: Final = 64
 
 _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""On macOS CLOCK_MONOTONIC runs on while the machine sleeps, which `time.monotonic` there does not."""
+"""Clock that runs on while the machine sleeps: on macOS CLOCK_MONOTONIC does, and `time.monotonic` there does not."""
 
 
 class Clock(Protocol):

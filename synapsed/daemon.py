@@ -28,7 +28,7 @@ from synapsed import __version__
 from synapsed.agents.parking import check_parking
 from synapsed.agents.views import figures_of, summary_of
 from synapsed.aio import TaskSet
-from synapsed.api.connection_limits import Door, DoorLimits
+from synapsed.api.connection_limits import ConnectionLimiter, ConnectionLimits
 from synapsed.api.context import ApiContext
 from synapsed.api.listeners import Listeners, lead_here
 from synapsed.api.peer_lookup import PeerLookup
@@ -350,8 +350,8 @@ class Daemon:
             parts=parts,
             alerts=alerts,
         )
-        limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
-        servers = ApiServers(context, Door(limits))
+        limits = ConnectionLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
+        servers = ApiServers(context, ConnectionLimiter(limits))
         up.push_async_callback(servers.close)
         for alert in _left_out(parts, paths):
             servers.alert(alert)

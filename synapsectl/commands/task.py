@@ -11,7 +11,7 @@ from synapsectl.commands.tasks import STYLES
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.handed_over import prepare, save, tell
-from synapsectl.messages import part_text
+from synapsectl.messages import INSTRUCTIONS, is_instructions, part_text
 from synapsectl.parsing import seconds
 from synapsectl.prompts import behind, show_prompt
 from synapsectl.waiting import SENT_AGAIN, answer_of, outcome, sent_again, tell_inexact
@@ -82,9 +82,14 @@ def _show(task: dict[str, Any], ctx: CommandContext) -> None:
         ahead = f", after {waits['ahead']} more" if waits["ahead"] else ""
         told = behind(name, waits.get("task"), waits.get("prompt"))
         out.line(f"  queue     {told}{ahead}")
-    for part in task["message"]["parts"]:
-        for line in part_text(part).splitlines():
-            out.line(f"  > {line}")
+    lines = [line for part in task["message"]["parts"] for line in part_text(part).splitlines()]
+    if out.on_terminal and is_instructions(task):
+        out.styled_line(
+            out.styled(f"  > {INSTRUCTIONS}, {len(lines)} lines: all of them with '| cat' behind the command", DIM)
+        )
+        lines = []
+    for line in lines:
+        out.line(f"  > {line}")
     if task.get("prompt"):
         out.remark("it waits for a person:")
         show_prompt(out, task["prompt"])

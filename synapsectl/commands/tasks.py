@@ -9,7 +9,7 @@ from synapsectl.client import Client, document_of
 from synapsectl.colours import BLUE, BOLD, DIM, GREEN, RED, YELLOW
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
-from synapsectl.messages import part_text
+from synapsectl.messages import INSTRUCTIONS, is_instructions, part_text
 from synapsectl.output import TableCell, one_line, short_id
 
 EXAMPLES = (
@@ -87,9 +87,14 @@ def _split(target: str) -> tuple[str, dict[str, str]]:
 
 
 def by_need(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the tasks, those that need a person first, then running and waiting ones, then finished ones; tasks of
-    one kind keep their order."""
-    return sorted(tasks, key=lambda task: OPEN.index(task["status"]) if task["status"] in OPEN else len(OPEN))
+    """Returns the tasks, those that need a person first, then running and waiting ones, then finished ones, then
+    instructions that are done; tasks of one kind keep their order."""
+    return sorted(tasks, key=_need)
+
+
+def _need(task: dict[str, Any]) -> int:
+    status = task["status"]
+    return OPEN.index(status) if status in OPEN else len(OPEN) + (status == "completed" and is_instructions(task))
 
 
 def row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object, ...]:
@@ -100,7 +105,7 @@ def row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object,
         TableCell(names.get(task["agent_id"], task["agent_id"]), BOLD if status in OPEN[:2] else "", most=most),
         TableCell(status.replace("_", " "), STYLES.get(status, DIM)),
         TableCell(age(task["updated_at"]), DIM),
-        what(task),
+        TableCell(what(task), DIM if is_instructions(task) else ""),
     )
 
 
@@ -108,7 +113,8 @@ def what(task: dict[str, Any]) -> str:
     """Returns the task's question, or the reason of its failure, and its message."""
     error, prompt = task.get("error"), task.get("prompt")
     told = str(prompt["prompt"]) if prompt else f"{error['code']}: {error['message']}" if error else ""
-    return " · ".join(part for part in (one_line(told[:TEXT_SHOWN]), _message(task)) if part)
+    message = INSTRUCTIONS if is_instructions(task) else _message(task)
+    return " · ".join(part for part in (one_line(told[:TEXT_SHOWN]), message) if part)
 
 
 def _plain_row(task: dict[str, Any], names: dict[str, str]) -> tuple[object, ...]:

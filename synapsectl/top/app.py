@@ -34,7 +34,7 @@ WIDE = 120
 """Least columns with all panes side by side."""
 PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
 LIST_MOST, QUESTION_SHARE = 7, 2
-"""In a narrow terminal: most lines of the list; a question gets at most half of the rows."""
+"""Limits in a narrow terminal: most lines of the list; a question gets at most half of the rows."""
 
 
 class TopApp(App[str]):

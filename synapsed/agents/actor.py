@@ -21,12 +21,8 @@ import structlog
 
 from synapsed.aio import Pace, TaskSet, Timer, Timers, pause
 from synapsed.errors import NotReady, QueueFull, StoreError
-from synapsed.interfaces import AgentLink
+from synapsed.interfaces import STORE_RETRY_S, AgentLink
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
-
-STORE_RETRY_S = 1.0
-"""Pause in seconds before a fact that the database refused (disk full) is written again. Facts are not lost: the
-agent's next turn waits for them."""
 
 CAPACITY = 256
 """Largest number of items; the actor of one agent takes thousands a second."""
@@ -146,7 +142,7 @@ class Actor:
                 item.future.set_exception(NotReady("the daemon is shutting down"))
 
     async def call[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Has `work` done in the actor. Raises the errors of `work`; QueueFull and NotReady if it is not begun. A
+        """Runs `work` in the actor. Raises the errors of `work`; QueueFull and NotReady if it is not begun. A
         caller does not wait for a database that refuses, but gets its StoreError at once, also while a fact waits for
         it: work refused like this is not begun later."""
         if self._ending:
@@ -156,7 +152,7 @@ class Actor:
         return await self._put(partial(work, *args, **kwargs), internal=False)
 
     async def ask[**P, T](self, begin: Callable[P, Awaitable[Awaitable[T]]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Has `begin` done in the actor, and waits outside the actor until the work that it began is over. Raises
+        """Runs `begin` in the actor, and waits outside the actor until the work that it began is over. Raises
         StoreError as `call` and `wait` do."""
         return await self.wait(await self.call(begin, *args, **kwargs))
 
@@ -176,13 +172,13 @@ class Actor:
             self._askers.discard(refused)
 
     async def report[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Has an operation's outcome handled in the actor, as `call` does, but is not refused before the actor ends."""
+        """Handles an operation's outcome in the actor, as `call` does, but is not refused before the actor ends."""
         if self._closing:
             raise NotReady("the daemon is shutting down")
         return await self._put(partial(work, *args, **kwargs), internal=True)
 
     def post[**P](self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Has `work` done in the actor without waiting; its errors are logged."""
+        """Runs `work` in the actor without waiting; its errors are logged."""
         if not self._closing:
             self._put(partial(work, *args, **kwargs), internal=True).add_done_callback(self._log_failure)
 

@@ -59,7 +59,7 @@ class AgentProcess:
         self._actor = actor
         self._operations = ProcessOperations(self, owner, profile, planner=planner, factory=factory, actor=actor)
         self.state = known_state(record.state)
-        """Only `_move` changes it, by the lifecycle's table."""
+        """The present state; `_move` alone changes it, by the lifecycle's table."""
         self.last_link: AgentLink | None = None
         """Link of the present launch; its last screen is readable after the end, until the exit is recorded."""
         self._open = False

@@ -65,12 +65,12 @@ class HeldMessages(_Lasting):
     """Watches for messages of one agent that are held up."""
 
     after_s = HELD_UP_S
-    over = "messages wait no more behind what stands in its composer"
+    over = "messages wait no more behind what stands in its input line"
 
     def look(self, held: str | None, queue: int, now: float) -> LinkAlert | None:
         """Returns the alert while `held` keeps `queue` messages from the program, one of them in a begun turn."""
         wait = "1 message waits" if queue == 1 else f"{queue} messages wait"
-        message = f"{wait} behind what stands in its composer: send it or take it out at its terminal (attach)"
+        message = f"{wait} behind what stands in its input line: send it or take it out at its terminal (attach)"
         return self._turned(LinkAlert(HELD_UP, message, "begins"), now, lasts=held == "typing" and queue > 0)
 
 

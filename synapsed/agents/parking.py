@@ -195,9 +195,10 @@ class Parking:
         seen = await link.observe() if link is not None else None
         reason = self._occupied(seen)
         if link is None or reason is not None or (seen is not None and not seen.can_receive):
-            raise NotReady(f"{name} is not parked: {reason or 'its screen has not come to rest'}", agent=name)
+            why_not = reason or "its screen has not come to rest"
+            raise NotReady(f"{name} is not ended to save memory: {why_not}", agent=name)
         if (obstacle := self._obstacle()) is not None:
-            raise InvalidRequest(f"{name} is not parked: {obstacle}", agent=name, field="agent.profile")
+            raise InvalidRequest(f"{name} is not ended to save memory: {obstacle}", agent=name, field="agent.profile")
         self._leaving = True  # a caller that comes now starts it again
         self._idle_since = None  # if parking fails, it is not tried at each sweep
         try:
@@ -239,6 +240,6 @@ def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> Non
             saved = paths.agents_d / f"{name}.toml"
             place = f"{saved}: park" if saved.exists() else f"{paths.config_file}: agents.{name}.park"
             raise ConfigError(
-                f"{place}: profile {profile.name!r} knows no way to go on with a conversation, which parking would "
-                f"lose; remove it, or give the profile [resume] args"
+                f"{place}: profile {profile.name!r} knows no way to go on with a conversation, which would be lost; "
+                f"remove it, or give the profile [resume] args"
             )

@@ -172,7 +172,7 @@ class WorkDoor:
             self._restored = True
 
     async def do(self, what: Callable[[WorkTeller], Awaitable[None]]) -> None:
-        """Has the part do `what`. This may be called before the agent is adopted, or after its adoption has failed."""
+        """Makes the part do `what`. This may be called before the agent is adopted, or after that has failed."""
         try:
             await self.restore()
         except StoreError as error:

@@ -30,7 +30,7 @@ log = structlog.stdlib.get_logger("synapsed.api")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoorLimits:
+class ConnectionLimits:
     """Limits of open connections, and times in seconds."""
 
     tcp: int
@@ -52,17 +52,17 @@ class DoorLimits:
     """Seconds from a request's headers to the end of its body."""
 
     @classmethod
-    def of(cls, files: int, *, proxied: bool) -> "DoorLimits":
+    def of(cls, files: int, *, proxied: bool) -> "ConnectionLimits":
         """Returns the limits for `files` open files. A proxy, which brings others' requests, may be another user's."""
         tcp = max(2 * LEAST, min(CONNECTIONS_MAX, (files - RESERVED_FILES) // 2))
         listener = max(LEAST, tcp // 2)
         return cls(tcp=tcp, listener=listener, foreign=listener if proxied else min(LEAST, listener))
 
 
-class Door:
+class ConnectionLimiter:
     """Knows every connection of every listener."""
 
-    def __init__(self, limits: DoorLimits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self._uid = os.getuid()
         self._open: Counter[str] = Counter()
@@ -129,7 +129,7 @@ class GuardedConnection(CountedConnection):
 
     def __init__(
         self,
-        door: Door,
+        door: ConnectionLimiter,
         make: Callable[[], asyncio.Protocol],
         listener: str,
         *,

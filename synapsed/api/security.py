@@ -32,7 +32,7 @@ from synapsed.kernel import Bearers
 
 _MARKS: Final = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
 _PREFIX: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,64}){0,8}/?")
-"""Up to eight names, none of which leads up."""
+"""A path of at most eight names, none of which leads up."""
 _HOST: Final = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
 
 

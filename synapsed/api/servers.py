@@ -14,7 +14,7 @@ from aiohttp import web
 
 from synapsed.aio import stop_listening
 from synapsed.api.app import build_agent_app, build_main_app
-from synapsed.api.connection_limits import Door, GuardedConnection
+from synapsed.api.connection_limits import ConnectionLimiter, GuardedConnection
 from synapsed.api.context import ApiContext
 from synapsed.api.early_refusals import speaking
 from synapsed.api.problems import plain_problem
@@ -39,7 +39,7 @@ class ApiServers:
     The caller has taken the daemon's lock before, so no other process serves a socket file that exists.
     """
 
-    def __init__(self, context: ApiContext, door: Door) -> None:
+    def __init__(self, context: ApiContext, door: ConnectionLimiter) -> None:
         self.context = context
         self._door = door
         self._main = _runner(build_main_app(context))

@@ -67,6 +67,7 @@ from synapsed.interfaces.provided import (
 from synapsed.interfaces.storage import (
     EVERY_EVENT,
     PAGE_SIZE,
+    STORE_RETRY_S,
     EventFilter,
     EventLog,
     EventPage,
@@ -110,6 +111,7 @@ __all__ = [
     "SCHEME",
     "SIZE",
     "SLOW_S",
+    "STORE_RETRY_S",
     "Activity",
     "AgentFigures",
     "AgentLink",

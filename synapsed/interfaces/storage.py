@@ -11,6 +11,9 @@ from synapsed.model.events import Event, NewEvent
 from synapsed.model.records import AgentRecord, Checkpoint, FollowerState, ReplyRecord, TurnRecord
 from synapsed.model.task import Said, Task, TaskState
 
+STORE_RETRY_S = 1.0
+"""Pause in seconds before something that the database refused (disk full) is written again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:

@@ -83,7 +83,7 @@ class KeptProgram:
         self.client: KeeperClient | None = None
         self.tasks = aio.TaskSet(self._failed)
         self.exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
-        """Done when the program has ended, or its keeper is gone."""
+        """Future that is done when the program has ended, or its keeper is gone."""
         self.given_up = asyncio.Event()
         self.caught_up = asyncio.Event()
         """Set when the missed output is read, or when the wait for it is over."""

@@ -260,7 +260,7 @@ _KINDS_OF_KEY = frozenset(
 _MEASURES = frozenset(
     {"count", "counts", "limit", "max", "min", "total", "budget", "type", "types", "usage", "length", "size"}
 )
-"""Beside one of these a word names a measure or a kind: `token_count`, `max_token`, `credential_type`."""
+"""Words that make of the word beside them a measure or a kind: `token_count`, `max_token`, `credential_type`."""
 
 _NESTED = _Finder(
     (

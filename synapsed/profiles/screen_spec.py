@@ -96,10 +96,10 @@ class Composer(_Section):
     """`line` matches the usual forms of prompts, not those of one program: the prompt of the running program is
     learned, and then recognised (`terminal.line_prompts`)."""
     known: TextPattern | None = None
-    """With `usual`: rows that are prompts although they have brackets (`In [1]: `), which would otherwise be taken for
-    a default answer."""
+    """Rows that with `usual` are prompts although they have brackets (`In [1]: `), which would otherwise be taken for a
+    default answer."""
     line_editors: list[str] = []
-    """With `usual`: names of programs that edit lines without bracketed paste; a version after it does not matter."""
+    """Names of programs that with `usual` edit lines without bracketed paste; a version after it does not matter."""
     continuation: TextPattern | None = None
     """The text that a program with a prompt at its cursor shows before a further line of a message: never an answer."""
     around: TextPattern | None = None
@@ -144,7 +144,7 @@ class DeliverySpec(_Section):
     settle_max_ms: int = Field(default=3000, ge=0, le=60_000)
     """`submit` is sent after this time at the latest, if the screen shows the message."""
     accept_ms: int = Field(default=2000, ge=100, le=60_000)
-    """Without a sign of acceptance in this time, the composer is checked and `submit` is sent once more, alone."""
+    """Time without a sign of acceptance after which the composer is checked and `submit` is sent once more, alone."""
     starting: Pattern | None = None
     """Text below the composer while it holds a message that was submitted, until the program has started with it."""
     refused: Annotated[Pattern, has("text")] | None = None
@@ -260,10 +260,10 @@ class Prompts(_Section):
     plan: list[Pattern] = []
     """Matches a permission that is about a plan, so that an inbox calls it one."""
     menus: bool = True
-    """Also reads menus that no dialog of the profile describes, while there is no composer: menus with one marked row,
+    """Reads menus, too, that no dialog of the profile describes, while there is no composer: menus with one marked row,
     and questions for Enter or for a letter in parentheses."""
     generic: bool = False
-    """Also looks for the generic questions of line-oriented programs ((y/n), [1/2/3], password:) at the cursor."""
+    """Looks for the generic questions of line-oriented programs ((y/n), [1/2/3], password:) at the cursor, too."""
 
 
 class PutOff(_Section):

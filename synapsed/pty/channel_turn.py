@@ -86,7 +86,7 @@ class ChannelTurnState(KeptTurn):
     key: str
     minted_at: float
     submitted: bool = True
-    """Always True: a message of such a turn is never typed."""
+    """True in every state: a message of such a turn is never typed."""
     refused_at: float | None = None
     """Time, in Unix seconds, at which a person chose an option on the terminal by which the program stops the turn."""
 

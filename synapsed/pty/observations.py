@@ -36,7 +36,7 @@ class Asking:
         self._given: dict[str, int] = {}
         """Ids of prompts that got an answer, with the end of the output before the answer."""
         self._at_once: set[str] = set()
-        """Those of them that are of line-oriented programs: all output after the answer is newer than the answer."""
+        """Ids among them that are of line-oriented programs: all output after the answer is newer than the answer."""
         self._times: Counter[str] = Counter(
             {str(words): times for words, times in kept.items() if isinstance(times, int)}
             if isinstance(kept, Mapping)

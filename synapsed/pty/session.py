@@ -126,9 +126,9 @@ class Session:
         """The last look."""
         self.keyboard = Keyboard(profile)
         self.given_back: Literal["program", "command"] | None = None
-        """For the next `Ask`: `program` or `command` if the terminal is in line mode since the message was typed."""
+        """Word for the next `Ask`: `program` or `command` if the terminal is in line mode since the message came."""
         self.kernel: Word | None = None
-        """For the next `Ask`: the kernel's report on a quiet program without a prompt."""
+        """Word for the next `Ask`: the kernel's report on a quiet program without a prompt."""
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
         """The present turn; None between turns."""

@@ -21,7 +21,7 @@ class WindowSizes:
         self._known: deque[tuple[int, Size]] = deque(maxlen=SIZES_MAX)
         """The last sizes, each with the offset from which on it is valid."""
         self._due: deque[tuple[int, Size]] = deque()
-        """Those of them that the drawing has not got yet (`due`)."""
+        """The sizes among them that the drawing has not got yet (`due`)."""
         self._drawn = size
         """The size that the drawing got last."""
 

@@ -9,19 +9,19 @@ UPGRADE = "synapse-terminal"
 """Value of the request's `Upgrade` header."""
 
 KEYS = 0x01
-"""To the daemon: bytes that the person's terminal sent."""
+"""Frame to the daemon: bytes that the person's terminal sent."""
 COMMAND = 0x02
-"""To the daemon: one JSON object, as in a text frame of the WebSocket."""
+"""Frame to the daemon: one JSON object, as in a text frame of the WebSocket."""
 LEASED = 0x03
-"""To the daemon: as KEYS, after the number of the sender's lease and the number of the piece, four bytes each."""
+"""Frame to the daemon: as KEYS, after the number of the sender's lease and the number of the piece, four bytes each."""
 OUTPUT = 0x81
-"""From the daemon: bytes for the person's terminal, which continue the ones before."""
+"""Frame from the daemon: bytes for the person's terminal, which continue the ones before."""
 SCREEN = 0x82
-"""From the daemon: bytes that draw the whole screen, whatever the terminal shows. Frames before it can be skipped."""
+"""Frame from the daemon: bytes that draw the whole screen, over all that is shown. Earlier frames can be skipped."""
 NEWS = 0x83
-"""From the daemon: one JSON object."""
+"""Frame from the daemon: one JSON object."""
 EARLIER = 0x84
-"""From the daemon: a part of the earlier output, as the NEWS frame before it says."""
+"""Frame from the daemon: a part of the earlier output, as the NEWS frame before it says."""
 
 HEAD = 5
 FRAME_MAX = 1024 * 1024

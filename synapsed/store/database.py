@@ -87,8 +87,8 @@ class Database:
         self._draining = False
         self._closed = False
         self.failed: asyncio.Future[str] = self._loop.create_future()
-        """Done when nothing can be written any more, because of a defect in this program: memory and disk may differ
-        from then on, and the next daemon has to read the database again."""
+        """Future that is done when nothing can be written any more, because of a defect in this program: memory and
+        disk may differ from then on, and the next daemon has to read the database again."""
         self.commits = Histogram(FAST_S)
         """Seconds from the request of a write until it is durable."""
         self.reads = Histogram(FAST_S)

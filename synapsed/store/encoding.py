@@ -160,7 +160,7 @@ class EncodedModel:
     __slots__ = ("_masked", "_texts", "data", "document")
 
     def __init__(self, model: BaseModel, texts: Texts, *, masked: bool = False) -> None:
-        """With `masked` the secrets in it are left out; else they are sealed when it is written."""
+        """Leaves the secrets in it out if `masked`; else they are sealed when it is written."""
         self.data: str | bytes = b""
         """JSON; for a model with large texts only after `finish`, and then its secrets are sealed."""
         self.document: dict[str, Any] | None = None

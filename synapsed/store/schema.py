@@ -105,7 +105,7 @@ CREATE INDEX events_attention ON events (agent_id, id) WHERE type = 'attention';
 """
 
 _SEALED = ""
-"""From this migration on, secrets in rows are sealed (encrypted), and redraws as a whole: an older program would
+"""The migration from which on secrets in rows are sealed (encrypted), and redraws as a whole: an older program would
 deliver the marks that replace them."""
 
 _SCHEDULES = """

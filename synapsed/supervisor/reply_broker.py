@@ -51,7 +51,7 @@ class ReplyBroker:
         self._planner = planner
         self._records: dict[str, ReplyRecord] = {}
         self._dues: dict[str, tuple[float, float]] = {}
-        """For each task, the date at which its record is due, and the same time by the boot clock, which decides."""
+        """The date at which the record of each task is due, and the same time by the boot clock, which decides."""
         self._requests: dict[str, str] = {}
         """Requests by id, with the tasks that their replies complete."""
         self._ended: dict[str, Task] = {}

@@ -27,7 +27,7 @@ _UNMOVED = re.compile(
 """Sequences that leave the cursor in its place."""
 
 _UNMOVED_WITHIN = re.compile(rb"\x1b(?:\[[\d;]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]|\([0B]|[=>])|[\x00\x07]")
-"""Those of them that never go on in the next line."""
+"""Sequences among them that never go on in the next line."""
 
 _ERASED = re.compile(rb"\x1b\[[02]?K")
 

@@ -170,7 +170,7 @@ async def test_one_that_is_not_idle_is_not_parked_and_its_time_begins_anew(quiet
     world.clock.advance(100)
     if what == "restart":
         return
-    with pytest.raises(NotReady, match="not parked"):
+    with pytest.raises(NotReady, match="not ended to save memory"):
         await world.manager.park(A)
     world.link.attached = 0
     world.link.ready()

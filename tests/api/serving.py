@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
 
-from synapsed.api.connection_limits import Door, DoorLimits
+from synapsed.api.connection_limits import ConnectionLimiter, ConnectionLimits
 from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
@@ -105,7 +105,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         limits=RequestLimits(**limits),
         alerts=alerts,
     )
-    servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
+    servers = ApiServers(context, ConnectionLimiter(door or ConnectionLimits.of(1024, proxied=False)))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(opened.aclose)
         stack.push_async_callback(servers.close)

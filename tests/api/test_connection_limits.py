@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.api.connection_limits import DoorLimits
+from synapsed.api.connection_limits import ConnectionLimits
 from synapsed.api.peer_lookup import client_uid
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
 
-LIMITS = DoorLimits(tcp=12, listener=8, foreign=2, head=30.0, idle=30.0, body=30.0)
+LIMITS = ConnectionLimits(tcp=12, listener=8, foreign=2, head=30.0, idle=30.0, body=30.0)
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 POST = b"POST /agents/claude/tasks/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 needs_root = pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="needs root to be somebody else")
@@ -151,8 +151,8 @@ def test_whose_connection_it_is(family: socket.AddressFamily, host: str) -> None
 
 def test_what_there_is_room_for() -> None:
     for files in (256, 1024, 4096, 65_536, 1 << 30):
-        limits = DoorLimits.of(files, proxied=False)
+        limits = ConnectionLimits.of(files, proxied=False)
         assert limits.foreign <= limits.listener <= limits.tcp
         assert limits.tcp + limits.listener < files or files < 512
         assert limits.listener == limits.tcp // 2  # one that is full leaves the others as much
-    assert DoorLimits.of(1024, proxied=True).foreign > 32
+    assert ConnectionLimits.of(1024, proxied=True).foreign > 32

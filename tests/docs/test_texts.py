@@ -5,9 +5,6 @@ import ast
 from scripts.texts import _of_module, texts, unexplained
 from synapsectl.parsing import command_line, parsers
 
-ROOMS_TO_COME = ("synapsed/agents/", "synapsed/profiles/")
-"""Here a word of the glossary may still stand alone."""
-
 MODULE = """
 raise UsageError(f"no agent {name!r}: see 'synapsectl list'")
 out.note("it is " "done")
@@ -31,7 +28,7 @@ def test_the_texts_are_found_and_none_takes_the_glossary() -> None:
     found = list(texts())
     assert {told.kind for told in found} == {"error", "help", "remark", "table"}
     assert any(told.text.startswith("no daemon runs, and none can be started") for told in found)
-    assert [told for told in unexplained(found) if not told.place.startswith(ROOMS_TO_COME)] == []
+    assert unexplained(found) == []
 
 
 def test_the_help_of_a_verb_is_an_imperative() -> None:

@@ -4,12 +4,14 @@
 
 Mutated recordings, combining marks, OSC, DCS, sixel, modes and movements, on screens of every size, resized in between,
 drawn into a second screen and read. A case is written down before it is tried, so that one that ends the process is on
-the disk; it is kept as JSON (size, steps) in the directory, and `--replay FILE` tries it again.
+the disk; it is kept as JSON (size, steps) in the directory, and `--replay FILE` tries it again. `inputs` has those that
+once ended an emulator, packed (`.xz`).
 """
 
 import argparse
 import base64
 import json
+import lzma
 import random
 import signal
 import subprocess
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.terminal.clusters import CLUSTER_MAX
-from synapsed.terminal.emulated_screen import Screen
+from synapsed.terminal.emulated_screen import DEFAULT_SCROLLBACK_LINES, Screen
 
 __all__ = ["Found", "fuzz"]
 
@@ -203,7 +205,8 @@ def make_case(rng: random.Random, recordings: list[bytes]) -> dict[str, Any]:
 
 def try_case(case: dict[str, Any]) -> int:
     """Do it; the bytes that were fed. Raises AssertionError where a cell holds more than it may."""
-    screen, fed = Screen(*case["size"]), 0
+    screen = Screen(*case["size"], scrollback_lines=case.get("scrollback", DEFAULT_SCROLLBACK_LINES))
+    fed = 0
     for name, *given in [*case["steps"], ["redraw"], ["text"], ["resize", 7, 5], ["look"]]:
         if name == "feed":
             data = base64.b64decode(given[0])
@@ -295,7 +298,8 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.replay is not None:
-        try_case(json.loads(options.replay.read_text()))
+        packed = options.replay.read_bytes()
+        try_case(json.loads(lzma.decompress(packed) if options.replay.suffix == ".xz" else packed))
     elif options.work is not None:
         work(options.seed, options.bytes, options.work)
     else:

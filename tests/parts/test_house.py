@@ -16,5 +16,7 @@ def test_a_library_that_is_not_counted_for_the_kernel_is_imported_by_parts_alone
 
 def test_it_counts() -> None:
     assert any(name.strip() == part for part in NAMES for name, _ in sizes())
+    both = [f"the kernel with {what}" for what in ("libraries of parts", "these and synapsectl")]
+    assert [name for name, _ in sizes()][-2:] == both
     ((_, told),) = words()
     assert int(told.partition(":")[0]) > 0

@@ -66,27 +66,30 @@ class Section:
 
 _PROGRAMS = ("tests.real.programs",)
 
+_SCREENS = ("emulator", "golden", "pipes", "pty", "screens", "terminal")
+_ROOMS = (
+    "a2a", "agents", "api", "channels", "clocks", "config", "documents", "drift", "examples",
+    "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
+)  # fmt: skip
+_DAEMONS = ("daemon", "docs", "synapsectl", "tui")
+
 SECTIONS = (
     Section(
         name="recordings",
         about="all recordings × all tests, every drawn example of what reads a terminal",
-        rooms=("emulator", "golden", "pipes", "pty", "screens", "terminal"),
+        rooms=_SCREENS,
         install=("tests.terminal.headless",),
     ),
     Section(
         name="rooms",
         about="every wrapping of a secret, every drawn example, every state of every other room",
-        rooms=(
-            "a2a", "agents", "api", "channels", "clocks", "config", "documents",
-            "drift", "examples",
-            "keeper", "keepers", "model", "outgoing", "parts", "profiles", "store", "supervisor", "tasks",
-        ),
+        rooms=_ROOMS,
         besides=("parts/fleet",),
     ),
     Section(
         name="daemons",
-        about="tests with real daemons: verbs, routes, terminals; the documents' commands",
-        rooms=("daemon", "docs", "synapsectl", "tui"),
+        about="tests with real daemons: verbs, routes, terminals; the documents' commands, typed or parsed",
+        rooms=_DAEMONS,
     ),
     Section(
         name="ground",
@@ -133,9 +136,9 @@ SECTIONS = (
     ),
     Section(
         name="pythons",
-        about="the demo and the fast suite on every Python that this machine has",
+        about="the demo and `make test`, in an environment from nothing, on every Python that this machine has",
         command=("tests.runs.pythons",),
-        runs_too=("examples", *FAST),
+        runs_too=(*_SCREENS, *_ROOMS, *_DAEMONS, "simulation", "faults", "real"),
     ),
     Section(
         name="soak",

@@ -7,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.runs import costs, night
+from tests.runs import costs, night, pythons
 from tests.runs.costs import Cost
 from tests.runs.gate import rooms
 from tests.runs.reach import FILES, LATENT, ROOT, Reach, tracked
-from tests.runs.table import FAST, GATE_MARKS, OWN_COMMAND, SECTIONS, Section, section
+from tests.runs.table import FAST, GATE_MARKS, OWN_COMMAND, SECTIONS, Section, gate_paths, section
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +24,26 @@ def reach() -> Reach:
 
 
 # --- what runs where ---
+
+
+def test_every_python_gets_what_make_test_runs() -> None:
+    seen = {path.removeprefix("tests/") for path in gate_paths(rooms(), around=False)}
+    assert seen <= set(section("pythons").runs_too)
+
+
+def test_an_environment_of_a_python_is_made_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pythons, "cache_root", lambda: tmp_path)
+    (left := tmp_path / "pythons" / "3.12" / "left").mkdir(parents=True)
+    ran: list[list[str]] = []
+
+    def run(step: list[str], **_: object) -> SimpleNamespace:
+        assert not left.exists()
+        ran.append(step)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(pythons.subprocess, "run", run)
+    assert pythons._passes("3.12", "/usr/bin/python3.12")
+    assert [step[1:] for step in ran[1:]] == [["examples/demo.py"], ["-m", "tests.runs.gate"]]
 
 
 def marks_of(nodes: list[ast.expr]) -> set[str]:

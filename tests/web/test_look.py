@@ -174,7 +174,7 @@ async def test_instructions_are_one_line(devices: Devices, worker: Worker):
         answer = await route.fetch()
         told = await answer.json()
         for one in told:
-            one["metadata"]["sender"] = {"sender_id": "synapsed", "sender_type": "system"}
+            one["metadata"]["sender"] = {"sender_id": "synapse-system", "sender_type": "system"}
         await route.fulfill(response=answer, json=told)
 
     await page.route("**/agents/ann/tasks?*", sent_by_the_daemon)
@@ -185,6 +185,28 @@ async def test_instructions_are_one_line(devices: Devices, worker: Worker):
     assert await line.evaluate("(line) => line.getBoundingClientRect().height") < 40
     await line.click()
     await expect(page.locator(".told .said")).to_have_text(text)
+
+
+async def test_instructions_are_never_the_first_of_a_conversation(devices: Devices, worker: Worker):
+    told = await worker.ask("ann", question(key="p1"), item="p1", message="You are ann.")
+    await worker.control.complete(told, "OK.")
+    first = await worker.ask("ann", question(key="p2"), item="p2", message="hello")
+    await worker.control.complete(first, "Hello.")
+    page = await devices.open("/", **DESK)
+
+    async def sent_by_the_daemon(route: Any) -> None:
+        answer = await route.fetch()
+        tasks = await answer.json()
+        for one in tasks:
+            if one["id"] == told:
+                one["metadata"]["sender"] = {"sender_id": "synapse-system", "sender_type": "system"}
+        await route.fulfill(response=answer, json=tasks)
+
+    await page.route("**/agents/ann/tasks?*", sent_by_the_daemon)
+    await page.goto(f"{devices.url}/#/agent/ann")
+    shown = page.locator(".talk article")
+    await expect(shown).to_have_count(2)
+    assert [await shown.nth(n).get_attribute("data-task") for n in range(2)] == [first, told]
 
 
 async def test_code_is_coloured_and_stays_as_it_is(devices: Devices, worker: Worker):

@@ -84,7 +84,7 @@ class Parcels:
         self._looked_at = -SETTLE_S
         self._room = WINDOW_MIN
         self._doubted: dict[str, int] = {}
-        """For each parcel the chunk that was requested again: it may be damaged here."""
+        """The chunk of each parcel that was requested again: it may be damaged here."""
         self._looked_through: dict[str, float] = {}
         self._whys: dict[tuple[str, str], str] = {}
         """Reasons why a parcel is delayed, as its receiver or the broker has given them."""

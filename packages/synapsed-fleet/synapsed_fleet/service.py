@@ -302,7 +302,7 @@ class Fleet:
         await self._incoming.undeliverable(row, why)
 
     def _want_class(self, cls: str) -> None:
-        """Has the registrar make the stream's consumer of the class, so that it exists before the first work of the
+        """Asks the registrar to make the stream's consumer of the class, so that it exists before the first work of the
         class is taken, if the registrar can be reached."""
         if cls not in self._classes:
             self._classes.add(cls)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
-from synapsed.interfaces import Control, NewEvent, Store, Subscriber
+from synapsed.interfaces import STORE_RETRY_S, Control, NewEvent, Store, Subscriber
 from synapsed.model.events import AgentAlert, AttentionItem, Origin
 from synapsed.model.masking import mask_text
 from synapsed.parts.attention import notification_policy
@@ -47,7 +47,6 @@ WITHDRAWALS: Final = 500
 """Attempts to take a notice back at an unreachable sink: more than eight hours."""
 
 FAILING: Final = "NOTIFY_FAILING"
-STORE_RETRY_S: Final = 5.0
 
 log = structlog.stdlib.get_logger("synapsed.notify")
 

@@ -73,9 +73,9 @@ class _When(_Section):
     """Choice of items and times. None means the value of `[notify]`."""
 
     kinds: Annotated[list[AttentionKind], Field(min_length=1)] | None = None
-    """Only items of these kinds."""
+    """Kinds of items that are told; None for all."""
     agents: Annotated[list[Glob], Field(min_length=1, max_length=100)] | None = None
-    """Only items of agents whose name or id fits one of these globs."""
+    """Globs, of which one has to fit the name or id of an item's agent; None for all agents."""
     quiet: Annotated[list[Hours], Field(max_length=10)] | None = None
     """Hours of the machine's day without notices; notices of items that are open at their end are sent then."""
     idle: float | None = Field(default=None, ge=0, le=86_400)
@@ -159,7 +159,7 @@ class WebSink(_When):
 
     type: Literal["web"]
     devices: Annotated[list[Glob], Field(min_length=1, max_length=100)] = ["*"]
-    """Only devices whose name or id fits one of these globs; the first sink that fits a device counts for it."""
+    """Globs, of which one has to fit the name or id of a device; the first sink that fits a device counts for it."""
 
     def holds_for(self, *names: str) -> bool:
         return any(fits(glob, name) for glob in self.devices for name in names)

@@ -32,7 +32,7 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownSchedule,
 )
-from synapsed.interfaces import Directory, NewEvent, SendRequest, Store, Tasks
+from synapsed.interfaces import STORE_RETRY_S, Directory, NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import ScheduleCame
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import NEW_CONVERSATION, Message, Task
@@ -54,9 +54,6 @@ from synapsed.parts.schedules.table import ScheduleTable
 
 RECHECK_S = 10.0
 """Seconds between two looks at the clock while nothing is due: a clock that was set is noticed within them."""
-
-STORE_RETRY_S = 5.0
-"""Seconds of pause after a refusal of the database."""
 
 SHOWN = 5
 """Number of future times that are shown."""

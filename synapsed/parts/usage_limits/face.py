@@ -1,4 +1,4 @@
-"""After a usage limit, or when an account does not work, an agent's messages wait until its program can work on them
+"""Messages of an agent wait after a usage limit, or when its account does not work, until its program can work on them
 again.
 
 `limit_notices` finds the program's words about such a fault and reads its end; `limit_record` decides what follows;

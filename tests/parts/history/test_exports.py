@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from synapsectl.colours import DIM
+from synapsectl.output import TableCell
 from synapsectl.times import moment
 from synapsed.parts.history.ctl.exports import COLUMNS, as_csv, as_markdown, as_transcript
+from synapsed.parts.history.ctl.history import _row
 
 NAMES = {"synapse-claude-8100": "claude"}
 
@@ -51,6 +54,25 @@ def test_csv_is_read_back_as_it_was() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(items), newline="")))
     assert [row["text"] for row in rows] == [one["text"] for one in items]
     assert list(rows[0]) == list(COLUMNS)
+
+
+def test_instructions_are_one_line_behind_the_first_message() -> None:
+    told = item("You are claude\nand this is all", by="synapse-system")
+    heard = item("OK", kind="answer", by="synapse-claude-8100", to="synapse-system", state="completed")
+    lines = as_transcript([told, heard, item("hello")], NAMES).splitlines()
+    assert [line for line in lines if line.startswith("  ")] == [
+        "  hello",
+        "  (instructions from synapsed: --format markdown has them)",
+        "  OK",
+    ]
+    assert as_transcript([told], NAMES).count("instructions from synapsed") == 1
+    assert "and this is all" in as_markdown([told], NAMES, title="Thread")
+
+
+@pytest.mark.parametrize(("folds", "cell"), [(True, TableCell("instructions from synapsed", DIM)), (False, "You are")])
+def test_a_row_has_words_for_instructions(cell: object, *, folds: bool) -> None:
+    told = item("You are", by="synapse-system")
+    assert _row(told, NAMES, short=True, folds=folds)[-1] == cell
 
 
 def test_markdown_is_a_document() -> None:

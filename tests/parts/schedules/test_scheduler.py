@@ -19,12 +19,12 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownSchedule,
 )
-from synapsed.interfaces import SendRequest
+from synapsed.interfaces import STORE_RETRY_S, SendRequest
 from synapsed.model.events import ScheduleCame
 from synapsed.model.task import Message, Task
 from synapsed.parts.schedules.due import LATE_S
 from synapsed.parts.schedules.schedule import NewSchedule
-from synapsed.parts.schedules.scheduler import RECHECK_S, STORE_RETRY_S, Scheduler
+from synapsed.parts.schedules.scheduler import RECHECK_S, Scheduler
 from synapsed.parts.schedules.table import ScheduleTable, occurrence_of
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor import manager

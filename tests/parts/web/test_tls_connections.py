@@ -17,7 +17,7 @@ import httpx
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from synapsed.api.connection_limits import DoorLimits
+from synapsed.api.connection_limits import ConnectionLimits
 from synapsed.clock import SystemClock
 from synapsed.parts.web.certificates import make_authority, make_server
 from synapsed.parts.web.service import Web
@@ -31,7 +31,7 @@ from tests.support.gated import first_of
 from tests.support.ports import free_port
 
 NAMES = ["box.local", "10.9.8.7", "localhost", "127.0.0.1", "::1"]
-LIMITS = DoorLimits(tcp=40, listener=24, head=30.0, idle=30.0, body=30.0, handshakes=8)
+LIMITS = ConnectionLimits(tcp=40, listener=24, head=30.0, idle=30.0, body=30.0, handshakes=8)
 
 
 @dataclass

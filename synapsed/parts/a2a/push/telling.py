@@ -27,7 +27,7 @@ from synapsed.clock import Clock
 from synapsed.documents.budget import Lease
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest, StoreError
-from synapsed.interfaces import NewEvent, Store
+from synapsed.interfaces import STORE_RETRY_S, NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.task import TERMINAL_STATES, Task
 from synapsed.outgoing import PushPolicy, retrying
@@ -36,9 +36,6 @@ from synapsed.outgoing.screening import checked_url, origin_of
 from synapsed.parts.a2a.push.lanes import Lanes
 from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.parts.a2a.push.push_table import PushTable
-
-STORE_RETRY_S = 5.0
-"""Seconds of pause after the store refused."""
 
 GIVEN_UP: Final = "PUSH_GIVEN_UP"
 """Code of the alert."""

@@ -8,15 +8,13 @@ Blanks at the end of the present text wait for the next word, since a screen doe
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from synapsectl.messages import SYSTEM
 from synapsed.parts.editors.ctl.content import chunks, id_for, text_of
 from synapsed.parts.editors.ctl.order import TurnOrder
 
 ANSWER = "answer"
 _BLOCKS = f"{ANSWER}."
 """Ids of the artifacts that are pieces of the answer, which is sent whole."""
-
-SYSTEM = "synapse-system"
-"""Sender of the instructions for agents at their start."""
 
 
 class _Said:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from synapsectl.messages import INSTRUCTIONS, SYSTEM
 from synapsectl.output import one_line, short_id
 from synapsectl.times import shown
 
@@ -16,6 +17,7 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _UNSEEN = re.compile(r"^[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
 """Characters at the beginning of a cell that a spreadsheet may drop."""
 _FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+WHOLE = "--format markdown has them"
 _KEPT_HERE = "only the beginning is kept in the history"
 
 type Names = Mapping[str, str]
@@ -33,9 +35,21 @@ def as_csv(items: Iterable[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def as_transcript(items: Iterable[Mapping[str, Any]], names: Names) -> str:
-    """Returns a transcript for reading in a terminal."""
-    return "\n".join(f"{_heading(item, names)}\n{_indented(item)}" for item in items)
+def as_transcript(items: Sequence[Mapping[str, Any]], names: Names) -> str:
+    """Returns a transcript for reading in a terminal. Instructions from synapsed are one line each, and never first
+    where another message is there."""
+    first = next((place for place, item in enumerate(items) if not of_instructions(item)), 0)
+    ordered = [*items[first : first + 1], *items[:first], *items[first + 1 :]]
+    return "\n".join(f"{_heading(item, names)}\n{_folded(item)}" for item in ordered)
+
+
+def of_instructions(item: Mapping[str, Any]) -> bool:
+    """Returns True for synapsed's own instructions to an agent, and for the answer to them."""
+    return SYSTEM in (item["by"], item["to"])
+
+
+def _folded(item: Mapping[str, Any]) -> str:
+    return f"  ({INSTRUCTIONS}: {WHOLE})\n" if item["by"] == SYSTEM else _indented(item)
 
 
 def as_markdown(items: Sequence[Mapping[str, Any]], names: Names, *, title: str) -> str:

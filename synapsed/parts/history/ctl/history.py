@@ -3,9 +3,11 @@
 import argparse
 from typing import Any
 
+from synapsectl.colours import DIM
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
-from synapsectl.output import one_line, short_id
+from synapsectl.messages import INSTRUCTIONS, SYSTEM
+from synapsectl.output import TableCell, one_line, short_id
 from synapsectl.times import moment, shown
 from synapsed.parts.history.ctl.exports import as_csv, as_markdown, as_transcript
 
@@ -102,16 +104,19 @@ def _show(args: argparse.Namespace, ctx: CommandContext, form: str, items: list[
         if items:
             ctx.out.text(as_transcript(items, names))
     else:
-        rows = [_row(item, names, short=ctx.out.on_terminal) for item in items]
+        folds = ctx.out.on_terminal and not args.query
+        rows = [_row(item, names, short=ctx.out.on_terminal, folds=folds) for item in items]
         if rows:
             ctx.out.table(HEADINGS, rows, grows="TEXT")
 
 
-def _row(item: dict[str, Any], names: dict[str, str], *, short: bool) -> tuple[str, ...]:
+def _row(item: dict[str, Any], names: dict[str, str], *, short: bool, folds: bool) -> tuple[object, ...]:
+    """Returns the row under HEADINGS. `folds`: instructions from synapsed are these words, not their text."""
     by, to = (names.get(item[end], item[end]) if item[end] is not None else "" for end in ("by", "to"))
     task = item["task"] or ""
     kind = item["kind"] if item["state"] in (None, "completed") else f"{item['kind']} {item['state']}"
-    return (shown(item["time"]), by, to, kind, short_id(task) if short else task, one_line(item["snippet"]))
+    text = TableCell(INSTRUCTIONS, DIM) if folds and item["by"] == SYSTEM else one_line(item["snippet"])
+    return (shown(item["time"]), by, to, kind, short_id(task) if short else task, text)
 
 
 def _stats(ctx: CommandContext, stats: dict[str, Any], *, as_json: bool) -> None:

@@ -151,7 +151,7 @@ def _pieces(cast: str, began: float, limit: int) -> tuple[tuple[int, int], list[
 
 
 def _drawn(**asked: Any) -> dict[str, Any]:
-    """Has a process without rights draw and mask the screens. Raises NotReady."""
+    """Returns the screens, drawn and masked by a process without rights. Raises NotReady."""
     try:
         done = subprocess.run(
             own_python.command("synapsed.parts.profile_tools.reports.drawing"),

@@ -13,7 +13,7 @@ from synapsed.clock import iso
 from synapsed.documents.budget import BUDGET
 from synapsed.documents.writing import LARGE, Parts, joined
 from synapsed.errors import InvalidRequest, QueueFull, StoreError
-from synapsed.interfaces import NewEvent
+from synapsed.interfaces import STORE_RETRY_S, NewEvent
 from synapsed.model.events import AgentAlert, InputAnswered, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.outgoing import PushPolicy
@@ -23,7 +23,7 @@ from synapsed.parts.a2a.push.lanes import Lanes
 from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.parts.a2a.push.sender import PushSender
-from synapsed.parts.a2a.push.telling import GIVEN_UP, STORE_RETRY_S, SubscriptionDeps
+from synapsed.parts.a2a.push.telling import GIVEN_UP, SubscriptionDeps
 from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock
 

@@ -65,14 +65,14 @@ async function soFar(agent, task) {
 
 /** A task that is over and was not changed since is the one that is there, which is not drawn again.
  * @param {Task|undefined} before @param {Task} task @returns {Task} */
-const same = (before, task) => (before && before.updated_at === task.updated_at && before.status === task.status && !OPEN_STATES.has(task.status) ? before : task);
+const same = (before, task) => (before?.updated_at === task.updated_at && before.status === task.status && !OPEN_STATES.has(task.status) ? before : task);
 
 /** Texts that continue each other are one. @param {any[]} before @param {any[]} more */
 function joined(before, more) {
   const parts = [...before];
   for (const part of more) {
     const last = parts.at(-1);
-    if (part.type === "text" && last?.type === "text") parts[parts.length - 1] = { ...last, text: last.text + part.text };
+    if (part.type === "text" && last?.type === "text") parts.splice(-1, 1, { ...last, text: last.text + part.text });
     else parts.push(part);
   }
   return parts;
@@ -213,15 +213,18 @@ export function Conversation({ agent, agentId, clock }) {
     drawn.current.set(task.id, { task, when, newest: is, tools, node });
     return node;
   };
+  const shown = tasks.slice(0, tasks.length - undrawn).reverse();
+  // Instructions are never first; if there is nothing else, their order does not matter.
+  shown.unshift(...shown.splice(shown.findIndex((task) => senderOf(task) !== "synapse-system"), 1));
   return h("div", { class: "talk", ref: box, tabIndex: 0, role: "log", "aria-label": `Conversation with ${agent}`, "aria-live": "off", onScroll: scrolled }, h("div", { ref: within },
     h("h2", { class: "unseen" }, "Conversation"),
     more && !undrawn ? h("button", { type: "button", class: "quiet earlier", onClick: earlier }, "Earlier") : null,
     tasks.length ? null : h("p", { class: "empty" }, "Nothing was said yet."),
-    tasks.slice(0, tasks.length - undrawn).reverse().map(view)));
+    shown.map(view)));
 }
 
-/** What synapsed tells each agent of itself and the others begins so (synapsed/agents/briefing.py). */
-const BRIEFING = "[Synapse A2A Protocol Instructions]";
+/** Its own instructions (synapsed/agents/briefing.py) are sent by "synapse-system". @param {Task} task */
+const senderOf = (task) => task.metadata?.sender?.sender_id ?? "";
 
 /** @param {Map<string, number>} names */
 const listed = (names) => [...names].map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(", ");
@@ -255,7 +258,7 @@ function TaskView({ task, agent, when, newest, tools }) {
   const steps = task.artifacts.filter((/** @type {any} */ one) => one.name === "progress");
   const others = task.artifacts.filter((/** @type {any} */ one) => one !== answer && one.name !== "progress" && !/^answer\.\d+$/.test(one.artifact_id));
   const open = OPEN_STATES.has(task.status);
-  const sender = task.metadata?.sender?.sender_id ?? "";
+  const sender = senderOf(task);
   const stop = async () => {
     try {
       await post(`${agentPath(agent)}/tasks/${task.id}/cancel`);
@@ -265,16 +268,16 @@ function TaskView({ task, agent, when, newest, tools }) {
   };
   const said = textOf(task.message);
   const shown = answer && texts ? h(texts.Answer, { text: textOf(answer), newest }) : null;
-  if (task.metadata?.sender?.sender_type === "system" && said.startsWith(BRIEFING)) {
+  if (sender === "synapse-system") {
     return h("article", { class: "task told", "data-task": task.id }, h("details", { class: "steps" },
-      h("summary", null, "Instructions were sent", task.status === "completed" ? "" : ` · ${task.status.replaceAll("_", " ")}`, ` · ${when}`),
+      h("summary", null, `Instructions were sent · ${task.status.replaceAll("_", " ")} · ${when}`),
       h("div", { class: "step said", dir: "auto" }, said), shown));
   }
   return h("article", { class: `task t-${task.status}`, "data-task": task.id },
     h("div", { class: sender ? "bubble asked other" : "bubble asked", dir: "auto" },
       sender ? h("span", { class: "from" }, sender) : null,
       h("div", { class: "said" }, said)),
-    steps.length ? h("details", { class: "steps" }, h("summary", null, steps.length === 1 ? "1 note on the way" : `${steps.length} notes on the way`), steps.map((/** @type {any} */ step) => h("div", { class: "step md" }, markdown(textOf(step))))) : null,
+    steps.length ? h("details", { class: "steps" }, h("summary", null, `${steps.length} note${steps.length > 1 ? "s" : ""} on the way`), steps.map((/** @type {any} */ step) => h("div", { class: "step md" }, markdown(textOf(step))))) : null,
     h(Calls, { agent, task: task.id, open, begun: task.status !== "submitted", tools }),
     shown,
     others.map((/** @type {any} */ one) => h("details", { class: "steps", key: one.artifact_id }, h("summary", null, one.name || one.type), h("div", { class: "md" }, markdown(textOf(one))))),
