@@ -4,7 +4,8 @@ An answer is held for a moment before it is typed, so that `u` can take it back.
 that prompt is answered elsewhere or changes meanwhile, the answer is dropped. A row that is closed elsewhere stays, dim
 and with the name of its closer, for `SHOWN_S`, and as long as it is the chosen one: so no other row moves under a key
 that is being pressed. A key answers a question only if that question stood on the screen for `NOTICED_S` before the key
-was pressed: so a key that is held, or was pressed for the question before, does not answer it.
+was pressed: so a key that is held, or was pressed for the question before, does not answer it. A key that may agree
+needs the whole question: all of its rows were shown, the last of them for as long.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from synapsectl.inbox.items import (
     with_reason,
     yes_or_no,
 )
+from synapsectl.inbox.paging import Page, unshown
 
 SHOWN_S = 5.0
 """Seconds for reading the result of a row."""
@@ -35,8 +37,11 @@ NOTICED_S = 0.7
 TYPED_ON_S = 1.0
 """Longest pause in seconds of a person who still types words after their question is over, or where no question takes
 words."""
-WAYS = frozenset({"up", "down", "home", "end", "tab", "redraw"})
+WAYS = frozenset({"up", "down", "home", "end", "pageup", "pagedown", "tab", "redraw"})
 """Keys that are no part of words."""
+ASKED = ("question", "command", "diff", "options")
+"""Fields of an item with what is asked. They may change under one prompt: a channel tells the command later."""
+TOO_SMALL = "the window is too small for the question: make it larger"
 NOTE_S = 8.0
 CLOSED_MAX = 500
 """Events about closed rows that are kept, in case they come before the row is gone."""
@@ -98,14 +103,24 @@ class Row(NamedTuple):
     told: str = ""
     fresh: bool = False
     """True if the item has not been shown long enough to be answered."""
+    unshown: int = 0
+    """Rows at the end of its question that have not been shown."""
 
 
 class Stands(NamedTuple):
-    """The question on the screen, by its row and prompt, and the time since which it is there."""
+    """The question on the screen, by its row, its prompt and its text, and the time since which it is there. `read`: so
+    many of its rows have been shown, the last of them since `read_at`. The page that is there has the rows from `first`
+    until before `end`; the next one to be drawn begins with the row `to`."""
 
     item_id: str
     prompt_id: str | None
+    rows: tuple[str, ...]
     since: float
+    read_at: float
+    read: int = 0
+    first: int = 0
+    end: int = 0
+    to: int = 0
 
 
 class Typing(NamedTuple):
@@ -153,6 +168,8 @@ class InboxModel:
             **dict.fromkeys(("k", "up"), lambda now: self._move(-1)),
             **dict.fromkeys(("g", "home"), lambda now: self._move(-len(self._ids()))),
             **dict.fromkeys(("G", "end"), lambda now: self._move(len(self._ids()))),
+            **dict.fromkeys((" ", "pagedown"), lambda now: self.turn(1)),
+            "pageup": lambda now: self.turn(-1),
             "y": lambda now: self._decide(now, accept=True),
             "n": lambda now: self._decide(now, accept=False),
             "b": self._because,
@@ -173,8 +190,8 @@ class InboxModel:
         for item_id, item in before.items():
             if item_id not in after:
                 self._end(item, now)
-            elif after[item_id].get("prompt_id") != item.get("prompt_id"):
-                self._changed(after[item_id], now)
+            elif any(after[item_id].get(name) != item.get(name) for name in ("prompt_id", *ASKED)):
+                self._changed(item, after[item_id], now)
         for item_id in after:
             self._gone.pop(item_id, None)
         new = self._known and any(item_id not in before for item_id in after)
@@ -219,8 +236,8 @@ class InboxModel:
         times = [held.due for held in self._held.values()]
         times += [gone.until for item_id, gone in self._gone.items() if item_id != self._at]
         times += [self._note_until] if self._note else []
-        if self._stands is not None and now < self._stands.since + NOTICED_S:
-            times.append(self._stands.since + NOTICED_S)
+        if self._stands is not None and now < self._stands.read_at + NOTICED_S:
+            times.append(self._stands.read_at + NOTICED_S)
         return max(0.0, min(times) - now) if times else None
 
     def give_all(self) -> list[Command]:
@@ -239,13 +256,30 @@ class InboxModel:
         """Chooses the row that keys are for, from outside of this model; None: no row is chosen."""
         self._at = item_id
 
-    def drawn(self, row: Row | None, now: float) -> None:
-        """Notes that this row is on the screen now, with its whole question."""
-        of = None if row is None else (row.item["id"], row.item.get("prompt_id"))
-        if of is None:
+    def drawn(self, row: Row | None, page: Page | None, now: float) -> None:
+        """Notes that this row is on the screen now, with this page of its question."""
+        if row is None or page is None:
             self._stands = None
-        elif self._stands is None or self._stands[:2] != of:
-            self._stands = Stands(*of, now)
+            return
+        stands = self._stands
+        if stands is None or not _is_for(stands, row.item) or stands.rows != page.rows:
+            stands = Stands(row.item["id"], row.item.get("prompt_id"), page.rows, now, now)
+        if page.first <= stands.read < page.end:
+            stands = stands._replace(read=page.end, read_at=now)
+        self._stands = stands._replace(first=page.first, end=page.end)
+
+    def first_row(self, item: Item, rows: Sequence[str]) -> int:
+        """Returns the row of the question of `item` that its page begins with; 0 unless these rows are shown
+        already."""
+        stands = self._stands
+        return stands.to if stands is not None and _is_for(stands, item) and stands.rows == tuple(rows) else 0
+
+    def turn(self, by: int) -> list[Command]:
+        """Turns to the next page of the question on the screen, or to the one before."""
+        if self._stands is not None:
+            first, end = self._stands.first, self._stands.end
+            self._stands = self._stands._replace(to=end if by > 0 else max(0, first - max(1, end - first)))
+        return []
 
     def key(self, key: KeyPress, now: float, pressed: float | None = None) -> list[Command]:
         """Handles a key; `pressed` is the time at which it was pressed, if that is not `now`."""
@@ -284,10 +318,10 @@ class InboxModel:
         return []
 
     def _decide(self, now: float, *, accept: bool) -> list[Command]:
-        return self._hold(now, lambda item: yes_or_no(item, accept=accept))
+        return self._hold(now, lambda item: yes_or_no(item, accept=accept), whole=accept)
 
-    def _hold(self, now: float, answer: Callable[[Item], Chosen]) -> list[Command]:
-        item = self._answerable(now)
+    def _hold(self, now: float, answer: Callable[[Item], Chosen], *, whole: bool = True) -> list[Command]:
+        item = self._answerable(now, whole=whole)
         if item is None:
             return []
         try:
@@ -329,7 +363,7 @@ class InboxModel:
         return []
 
     def _because(self, now: float) -> list[Command]:
-        item = self._answerable(now)
+        item = self._answerable(now, whole=False)
         if item is not None:
             try:
                 self.typing = Typing(item, refusal=yes_or_no(item, accept=False))
@@ -380,6 +414,7 @@ class InboxModel:
             self._refuse(f"{item['agent']} has no terminal to attach to: answer it from here", now)
             return []
         self._held.pop(item["id"], None)
+        self._stands = None
         return [*self.give_all(), Attach(item)]
 
     def _put_away(self, now: float) -> list[Command]:
@@ -390,7 +425,7 @@ class InboxModel:
             more = ", or press Enter to attach" if has_terminal(item) else ""
             self._say(f"it asks something: answer it{more}", now)
             return []
-        if not self._is_read(item, self._pressed):
+        if not self._stood(item, self._pressed):
             return self._unread(now)
         self._move(1)
         return [MarkSeen(item)]
@@ -427,8 +462,10 @@ class InboxModel:
             elif held is not None:
                 shown.append(Row(item, chosen, answer=held.answer.label, held=max(0.0, held.due - now)))
             else:
-                fresh = not self._is_read(item, now)
-                shown.append(Row(item, chosen, answer=given.label if given else "", fresh=fresh))
+                stands = self._of(item)
+                left = len(stands.rows) - stands.read if stands is not None else 0
+                fresh = not (self._stood(item, now) if left else self._is_read(item, now))
+                shown.append(Row(item, chosen, answer=given.label if given else "", fresh=fresh, unshown=left))
         return shown
 
     # --- inside ---
@@ -456,21 +493,36 @@ class InboxModel:
             return None
         return next((one for one in self.items if one["id"] == self._at), None)
 
-    def _answerable(self, now: float) -> Item | None:
+    def _answerable(self, now: float, *, whole: bool = True) -> Item | None:
+        """Returns the chosen item if it can be answered; an answer that may agree to it needs the `whole` question."""
         item = self._chosen(now)
         if item is not None and item["id"] in self._given:
             self._refuse("its answer is being typed", now)
             return None
-        if item is not None and is_asked(item) and not self._is_read(item, self._pressed):
+        if item is None or not is_asked(item):
+            return item
+        stands = self._of(item)
+        if whole and stands is not None and (left := len(stands.rows) - stands.read):
+            self._say(unshown(left) if stands.end else TOO_SMALL, now)
+            return None
+        if not (self._is_read(item, self._pressed) if whole else self._stood(item, self._pressed)):
             self._unread(now)
             return None
         return item
 
-    def _is_read(self, item: Item, at: float) -> bool:
+    def _of(self, item: Item) -> Stands | None:
+        """Returns what is on the screen, if it is the question of `item`."""
+        return self._stands if self._stands is not None and _is_for(self._stands, item) else None
+
+    def _stood(self, item: Item, at: float) -> bool:
         """Returns True if the question of `item` had stood on the screen long enough at the time `at`."""
-        stands = self._stands
-        of = (item["id"], item.get("prompt_id"))
-        return stands is not None and stands[:2] == of and at - stands.since >= NOTICED_S
+        stands = self._of(item)
+        return stands is not None and at - stands.since >= NOTICED_S
+
+    def _is_read(self, item: Item, at: float) -> bool:
+        """Returns True if the whole question of `item` had been shown at the time `at`, its last row long enough."""
+        stands = self._of(item)
+        return stands is not None and stands.read == len(stands.rows) and at - stands.read_at >= NOTICED_S
 
     def _unread(self, now: float) -> list[Command]:
         self._refuse("one key answers one question: read this one, then press again", now)
@@ -501,9 +553,10 @@ class InboxModel:
             self._lose_words(f"{item['agent']}: {told}", now)
         self._gone[item_id] = Gone(item, told, now + SHOWN_S)
 
-    def _changed(self, item: Item, now: float) -> None:
+    def _changed(self, before: Item, item: Item, now: float) -> None:
         """Handles an item whose question has changed."""
-        self._given.pop(item["id"], None)
+        if before.get("prompt_id") != item.get("prompt_id"):
+            self._given.pop(item["id"], None)
         if self._held.pop(item["id"], None) is not None:
             self._say(f"{item['agent']} asks something else now; your answer was not typed", now)
         if self.typing is not None and self.typing.item["id"] == item["id"]:
@@ -528,3 +581,7 @@ class InboxModel:
 def _lines(pasted: str) -> str:
     """Returns the text with newlines: a terminal sends line ends of a paste as Enter."""
     return pasted.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_for(stands: Stands, item: Item) -> bool:
+    return (stands.item_id, stands.prompt_id) == (item["id"], item.get("prompt_id"))

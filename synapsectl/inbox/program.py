@@ -118,10 +118,11 @@ class InboxProgram:
         return TICK if due is None else min(TICK, due)
 
     def _draw(self, now: float) -> None:
-        columns, rows = self._screen.size()
-        if self._screen.draw(self._view.lines(self._model, now, datetime.now(UTC), columns, rows)):
+        columns, rows = size = self._screen.size()
+        taken = self._screen.draw(self._view.lines(self._model, now, datetime.now(UTC), columns, rows))
+        if taken and self._screen.size() == size:
             chosen = (row for row in self._model.rows(now) if row.chosen)
-            self._model.drawn(next(chosen, None) if not self._model.help else None, time.monotonic())
+            self._model.drawn(next(chosen, None), self._view.page, time.monotonic())
         self._screen.title(f"({self._model.waiting}) synapsed" if self._model.waiting else "synapsed")
 
     def _take_news(self) -> None:

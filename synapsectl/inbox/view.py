@@ -6,6 +6,7 @@ Text of agents is made harmless before it is laid out; no line is wider than the
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil
+from typing import NamedTuple
 
 from synapsectl.ages import age, clock_time
 from synapsectl.colours import BOLD, CYAN, DIM, GREEN, MAGENTA, RED, REVERSE, YELLOW, painted
@@ -21,6 +22,7 @@ from synapsectl.inbox.items import (
     yes_or_no,
 )
 from synapsectl.inbox.model import InboxModel, Row, Typing
+from synapsectl.inbox.paging import LEAST, Page, page_of
 from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
 from synapsed.shared.choices import telling
 from synapsed.shared.visible import visible
@@ -38,13 +40,12 @@ STYLES = {
     "finished": GREEN,
     "alert": RED,
 }
-LEAST_ROWS = 3
-"""Rows of the list that are shown even if the chosen one is long."""
+LEAST_ROWS, CLOSE_ROWS = 3, 8
+"""Rows of the list that are shown even if the chosen one is long, and rows of that one for which they give way."""
 SILENT_ROWS = 3
 """Rows for hosts that do not answer."""
-DIFF_ROWS = 20
-"""Rows of an edit that are shown above its options."""
-
+OPTION = " " * 5
+"""Room before the words of an option."""
 NAME_SHARE = 4
 """A name gets at most a fourth of the columns."""
 HELP = (
@@ -54,11 +55,19 @@ HELP = (
     ("b", "no, because …: the reason is the agent's next message; Esc leaves it"),
     ("a", "an answer in words of your own, where it takes one; Esc leaves it"),
     ("u", "take an answer back, before it is typed"),
+    ("Space", "the next rows of a long question, PgDn PgUp too: a yes needs all of them"),
     ("Enter", "attach to the agent; ctrl-] comes back"),
     ("x", "put away what asks nothing: a failure, a limit, what is finished"),
     ("q Esc", "leave; answers that are held are given at once. Ctrl-C drops them"),
 )
 TYPING_KEYS = "Enter gives it, Esc leaves it"
+
+
+class Closely(NamedTuple):
+    """One item in detail. `digits`: its options by the rows in which they stand."""
+
+    rows: list[str]
+    digits: dict[int, str]
 
 
 class InboxView:
@@ -68,26 +77,36 @@ class InboxView:
         self._coloured = coloured
         self._home = home
         self.wall = datetime.now(UTC)
+        self.page: Page | None = None
+        """Part of the chosen row's question that is in `lines`."""
 
     def lines(self, inbox: InboxModel, now: float, wall: datetime, columns: int, rows: int) -> list[str]:
         """Returns as many lines as the screen has rows, none wider than it. `now` is the model's time, `wall` the
         clock's."""
-        self.wall = wall
+        self.wall, self.page = wall, None
         if inbox.help:
             shown = [self._head(inbox, columns), "", *self._help(columns)]
             return shown[:rows]
         listed = inbox.rows(now)
-        silent = self._silent(inbox.silent, columns)
         foot = self._foot(inbox, listed, columns)[-max(1, rows - 1) :]
-        room = max(0, rows - 1 - len(silent) - len(foot))
-        detail = self._detail(listed, inbox.typing, columns)
-        for_list = min(len(listed), max(LEAST_ROWS, room - len(detail) - 1))
-        table = self._table(listed, columns, max(1, min(for_list, room)))
-        left = room - len(table) - 1
-        body = [*table, *(["", *detail[:left]] if left > 0 else [])]
+        room = max(0, rows - 1 - len(foot))
+        silent = self._silent(inbox.silent, columns)[: max(0, room - 1 - LEAST)]
+        room -= len(silent)
+        chosen = next((row for row in listed if row.chosen), None)
+        detail = [] if chosen is None else self.closely(chosen.item, columns).rows
+        for_list, gap = shared(room, len(listed), len(detail))
+        body = self._table(listed, columns, for_list) if for_list else []
+        if chosen is not None:
+            first = inbox.first_row(chosen.item, detail)
+            self.page = page_of(detail, first, room - for_list - gap)
+            body += [""] * gap + self.paged(self.page, columns)
         body += [""] * (room - len(body))
-        silent = silent[: max(0, rows - 1 - len(foot))]
         return [self._head(inbox, columns), *body[:room], *silent, *foot][:rows]
+
+    def paged(self, page: Page, columns: int) -> list[str]:
+        """Returns the rows of a page, and the line that tells of the others."""
+        told = page.told()
+        return [*page.shown(), *([self._painted(clip(told, columns), YELLOW)] if told else [])]
 
     # --- parts ---
 
@@ -143,30 +162,34 @@ class InboxView:
             return f"→ {one_line(row.answer)}  (is being typed)", GREEN
         return gist(row.item, self.wall), ""
 
-    def _detail(self, listed: Sequence[Row], typing: Typing | None, columns: int) -> list[str]:
-        row = next((one for one in listed if one.chosen), None)
-        return [] if row is None else self.closely(row.item, columns, words=typing is None)
-
-    def closely(self, item: Item, columns: int, *, words: bool = True) -> list[str]:
-        """Returns one item in detail: place, time, the very command, the question, its answers; with `words` also the
-        question's text."""
+    def closely(self, item: Item, columns: int) -> Closely:
+        """Returns one item in detail and whole: place, time, the very command, the question, the edit, its answers."""
         place = self._shorter(item["cwd"]) + (f" on {item['host']}" if item.get("host") else "")
         facts = [item["agent"], _kind(item), place, f"since {clock_time(item['since'], self.wall)}"]
         if item.get("until"):
             facts.append(f"until {clock_time(item['until'], self.wall)}")
         if item.get("looked_at"):
             facts.append("somebody is attached to it")
-        lines = [self._painted(clip(one_line(" · ".join(facts)), columns), BOLD)]
+        lines = [self._painted(line, BOLD) for line in wrapped(one_line(" · ".join(facts)), columns)]
         if item.get("command"):
             lines += [self._painted(line, CYAN) for line in wrapped(f"$ {item['command']}", columns)]
         lines += wrapped(_beside(str(item["question"]), item.get("command")), columns)
         if item.get("diff"):
-            lines += [self._painted(line, CYAN) for line in _beginning(wrapped(str(item["diff"]), columns))]
-        for digit, option in digits(item).items():
-            lines.append(clip(f"  {digit}  {one_line(str(option['label']))}", columns))
-        if takes_words(item) and words:
+            lines += [self._painted(line, CYAN) for line in wrapped(str(item["diff"]), columns)]
+        found: dict[int, str] = {}
+        by_key = {str(option["key"]): digit for digit, option in digits(item).items()}
+        for option in item.get("options") or []:
+            digit = by_key.get(str(option["key"]), "")
+            told = wrapped(one_line(str(option["label"])), max(1, columns - len(OPTION))) or [""]
+            if digit:
+                found |= dict.fromkeys(range(len(lines), len(lines) + len(told)), digit)
+            lines += [
+                clip(f"  {digit or '-'}  {told[0]}", columns),
+                *(clip(f"{OPTION}{line}", columns) for line in told[1:]),
+            ]
+        if takes_words(item):
             lines.append(clip("  a  an answer in words", columns))
-        return lines
+        return Closely(lines, found)
 
     def _entry(self, typing: Typing, columns: int) -> str:
         """Returns the text that is being typed; its end stays visible."""
@@ -220,6 +243,9 @@ def keys_of(row: Row) -> str:
         return "  ".join(["u takes the answer back", *attaches])
     if row.fresh:
         return "  ".join(["…", *attaches])
+    if row.unshown and is_asked(item):
+        refused = ["n no  b no, because"] if _says(item, accept=False) else []
+        return "  ".join([f"Space shows {row.unshown} more", *refused, *attaches])
     if not is_asked(item):
         return "  ".join([*attaches, *([] if item.get("prompt_id") else ["x puts it away"])])
     chosen = list(digits(item))
@@ -253,12 +279,16 @@ def _beside(question: str, command: str | None) -> str:
     return "\n".join(line for line in lines if not command or line.strip().removeprefix("$ ") != command.strip())
 
 
-def _beginning(lines: list[str]) -> list[str]:
-    """Returns the first `DIFF_ROWS` rows of an edit, and a line with the number of further rows."""
-    more = len(lines) - DIFF_ROWS
-    return (
-        lines if more <= 0 else [*lines[:DIFF_ROWS], f"… {more} more rows of this edit: synapsectl status shows them"]
-    )
+def shared(room: int, listed: int, detail: int) -> tuple[int, int]:
+    """Returns how many of `room` rows the list gets, and how many are empty between it and the chosen one. The list
+    gives way to a question, which is shown whole if the room is enough for it."""
+    if not detail:
+        return min(listed, room), 0
+    if room <= 1 + LEAST:
+        return (1 if room > LEAST else 0), 0
+    if room >= detail + 2:
+        return min(listed, room - detail - 1), 1
+    return min(listed, max(1, min(LEAST_ROWS, room - 1 - CLOSE_ROWS))), 1
 
 
 def wrapped(text: str, columns: int) -> list[str]:

@@ -21,9 +21,10 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError
 from synapsectl.inbox.items import is_hidden
 from synapsectl.inbox.model import Command, InboxAct
+from synapsectl.inbox.paging import LEAST
 from synapsectl.inbox.view import TYPING_KEYS
 from synapsectl.top.desk import ANSWERING, Desk
-from synapsectl.top.drawing import Drawing
+from synapsectl.top.drawing import Asked, Drawing
 from synapsectl.top.panes import HelpScreen, Pane
 from synapsectl.top.watching import Watching
 
@@ -68,7 +69,7 @@ class TopApp(App[str]):
         self._desk = desk
         self._watching = watching
         self._drawing = Drawing(home=home)
-        self._options: dict[int, str] = {}
+        self._asked, self._asked_columns = Asked([], {}), 0
         self._beside = "tasks"
         """Pane below the list if there is no room for both; empty: neither."""
         self._to = ""
@@ -76,6 +77,7 @@ class TopApp(App[str]):
         self._first_row = 0
         clicked = {"agents": self._click_agent, "question": self._click_option}
         self._panes = {name: Pane(name, clicked=clicked.get(name)) for name in PANES}
+        self._right = Container(id="right")
         self._box = Input(id="say", select_on_focus=False)
         self._does: dict[str, Callable[[], None]] = {
             "q": self._leave,
@@ -86,6 +88,8 @@ class TopApp(App[str]):
             **dict.fromkeys(("g", "home"), lambda: desk.choose(0)),
             **dict.fromkeys(("G", "end"), lambda: desk.choose(len(desk.agents))),
             "tab": lambda: desk.next_asking(time.monotonic()),
+            **dict.fromkeys(("space", "pagedown"), lambda: self._turn(1)),
+            "pageup": lambda: self._turn(-1),
             "s": self._write,
             "z": self._zoom,
             "t": lambda: self._show_beside("tasks"),
@@ -100,7 +104,7 @@ class TopApp(App[str]):
         with Container(id="body"):
             with Container(id="left"):
                 yield from (panes[name] for name in ("agents", "tasks", "events"))
-            with Container(id="right"):
+            with self._right:
                 yield from (panes[name] for name in ("title", "screen", "question"))
         yield self._box
         yield panes["foot"]
@@ -111,6 +115,7 @@ class TopApp(App[str]):
             # A test runs the app outside the main thread, where no signal can be handled.
             with suppress(ValueError, RuntimeError, NotImplementedError):
                 loop.add_signal_handler(signum, self._ended, signum)
+        self._desk.inbox.drawn(None, None, time.monotonic())
         self.set_interval(TICK, self.look)
         self.look()
 
@@ -189,11 +194,15 @@ class TopApp(App[str]):
             self.look()
 
     def _click_option(self, line: int, when: float) -> None:
-        if line in self._options:
-            self._answer(self._options[line], when)
+        if line in self._asked.options:
+            self._answer(self._asked.options[line], when)
             self.look()
 
+    def _turn(self, by: int) -> None:
+        self._desk.inbox.turn(by)
+
     def _push_help(self) -> None:
+        self._desk.inbox.drawn(None, None, time.monotonic())
         self.push_screen(HelpScreen())
 
     def _zoom(self) -> None:
@@ -251,15 +260,21 @@ class TopApp(App[str]):
         panes["title"].set_lines([drawing.title(desk)], marked=0)
         panes["tasks"].set_lines(drawing.tasks(desk, *panes["tasks"].size))
         panes["events"].set_lines(drawing.events(desk, panes["events"].size.height))
-        lines, self._options = drawing.question(desk, now, panes["question"].size.width or self.size.width)
-        most = max(3, self.size.height // QUESTION_SHARE)
-        panes["question"].display = bool(lines)
-        if len(lines) > most:
-            lines, self._options = _without_middle(lines, self._options, most)
-        panes["question"].styles.height = len(lines)
-        panes["question"].set_lines(lines)
-        desk.drawn(now)
+        self._show_question(panes["question"], now)
         panes["screen"].set_lines(drawing.screen(desk.shown, panes["screen"].size.height))
+
+    def _show_question(self, pane: Pane, now: float) -> None:
+        """Shows the question of the chosen agent. The lines of the last time count as shown only now, if they are on
+        the screen."""
+        before = self._asked
+        if before.row is None or pane.shows(before.lines, self._asked_columns):
+            self._desk.inbox.drawn(before.row, before.page, now)
+        columns, room = pane.size.width or self.size.width, self._right.size.height - 1
+        most = max(LEAST + 1, self.size.height // QUESTION_SHARE)
+        self._asked = self._drawing.question(self._desk, now, columns, min(most, room) if room > 0 else most)
+        self._asked_columns = columns
+        pane.display, pane.styles.height = bool(self._asked.lines), len(self._asked.lines)
+        pane.set_lines(self._asked.lines)
 
     def _show_agents(self, pane: Pane) -> None:
         lines = self._drawing.agents(self._desk, pane.size.width or self.size.width)
@@ -277,13 +292,6 @@ class TopApp(App[str]):
             return f"a message to {self._to.strip()}: Enter sends it, Esc leaves it"
         typing = self._desk.inbox.typing
         return f"{'no, because …' if typing and typing.refusal else 'your answer'}: {TYPING_KEYS}"
-
-
-def _without_middle(lines: list[str], options: dict[int, str], most: int) -> tuple[list[str], dict[int, str]]:
-    """Returns the first line, and as much of the end as fits, where the answers are."""
-    cut = len(lines) - most
-    moved = {line - cut: digit for line, digit in options.items() if line - cut > 0}
-    return [lines[0], *lines[1 + cut :]], moved
 
 
 def show(ctx: CommandContext, *, hold: float, first: str | None) -> int:

@@ -88,10 +88,6 @@ class Desk:
         else:
             self.at = found
 
-    def drawn(self, now: float) -> None:
-        """Notes that the question of the chosen agent is on the screen."""
-        self.inbox.drawn(self.question(now), now)
-
     def answer(self, key: str, now: float, pressed: float | None = None) -> list[Command]:
         """Takes a key of `ANSWERING`, which was `pressed` at that time: it answers the question of the chosen agent,
         and nothing else."""

@@ -7,7 +7,7 @@ import io
 import re
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from synapsectl.agentrows import FOLDERS_FROM, HEADINGS, row, shorter
 from synapsectl.ages import age
@@ -16,7 +16,8 @@ from synapsectl.commands.tasks import HEADINGS as TASK_HEADINGS
 from synapsectl.commands.tasks import by_need
 from synapsectl.commands.tasks import row as task_row
 from synapsectl.eventlines import Lines
-from synapsectl.inbox.items import digits, takes_words
+from synapsectl.inbox.model import Row
+from synapsectl.inbox.paging import Page, page_of
 from synapsectl.inbox.view import InboxView, keys_of
 from synapsectl.output import CommandOutput, one_line
 from synapsectl.top.desk import Desk, Shown
@@ -32,6 +33,7 @@ HELP = (
     ("b", "no, because …: the reason is the agent's next message"),
     ("a", "an answer in words of your own, where it takes one"),
     ("u", "take an answer back, before it is typed"),
+    ("Space", "the next rows of a long question, PgDn PgUp too: a yes needs all of them"),
     ("x", "put away what asks nothing: a failure, a limit, what is finished"),
     ("s", "write a message to the agent; Enter sends it, Esc leaves it"),
     ("Enter", "attach to the agent; ctrl-] comes back"),
@@ -39,6 +41,16 @@ HELP = (
     ("t e", "its tasks, or the events, where there is no room for both; again: neither"),
     ("q Esc", "leave; answers that are held are given at once. Ctrl-C drops them"),
 )
+
+
+class Asked(NamedTuple):
+    """The question of an agent as it is shown: its lines, those of them that are options, by the digit that chooses
+    each, its row and the page that they are of."""
+
+    lines: list[str]
+    options: dict[int, str]
+    row: Row | None = None
+    page: Page | None = None
 
 
 class Drawing:
@@ -78,25 +90,21 @@ class Drawing:
             return self._out.table_lines(HEADINGS[:-1], [cells[:-1] for cells in rows], grows="WHAT", columns=columns)
         return self._out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
 
-    def question(self, desk: Desk, now: float, columns: int) -> tuple[list[str], dict[int, str]]:
-        """Returns the question of the chosen agent, and the lines of it that are options, by the digit that chooses
-        each."""
+    def question(self, desk: Desk, now: float, columns: int, rows: int) -> Asked:
+        """Returns the question of the chosen agent in at most `rows` lines, the last of them with the keys or the
+        answer."""
         found = desk.question(now)
         if found is None:
-            return [], {}
+            return Asked([], {})
         self._view.wall = datetime.now(UTC)
         if found.told:
-            return [painted(one_line(found.told), DIM)], {}
-        typing = desk.inbox.typing if desk.inbox.typing and desk.inbox.typing.item["id"] == found.item["id"] else None
-        lines = self._view.closely(found.item, columns)
-        options = list(digits(found.item))
-        first = len(lines) - len(options) - (1 if takes_words(found.item) else 0)
-        if found.answer:
-            said, style = self._view.said(found)
-            lines.append(painted(said, style))
-        elif typing is None:
-            lines.append(painted(keys_of(found), DIM))
-        return lines, {first + number: digit for number, digit in enumerate(options)}
+            return Asked([painted(one_line(found.told), DIM)], {})
+        typing = desk.inbox.typing is not None and desk.inbox.typing.item["id"] == found.item["id"]
+        last = [painted(*self._view.said(found))] if found.answer else [] if typing else [painted(keys_of(found), DIM)]
+        whole = self._view.closely(found.item, columns)
+        page = page_of(whole.rows, desk.inbox.first_row(found.item, whole.rows), max(0, rows - 1))
+        options = {row - page.first: digit for row, digit in whole.digits.items() if page.first <= row < page.end}
+        return Asked([*self._view.paged(page, columns), *last], options, found, page)
 
     def tasks(self, desk: Desk, columns: int, rows: int) -> list[str]:
         found: list[dict[str, Any]] = by_need(list(desk.shown.tasks))[: max(0, rows - 1)]

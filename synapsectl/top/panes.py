@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.errors import NoWidget
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -41,6 +42,8 @@ class Pane(Widget):
         self._marked: int | None = None
         self._text = Text()
         self._clicked = clicked
+        self.painted: tuple[str, ...] = ()
+        """Lines that were drawn last."""
 
     def set_lines(self, lines: Sequence[str], *, marked: int | None = None) -> None:
         """Sets the lines; `marked`: the line that stands out."""
@@ -50,7 +53,18 @@ class Pane(Widget):
             self.refresh()
 
     def render(self) -> Text:
+        self.painted = self._lines
         return self._text
+
+    def shows(self, lines: Sequence[str], columns: int) -> bool:
+        """Returns True if these lines, of so many columns, are on the screen, each of them whole."""
+        if not self.display or self.painted != tuple(lines):
+            return False
+        try:
+            region = self.screen.find_widget(self).visible_region
+        except NoWidget:
+            return False
+        return region.height >= len(lines) and region.width >= columns
 
     def on_click(self, event: events.Click) -> None:
         if self._clicked is not None:

@@ -21,6 +21,7 @@ from synapsectl.inbox.model import (
     InboxModel,
     MarkSeen,
 )
+from synapsectl.inbox.paging import page_of
 from synapsectl.inbox.view import InboxView, wrapped
 from synapsectl.output import display_width
 from synapsed.shared.visible import visible
@@ -61,8 +62,11 @@ class Desk:
         self.draw(self.now - NOTICED_S)
         return True
 
-    def draw(self, now: float) -> None:
-        self.model.drawn(next((row for row in self.model.rows(now) if row.chosen), None), now)
+    def draw(self, now: float, columns: int = 80, rows: int = 24) -> list[str]:
+        view = InboxView(coloured=False, home="/home/me")
+        lines = view.lines(self.model, now, NOON, columns, rows)
+        self.model.drawn(next((row for row in self.model.rows(now) if row.chosen), None), view.page, now)
+        return lines
 
     def wait(self, seconds: float) -> list[Any]:
         self.now += seconds
@@ -388,6 +392,7 @@ def test_words_typed_on_for_what_is_over_are_no_keys(then: list[dict[str, Any]],
 
 def test_what_is_typed_is_in_sight_below_however_much_is_asked() -> None:
     desk = Desk(item("a", question="long " * 2000, own_words=True))
+    desk.press(*[" "] * 20)
     desk.press("a", *"here")
     assert desk.shown(40, 8)[-2:] == ["Enter gives it, Esc leaves it", "> here▏"]
 
@@ -531,7 +536,7 @@ def test_laying_out_looks_at_each_character_a_few_times(monkeypatch: pytest.Monk
     assert len(wrapped(long, 20)) == 100
     inbox = InboxModel(hold=3)
     inbox.told([item("a", options=[], own_words=True)], 0)
-    inbox.drawn(inbox.rows(0)[0], -1)
+    inbox.drawn(inbox.rows(0)[0], page_of(["a"], 0, 1), -1)
     inbox.key(KeyPress("a"), 0)
     inbox.key(KeyPress("paste", long), 0)
     lines = InboxView(coloured=False, home="/h").lines(inbox, 1, datetime.now(UTC), 40, 24)

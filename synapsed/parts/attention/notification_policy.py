@@ -83,6 +83,8 @@ def notice(item: AttentionItem, content: Content) -> Notice:
         question, command, diff = told = [_cut(text or "") for text in (item.question, item.command, item.diff)]
         asked = (item.question, item.command, item.diff)
         whole = all(len(cut) == len((text or "").strip()) for cut, text in zip(told, asked, strict=True))
+        if content == "question":  # what is beside the question is not told
+            whole = whole and command in question and diff in question
         lines.append(question)
         data["question"] = question
         if content == "full":

@@ -97,6 +97,10 @@ def test_how_much_leaves_this_machine() -> None:
 
 def test_yes_and_no_only_where_all_is_shown() -> None:
     assert notice(item(), "full").answers == ("1", "2")
+    assert notice(item(), "question").answers is None, "the command is not told"
+    assert notice(item(command=None, diff="+x"), "question").answers is None
+    assert notice(item(question="Run ls -la?"), "question").answers == ("1", "2")
+    assert notice(item(command=None), "question").answers == ("1", "2")
     assert notice(item(question="x" * (QUESTION_MAX + 1)), "full").answers is None
     assert notice(item(command="x" * (QUESTION_MAX + 1)), "question").answers is None
     assert notice(item(kind="question"), "full").answers is None

@@ -22,7 +22,8 @@ TTL_S: Final = 7 * 86_400
 """Seconds for which a push service keeps a message for a browser that is away."""
 
 SHOWN: Final = 400
-"""Most characters of a text that a notification shows. Only a text that is shown whole can be approved."""
+"""Most characters of a text that a notification shows, as a browser counts them (in UTF-16). Only a text that is shown
+whole can be approved."""
 
 TITLE_MAX: Final = 120
 GONE: Final = frozenset({404, 410})
@@ -104,7 +105,7 @@ def told(notice: Notice, *, answers: bool) -> dict[str, Any]:
         "title": notice.title[:TITLE_MAX],
         "body": notice.body,
     }
-    if answers and notice.answers is not None and len(notice.body) <= SHOWN:
+    if answers and notice.answers is not None and len(notice.body.encode("utf-16-le", "replace")) // 2 <= SHOWN:
         yes, no = notice.answers
         said |= {"task": notice.task, "prompt_id": notice.prompt_id}
         said["options"] = [{"key": yes, "label": "Approve"}, {"key": no, "label": "Deny"}]

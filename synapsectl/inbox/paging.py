@@ -1,0 +1,54 @@
+"""Shows a question page by page where it is longer than its place, so that nothing of it is left out without a word.
+Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LEAST = 2
+"""Rows of the smallest place: one of the question, and the one that tells of the others."""
+
+
+class Page(NamedTuple):
+    """Part of a question that has a place on the screen: of all its `rows` those from `first` until before `end`."""
+
+    rows: tuple[str, ...]
+    first: int
+    end: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.end - self.first == len(self.rows)
+
+    def told(self) -> str:
+        """Returns the line that tells of the rows without a place, and how to see them; empty if there are none."""
+        if self.is_whole:
+            return ""
+        if self.end == 0:
+            return f"… {len(self.rows)} rows: make the window larger"
+        below = len(self.rows) - self.end
+        more = "1 more row: Space shows it" if below == 1 else f"{below} more rows: Space shows them"
+        return f"… {more}" if below else f"… {_rows(self.first)} above: PageUp"
+
+    def shown(self) -> Sequence[str]:
+        return self.rows[self.first : self.end]
+
+
+def page_of(rows: Sequence[str], first: int, room: int) -> Page:
+    """Returns the page that begins with the row `first`, in a place of `room` rows; where the question does not fit,
+    the last row is for `told`."""
+    whole, count = tuple(rows), len(rows)
+    if count <= room:
+        return Page(whole, 0, count)
+    if room < LEAST:
+        return Page(whole, 0, 0)
+    first = max(0, min(first, count - room + 1))
+    return Page(whole, first, first + room - 1)
+
+
+def unshown(count: int) -> str:
+    """Returns the reason why a question whose last `count` rows were not shown is not answered."""
+    return f"see its end first: Space shows {_rows(count)}, n says no at once"
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
