@@ -122,15 +122,14 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_its_questions_are_decided_or_it_does_not_start(name: str, place: Place) -> None:
-    environ = {"GOOSE_MODE": "approve"} if name == "goose" else {}
     for profile in (LIBRARY.get(name), *LIBRARY.get(name).variants):
         owner = place.owner(profile, ALL)
         if name in NO_WAY:
             with pytest.raises(NotEnforced, match=r"cannot be enforced.*--without-approval") as refused:
-                place.plan(owner, profile, **environ)
+                place.plan(owner, profile)
             assert refused.value.exit_code == 6
             continue
-        doors = place.plan(owner, profile, **environ)
+        doors = place.plan(owner, profile)
         rules = RuleDoor(doors, owner, lambda profile=profile: profile)  # type: ignore[misc] - of this round
         asked = list(questions(profile))
         assert asked
@@ -153,9 +152,7 @@ def test_one_that_is_told_not_to_ask_does_not_start(name: str, args: str, place:
         place.plan(place.owner(profile, ALL, *args.split()), profile)
 
 
-@pytest.mark.parametrize(
-    ("name", "environ"), [("copilot", {"COPILOT_ALLOW_ALL": "true"}), ("goose", {}), ("goose", {"GOOSE_MODE": "auto"})]
-)
+@pytest.mark.parametrize(("name", "environ"), [("copilot", {"COPILOT_ALLOW_ALL": "true"})])
 def test_nor_one_whose_environment_says_so(name: str, environ: dict[str, str], place: Place) -> None:
     profile = LIBRARY.get(name)
     with pytest.raises(NotEnforced, match="approval rules do not count"):
