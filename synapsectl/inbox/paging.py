@@ -20,7 +20,7 @@ class Page(NamedTuple):
         return self.end - self.first == len(self.rows)
 
     def told(self) -> str:
-        """Returns the line that tells of the rows without a place, and how to see them; empty if there are none."""
+        """Returns the line that tells of the rows without a place, and how to see them; empty if all are shown."""
         if self.is_whole:
             return ""
         if self.end == 0:

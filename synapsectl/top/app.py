@@ -36,6 +36,8 @@ WIDE = 120
 PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
 LIST_MOST, QUESTION_SHARE = 7, 2
 """Limits in a narrow terminal: most lines of the list; a question gets at most half of the rows."""
+BESIDE = 2
+"""Least lines above a question: the agent's name, and the end of its screen."""
 
 
 class TopApp(App[str]):
@@ -269,7 +271,7 @@ class TopApp(App[str]):
         before = self._asked
         if before.row is None or pane.shows(before.lines, self._asked_columns):
             self._desk.inbox.drawn(before.row, before.page, now)
-        columns, room = pane.size.width or self.size.width, self._right.size.height - 1
+        columns, room = pane.size.width or self.size.width, self._right.size.height - BESIDE
         most = max(LEAST + 1, self.size.height // QUESTION_SHARE)
         self._asked = self._drawing.question(self._desk, now, columns, min(most, room) if room > 0 else most)
         self._asked_columns = columns

@@ -101,9 +101,9 @@ async def test_a_window_without_room_answers_nothing(daemon: FakeDaemon) -> None
 @Q
 async def test_another_size_between_showing_and_the_key(daemon: FakeDaemon) -> None:
     daemon.inbox = [item("claude", task=None, command="make " + "target " * 60)]
-    async with at_table((200, 60)) as table:
+    async with at_table((110, 40)) as table:
         await table.sees("y yes")
-        await table.pilot.resize_terminal(40, 16)
+        await table.pilot.resize_terminal(40, 24)
         await table.sees("more rows: Space shows them")
         await table.pilot.press("y")
         assert not table.desk.inbox.held
