@@ -28,7 +28,7 @@ from synapsectl.inbox.items import (
     with_reason,
     yes_or_no,
 )
-from synapsectl.inbox.paging import Page, unshown
+from synapsectl.inbox.paging import QuestionPage, unshown
 
 SHOWN_S = 5.0
 """Seconds for reading the result of a row."""
@@ -256,7 +256,7 @@ class InboxModel:
         """Chooses the row that keys are for, from outside of this model; None: no row is chosen."""
         self._at = item_id
 
-    def drawn(self, row: Row | None, page: Page | None, now: float) -> None:
+    def drawn(self, row: Row | None, page: QuestionPage | None, now: float) -> None:
         """Notes that this row is on the screen now, with this page of its question."""
         if row is None or page is None:
             self._stands = None

@@ -8,7 +8,7 @@ LEAST = 2
 """Rows of the smallest place: one of the question, and the one that tells of the others."""
 
 
-class Page(NamedTuple):
+class QuestionPage(NamedTuple):
     """Part of a question that has a place on the screen: of all its `rows` those from `first` until before `end`."""
 
     rows: tuple[str, ...]
@@ -20,7 +20,7 @@ class Page(NamedTuple):
         return self.end - self.first == len(self.rows)
 
     def told(self) -> str:
-        """Returns the line that tells of the rows without a place, and how to see them; empty if all are shown."""
+        """Returns the line that tells of the rows without a place, and how to see them; empty if all have one."""
         if self.is_whole:
             return ""
         if self.end == 0:
@@ -33,16 +33,16 @@ class Page(NamedTuple):
         return self.rows[self.first : self.end]
 
 
-def page_of(rows: Sequence[str], first: int, room: int) -> Page:
+def page_of(rows: Sequence[str], first: int, room: int) -> QuestionPage:
     """Returns the page that begins with the row `first`, in a place of `room` rows; where the question does not fit,
     the last row is for `told`."""
     whole, count = tuple(rows), len(rows)
     if count <= room:
-        return Page(whole, 0, count)
+        return QuestionPage(whole, 0, count)
     if room < LEAST:
-        return Page(whole, 0, 0)
+        return QuestionPage(whole, 0, 0)
     first = max(0, min(first, count - room + 1))
-    return Page(whole, first, first + room - 1)
+    return QuestionPage(whole, first, first + room - 1)
 
 
 def unshown(count: int) -> str:

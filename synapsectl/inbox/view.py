@@ -22,7 +22,7 @@ from synapsectl.inbox.items import (
     yes_or_no,
 )
 from synapsectl.inbox.model import InboxModel, Row, Typing
-from synapsectl.inbox.paging import LEAST, Page, page_of
+from synapsectl.inbox.paging import LEAST, QuestionPage, page_of
 from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
 from synapsed.shared.choices import telling
 from synapsed.shared.visible import visible
@@ -77,7 +77,7 @@ class InboxView:
         self._coloured = coloured
         self._home = home
         self.wall = datetime.now(UTC)
-        self.page: Page | None = None
+        self.page: QuestionPage | None = None
         """Part of the chosen row's question that is in `lines`."""
 
     def lines(self, inbox: InboxModel, now: float, wall: datetime, columns: int, rows: int) -> list[str]:
@@ -103,7 +103,7 @@ class InboxView:
         body += [""] * (room - len(body))
         return [self._head(inbox, columns), *body[:room], *silent, *foot][:rows]
 
-    def paged(self, page: Page, columns: int) -> list[str]:
+    def paged(self, page: QuestionPage, columns: int) -> list[str]:
         """Returns the rows of a page, and the line that tells of the others."""
         told = page.told()
         return [*page.shown(), *([self._painted(clip(told, columns), YELLOW)] if told else [])]

@@ -24,7 +24,7 @@ from synapsectl.inbox.model import Command, InboxAct
 from synapsectl.inbox.paging import LEAST
 from synapsectl.inbox.view import TYPING_KEYS
 from synapsectl.top.desk import ANSWERING, Desk
-from synapsectl.top.drawing import Asked, Drawing
+from synapsectl.top.drawing import Drawing, QuestionShown
 from synapsectl.top.panes import HelpScreen, Pane
 from synapsectl.top.watching import Watching
 
@@ -71,7 +71,7 @@ class TopApp(App[str]):
         self._desk = desk
         self._watching = watching
         self._drawing = Drawing(home=home)
-        self._asked, self._asked_columns = Asked([], {}), 0
+        self._asked, self._asked_columns = QuestionShown([], {}), 0
         self._beside = "tasks"
         """Pane below the list if there is no room for both; empty: neither."""
         self._to = ""

@@ -17,7 +17,7 @@ from synapsectl.commands.tasks import by_need
 from synapsectl.commands.tasks import row as task_row
 from synapsectl.eventlines import Lines
 from synapsectl.inbox.model import Row
-from synapsectl.inbox.paging import Page, page_of
+from synapsectl.inbox.paging import QuestionPage, page_of
 from synapsectl.inbox.view import InboxView, keys_of
 from synapsectl.output import CommandOutput, one_line
 from synapsectl.top.desk import Desk, Shown
@@ -43,14 +43,14 @@ HELP = (
 )
 
 
-class Asked(NamedTuple):
+class QuestionShown(NamedTuple):
     """The question of an agent as it is shown: its lines, those of them that are options, by the digit that chooses
     each, its row and the page that they are of."""
 
     lines: list[str]
     options: dict[int, str]
     row: Row | None = None
-    page: Page | None = None
+    page: QuestionPage | None = None
 
 
 class Drawing:
@@ -90,21 +90,21 @@ class Drawing:
             return self._out.table_lines(HEADINGS[:-1], [cells[:-1] for cells in rows], grows="WHAT", columns=columns)
         return self._out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
 
-    def question(self, desk: Desk, now: float, columns: int, rows: int) -> Asked:
+    def question(self, desk: Desk, now: float, columns: int, rows: int) -> QuestionShown:
         """Returns the question of the chosen agent in at most `rows` lines, the last of them with the keys or the
         answer."""
         found = desk.question(now)
         if found is None:
-            return Asked([], {})
+            return QuestionShown([], {})
         self._view.wall = datetime.now(UTC)
         if found.told:
-            return Asked([painted(one_line(found.told), DIM)], {})
+            return QuestionShown([painted(one_line(found.told), DIM)], {})
         typing = desk.inbox.typing is not None and desk.inbox.typing.item["id"] == found.item["id"]
         last = [painted(*self._view.said(found))] if found.answer else [] if typing else [painted(keys_of(found), DIM)]
         whole = self._view.closely(found.item, columns)
         page = page_of(whole.rows, desk.inbox.first_row(found.item, whole.rows), max(0, rows - 1))
         options = {row - page.first: digit for row, digit in whole.digits.items() if page.first <= row < page.end}
-        return Asked([*self._view.paged(page, columns), *last], options, found, page)
+        return QuestionShown([*self._view.paged(page, columns), *last], options, found, page)
 
     def tasks(self, desk: Desk, columns: int, rows: int) -> list[str]:
         found: list[dict[str, Any]] = by_need(list(desk.shown.tasks))[: max(0, rows - 1)]

@@ -284,7 +284,7 @@ async def test_another_size_while_it_runs(daemon: FakeDaemon) -> None:
         for size in ((300, 80), (80, 24), (20, 5), (120, 40)):
             await table.pilot.resize_terminal(*size)
             await table.until(partial(table.has_size, size))
-        await table.sees("2 agents", "1  Yes", "? help", "claude> ")
+        await table.sees("2 agents", "line 0", "more rows: Space shows them", "? help", "claude> ")
 
 
 @Q
