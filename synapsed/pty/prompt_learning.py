@@ -41,8 +41,9 @@ class KeptPrompts:
     def load(self) -> tuple[LearnedPrompt, ...]:
         try:
             kept = json.loads(self._path.read_bytes())
-            other = self._program and kept.get("program", self._program) != self._program
-            if kept["command"] != self._command or other:
+            if kept["command"] != self._command:
+                return self._told
+            if self._program and kept.get("program", self._program) != self._program:
                 return self._told
             learned = tuple(
                 LearnedPrompt(one["text"], one["pattern"], one["program"], one["mode"])

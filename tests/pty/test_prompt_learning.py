@@ -104,4 +104,4 @@ def test_what_a_person_said_is_not_kept_as_learned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"command": 1, "prompts": 2}', b"\xff"])
 def test_a_file_that_is_damaged_is_no_prompt(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kept").write_bytes(content)
-    assert KeptPrompts(tmp_path / "kept", COMMAND).load() == ()
+    assert KeptPrompts(tmp_path / "kept", COMMAND, program="/bin/sh").load() == ()
