@@ -41,7 +41,8 @@ class Breaking:
     with `ends` it is gone then."""
 
     def __init__(self, path: Path, *, breaks: int, ends: bool) -> None:
-        path.parent.mkdir(mode=0o700, parents=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # named by the home, as in a run before
+        path.unlink(missing_ok=True)
         self.keys: list[str] = []
         self._breaks = breaks
         self._ends = ends
