@@ -243,6 +243,7 @@ async def test_files_that_cannot_be_written_are_told(world: World) -> None:
     assert world.link.deliveries == []
 
 
+@pytest.mark.night
 @pytest.mark.slow
 async def test_old_files_go_at_the_start_and_daily(world: World) -> None:
     inbox = world.paths.inbox(AGENT)

@@ -17,6 +17,7 @@ def person(installed: Installed) -> Iterator[Person]:
         yield person
 
 
+@pytest.mark.night
 def test_every_shell_finds_the_one_that_runs(person: Person, tmp_path: Path) -> None:
     started = person.ctl("start", "dummy", "--name", "d")
     assert started.code == 0, started

@@ -41,6 +41,7 @@ async def test_an_emulator_that_does_not_return_counts_as_one_that_ends(
     assert not await survives(None, b"", timeout=0.2)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 async def test_an_emulator_that_goes_round_in_circles_counts_as_one_that_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ from tests.simulation.run import play
 from tests.simulation.served import served
 from tests.support.gated import first_of
 
-GATE = 40
+GATE = 20
 """Seeds that fit ten seconds of a processor."""
 
 SERVED = 20

@@ -190,6 +190,7 @@ def test_a_string_passes_as_a_whole_or_not_at_all(size: int) -> None:
     assert seen(data, *range(0, len(data), size)) == fits + b"behind"
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_strings_built_to_make_the_expressions_backtrack_are_read_in_linear_time() -> None:
     """No deadline is asserted: quadratic behaviour would exceed the test's time-out."""

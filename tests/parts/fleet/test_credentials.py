@@ -12,6 +12,7 @@ pytestmark = pytest.mark.slow
 FLEET = '[fleet]\nname = "box"\nurls = ["tls://127.0.0.1:1"]\n'
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("credentials", first_of([None, "nothing"]))
 def test_credentials_that_cannot_be_read_do_not_keep_the_daemon_down(tmp_path: Path, credentials: str | None) -> None:
     daemon = Daemon(tmp_path, config=NO_PORTS + FLEET)

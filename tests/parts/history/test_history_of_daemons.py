@@ -33,6 +33,7 @@ def texts(daemon: Daemon, *arguments: str) -> list[str]:
     return [item["text"] for item in done.json]
 
 
+@pytest.mark.night
 @real_one
 def test_it_is_searched_exported_and_survives_a_kill(daemon: Daemon) -> None:
     daemon.start("--log-level", "debug")

@@ -26,6 +26,7 @@ def echoed(daemon: Daemon) -> None:
     assert daemon.ctl("send", "dummy", "--wait", f"echo the key {KEY} is it").code == 0
 
 
+@pytest.mark.night
 @pytest.mark.usefixtures("echoed")
 def test_it_is_shown_and_written_with_a_yes(daemon: Daemon, tmp_path: Path) -> None:
     shown = daemon.ctl("report", "dummy", "--mask", "echo")

@@ -36,6 +36,7 @@ def written(place: Path, **values: Any) -> Path:
     return file
 
 
+@pytest.mark.night
 def test_a_planted_wrong_state_becomes_a_failing_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "LAST", 2000)  # so that there is something before it
     monkeypatch.setattr(from_report, "shipped_profile", lambda name: WRONG)

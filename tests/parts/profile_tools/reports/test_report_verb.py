@@ -164,6 +164,7 @@ def test_the_variables_of_the_running_program_are_known() -> None:
     assert report_verb.process_facts(2**22 + 1) == (0.0, {}, [])
 
 
+@pytest.mark.night
 def test_what_masking_does_to_it_is_said() -> None:
     assert of_pi()["altered"] is False
     masked = of_pi(words=["⠋"])
