@@ -271,7 +271,7 @@ def test_what_was_learned_is_kept_for_a_restart_of_the_agent_and_of_the_daemon(d
 
 @pytest.mark.parametrize("other", [False, True], ids=["the same command", "another command"])
 def test_an_agent_that_is_removed_takes_along_what_it_learned(daemon: Daemon, written: Written, other: bool) -> None:
-    """The next one of its name learns it anew, whatever it runs."""
+    """The next agent of that name learns its prompt again, whichever program it runs."""
     code = "print('Tip: ask?')\nwhile 1: print('=' + input('command> '))"
     name = f"again-{other}".lower()
     start(daemon, name, [sys.executable, "-c", code])
