@@ -9,8 +9,9 @@
 
 Tests with daemons, keepers and programs wait more than they compute, so there are two workers for each core, and one
 more. A test that failed beside all that runs once more by itself, at most FLAKY_MAX of them: one that passes then is
-named, and fails `all`. Then comes one turn on each real agent program, where they are installed (make clis), inside a
-loopback-only namespace. Each run ends with what it cost; a function that is too dear fails `all`.
+named, and fails `all`. Beside them runs one turn on each real agent program, where they are installed (make clis),
+inside a loopback-only namespace: the programs wait more than they compute. Each run ends with what it cost; a function
+that is too dear fails `all`.
 """
 
 import json
@@ -19,6 +20,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.runs import costs, machine
@@ -108,21 +110,26 @@ def _run(name: str, paths: Sequence[str], *, strict: bool, marks: str = GATE_MAR
     return 1 if strict else 0
 
 
-def _turns() -> int:
+def _turns() -> subprocess.CompletedProcess[str]:
+    """Returns how the real programs' turns ended, with what they printed."""
     arguments = ["-q", "-m", SMOKE, "--costs", str(_costs(SMOKE)), "tests/real"]
     _costs(SMOKE).unlink(missing_ok=True)
     _costs(SMOKE).parent.mkdir(parents=True, exist_ok=True)
-    sys.stdout.flush()
     command = [sys.executable, "-m", "tests.real.run", "--optional", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    return subprocess.run(
+        command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
 
 
 def _whole(*, everything: bool) -> int:
     name = "all" if everything else "test"
     marks = GATE_MARKS if everything else f"{GATE_MARKS} and not slow and not system"
     bare = machine.bare_start_ms()
-    with machine.watched() as load:
-        code = _run(name, gate_paths(rooms(), around=everything), strict=everything, marks=marks) or _turns()
+    with machine.watched() as load, ThreadPoolExecutor(1) as beside:
+        turns = beside.submit(_turns)
+        code = _run(name, gate_paths(rooms(), around=everything), strict=everything, marks=marks)
+    print(turns.result().stdout, end="", flush=True)
+    code = code or turns.result().returncode
     dear = costs.tell([path for path in (_costs(name), _costs(SMOKE)) if path.exists()])
     print(f"{machine.cores()} cores, load {load}, a bare interpreter starts in {bare} ms", flush=True)
     if everything and dear:
