@@ -1,13 +1,16 @@
 """Twenty questions of a newcomer: each answer is at most two clicks away from the README."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.docs.reading import DOCS, PAGES, README, ROOT, headings, links, section
+from tests.docs.reading import DOCS, PAGES, README, ROOT, anchor, headings, links, section
 
 CLICKS_MAX = 2
+LONG_BYTES = 30_000
+"""Pages that are longer begin with a list of their headings; the map of modules is a list itself."""
 
 
 class Question(NamedTuple):
@@ -109,6 +112,22 @@ def test_an_answer_is_two_clicks_away(question: Question) -> None:
         assert below_a_heading or (target, name) in set(links(page)), f"{page.name} has no link to {click}"
         page = target
     assert question.answer in section(page, name)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.stat().st_size > LONG_BYTES and page.stem != "modules"],
+    ids=lambda page: page.stem,
+)
+def test_a_long_page_begins_with_its_contents(page: Path) -> None:
+    begin, _, rest = page.read_text().partition("\n## ")
+    titles = re.findall(
+        r"^## (.*)$", re.sub(r"^```.*?^```$", "", f"## {rest}", flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    contents = begin.partition("On this page:")[2]
+    assert [name for name in re.findall(r"\(#([^)]+)\)", contents) if name in map(anchor, titles)] == list(
+        map(anchor, titles)
+    )
 
 
 def groups() -> dict[str, list[Path]]:

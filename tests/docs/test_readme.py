@@ -106,6 +106,17 @@ def test_the_official_client(served: Daemon) -> None:
     assert "You said: Hello" in done.stdout
 
 
+def test_the_ten_lines_of_python(served: Daemon) -> None:
+    started(served)
+    (program,) = [block for block in blocks(DOCS / "http-api.md", "python") if "urllib" in block]
+    program = textwrap.dedent(program).replace("127.0.0.1:8090", f"127.0.0.1:{served.port}")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "completed You said: Hello\n"
+
+
 def started(daemon: Daemon) -> dict[str, str]:
     assert daemon.ctl("start", "dummy", "--name", "claude").code == 0
     agent: dict[str, str] = daemon.ready("claude")
