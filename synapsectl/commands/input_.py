@@ -3,12 +3,12 @@
 import argparse
 import sys
 
+from synapsectl.asking import ask_hidden, ask_line
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.messages import read_all
 from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
 from synapsectl.reach import asks_at
-from synapsectl.signals import typed_line
 
 EXAMPLES = (
     ("synapsectl input claude 2", "the option with this key"),
@@ -52,16 +52,12 @@ def _read(target: WhoAsks) -> str:
             raise UsageError(NO_ANSWER)
         return text.removesuffix("\n")
     if target.prompt and target.prompt["type"] == "password":
-        from getpass import getpass
-
         try:
-            return getpass(f"{target.name}: ")
+            return ask_hidden(f"{target.name}: ")
         except EOFError:
             sys.stderr.write("\n")
             raise UsageError(NO_ANSWER) from None
-    sys.stderr.write(f"{target.name}: ")
-    sys.stderr.flush()
-    line = typed_line()
+    line = ask_line(sys.stderr, f"{target.name}: ")
     if not line:
         raise UsageError(NO_ANSWER)
     return line.removesuffix("\n")
