@@ -21,6 +21,7 @@ from synapsectl.inbox.paging import QuestionPage, page_of
 from synapsectl.inbox.view import InboxView, keys_of
 from synapsectl.output import CommandOutput, one_line
 from synapsectl.top.desk import Desk, Shown
+from synapsed.shared.counts import counted
 from synapsed.shared.visible import visible
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
@@ -70,7 +71,7 @@ class Drawing:
         waiting = desk.inbox.waiting
         told = "nobody needs you" if not waiting else "1 needs you" if waiting == 1 else f"{waiting} need you"
         silent = "".join(f" · {one_line(line)}" for line in desk.inbox.silent)
-        return f"synapsed · {len(desk.agents)} agent{'' if len(desk.agents) == 1 else 's'} · {told}{silent}"
+        return f"synapsed · {counted(len(desk.agents), 'agent')} · {told}{silent}"
 
     def foot(self, desk: Desk) -> str:
         if desk.note:
