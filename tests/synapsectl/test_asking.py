@@ -50,7 +50,11 @@ def test_a_ctrl_c_that_came_just_before_the_terminal_was_read_is_seen() -> None:
 
 
 def test_there_is_one_place_that_reads_an_answer() -> None:
-    verbs = [*ROOT.glob("synapsectl/**/*.py"), *ROOT.glob("synapsed/parts/*/ctl/**/*.py"), *ROOT.glob("packages/*/*/ctl/*.py")]
+    verbs = [
+        *ROOT.glob("synapsectl/**/*.py"),
+        *ROOT.glob("synapsed/parts/*/ctl/**/*.py"),
+        *ROOT.glob("packages/*/*/ctl/*.py"),
+    ]
     assert [str(file.relative_to(ROOT)) for file in verbs if READS.search(file.read_text())] == ["synapsectl/asking.py"]
 
 
