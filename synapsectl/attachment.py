@@ -27,6 +27,7 @@ from synapsectl.terminal_keys import COMMANDS, HeldKey, Key, KeyFilter, parse_co
 from synapsectl.tty import Terminal
 from synapsectl.way import Attempt, OpenedWay, Way
 from synapsed.shared.attach_frames import EARLIER, NEWS, OUTPUT, SCREEN
+from synapsed.shared.counts import counted
 
 if TYPE_CHECKING:
     from synapsectl.earlier import Pieces
@@ -266,10 +267,10 @@ class AttachedTerminal:
         self._lost += lost
         self._typed.clear()
         self._way.command(leased.again(gone=True))
-        self._display.say(f"{lost} bytes that you typed may not have arrived: the line was dead")
+        self._display.say(f"{counted(lost, 'byte')} that you typed may not have arrived: the line was dead")
 
     def _told_lost(self) -> str:
-        return f", {self._lost} bytes that you typed may not have arrived" if self._lost else ""
+        return f", {counted(self._lost, 'byte')} that you typed may not have arrived" if self._lost else ""
 
     def _hear_last(self) -> None:
         """Waits a short time for the news that the last keys have arrived."""

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from synapsectl.asking import ask_line
 from synapsectl.client import task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, NoDaemon
@@ -10,11 +11,10 @@ from synapsectl.following import TaskPrinter
 from synapsectl.output import short_id
 from synapsectl.progress import StatusLine
 from synapsectl.questions import ask, can_ask
-from synapsectl.signals import typed_line
 from synapsectl.waiting import INTERRUPTED, Waiter
 from synapsed.shared.sse_parser import SseEvent
 
-CHOICES = "[c] cancel the task, [s] stop watching, [Enter] go on: "
+CHOICES = "[c] cancel the task, [s] stop watching, [Enter] go on"
 
 
 class Attendant:
@@ -98,8 +98,7 @@ class Attendant:
         out = self._ctx.out
         try:
             out.stderr.write(f"\n{CHOICES}")
-            out.stderr.flush()
-            typed = typed_line()
+            typed = ask_line(out.stderr, ": ")
         except KeyboardInterrupt:
             out.remark()
             self._leave(sent)

@@ -78,17 +78,18 @@ class CommandContext:
 
     @property
     def may_ask(self) -> bool:
-        """Returns True if a person can be asked."""
-        return not self.as_json and self.out.on_terminal and sys.stdin.isatty()
+        """Returns True if a person can be asked, who sees the question and types the answer."""
+        on_terminal = self.out.on_terminal and self.out.stderr.isatty() and sys.stdin.isatty()
+        return on_terminal and not self.as_json
 
     def asks(self, question: str) -> bool:
         """Returns True if a person answers yes; False if no person can be asked."""
         if not self.may_ask:
             return False
-        from synapsectl.signals import typed_line
+        from synapsectl.asking import ask_line
 
-        self.out.note(f"{question} [y/N]")
-        return typed_line().strip().lower() in ("y", "yes")
+        self.out.note(question, end=" ")
+        return ask_line(self.out.stderr, "[y/N] ").strip().lower() in ("y", "yes")
 
     def busy(self, what: str) -> "AbstractContextManager[None]":
         """Shows the present action on a terminal while the block runs, if it takes time and a person reads the output;

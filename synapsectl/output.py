@@ -198,18 +198,18 @@ class CommandOutput:
         else:
             self.line(line)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, end: str = "\n") -> None:
         """Prints a remark, on stderr."""
-        self.remark(f"{PROGRAM}: {text}")
+        self.remark(f"{PROGRAM}: {text}", end=end)
 
-    def remark(self, text: str = "") -> None:
+    def remark(self, text: str = "", *, end: str = "\n") -> None:
         """Prints a line of a longer remark, on stderr, without our name. It is dropped if the terminal hung up."""
         self.stdout.flush()
         text = visible(text)
         with suppress(OSError):  # it is no terminal
             text = fold(text, os.get_terminal_size(self.stderr.fileno()).columns)
         with suppress(OSError):
-            print(text, file=self.stderr, flush=True)
+            print(text, file=self.stderr, end=end, flush=True)
 
     def styled(self, text: str, style: str) -> str:
         """Returns `text`, harmless and on one line, in a style if colours are wanted."""

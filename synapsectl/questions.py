@@ -4,20 +4,18 @@ The answer is for the prompt that was shown, by its id. If a question is answere
 and the wait for the terminal ends.
 """
 
-import select
 import sys
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from synapsectl.asking import QuestionOver, ask_hidden, ask_line
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError, TimedOut
 from synapsectl.output import short_id
 from synapsectl.prompts import SCREEN, WhoAsks, answer, asked, show_prompt
 from synapsed.shared.choices import choice
 
-LOOK = 1.0
-"""Seconds between two checks that the question still stands."""
 ELSEWHERE = frozenset({"PROMPT_CHANGED", "NOT_WAITING"})
 """Codes of the refusal of an answer after another one was given elsewhere."""
 BY_HAND = frozenset({SCREEN, "login"})
@@ -104,23 +102,24 @@ def _read(ctx: CommandContext, agent: str, task: Mapping[str, Any], who: WhoAsks
     """Returns the answer; None without an answer, empty if the question is over."""
     assert who.prompt is not None
     if who.prompt.get("type") == "password":
-        from getpass import getpass
-
         try:
-            return getpass(f"{agent}: ") or None
+            return ask_hidden(f"{agent}: ") or None
         except EOFError:
             return None
+    prompt_id = who.prompt["prompt_id"]
+
+    def is_over() -> bool:
+        _check(ctx, task)
+        now = _who(ctx, task).prompt
+        return now is None or now["prompt_id"] != prompt_id
+
     while True:
-        ctx.out.stderr.write(f"{hint(who.prompt)} ")
-        ctx.out.stderr.flush()
-        while not select.select([sys.stdin], [], [], LOOK)[0]:
-            _check(ctx, task)
-            now = _who(ctx, task).prompt
-            if now is None or now["prompt_id"] != who.prompt["prompt_id"]:
-                ctx.out.remark()
-                ctx.out.note("it was answered elsewhere")
-                return ""
-        line = sys.stdin.readline()
+        try:
+            line = ask_line(ctx.out.stderr, f"{hint(who.prompt)} ", is_over)
+        except QuestionOver:
+            ctx.out.remark()
+            ctx.out.note("it was answered elsewhere")
+            return ""
         if not line:
             ctx.out.remark()
             return None

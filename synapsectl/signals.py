@@ -1,9 +1,7 @@
 """Handles signals to an attached terminal (to end, to stop, of another size), and to a request that is under way."""
 
 import os
-import select
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,8 +9,6 @@ from types import FrameType
 from typing import Self
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-CTRL_C_SECONDS = 1.0
-"""Seconds after which at the latest a Ctrl-C is seen that came at a bad moment; see `typed_line`."""
 
 
 class TerminalSignals:
@@ -67,17 +63,6 @@ class TerminalSignals:
 
     def _on_resize(self, signum: int, frame: FrameType | None) -> None:
         self.resized = True
-
-
-def typed_line() -> str:
-    """Returns the next line that a person types, with its line break; empty at Ctrl-D. Raises KeyboardInterrupt.
-
-    A Ctrl-C that arrives just before `readline` waits in the kernel is noted by Python, and seen only at the next key:
-    so `select` waits before it.
-    """
-    while sys.stdin.isatty() and not select.select([sys.stdin], [], [], CTRL_C_SECONDS)[0]:
-        pass
-    return sys.stdin.readline()
 
 
 class DeferredInterrupt:

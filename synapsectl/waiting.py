@@ -12,6 +12,7 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TASK_FAILED, WAITS, ApiError, BadAnswer, NoDaemon, TimedOut
 from synapsectl.output import short_id
 from synapsectl.prompts import behind, tell_waiting
+from synapsed.shared.counts import counted
 from synapsed.shared.sse_parser import SseEvent
 
 TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
@@ -249,7 +250,7 @@ def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> No
             whose = "this answer" if len(tasks) == 1 else f"the answer of {agent}"
             lost = task.get("missing_lines")
             how_many = "its beginning is missing (how many lines is not known)"
-            how_many = how_many if lost is None else f"{lost} lines are missing at its beginning"
+            how_many = how_many if lost is None else f"{counted(lost, 'line is', 'lines are')} missing at its beginning"
             ctx.out.note(f"{whose} is cut: {how_many}; 'synapsectl logs {agent}' has the output")
 
 

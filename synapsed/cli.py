@@ -18,6 +18,7 @@ from synapsed.model.released_names import DAEMON_VERBS
 from synapsed.parts.outside import missing
 from synapsed.process.first_process import leave_to_a_child
 from synapsed.process.installed import commit, with_commit
+from synapsed.shared.counts import counted
 
 if TYPE_CHECKING:
     from synapsectl.verbs import DaemonVerb
@@ -295,7 +296,8 @@ def _check_config(*, as_json: bool) -> int:
     else:
         for sentence in wanting:
             print(f"synapsed: {sentence}", file=sys.stderr)
-        print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")
+        agents = counted(len(config.agents), "agent")
+        print(f"{paths.config_file}: fine; {agents}, {counted(len(profiles.names()), 'profile')}")
     return EXIT_OK
 
 

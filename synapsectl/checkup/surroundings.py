@@ -26,6 +26,7 @@ from synapsectl.verbs import packages_with
 from synapsed import __version__, own_python
 from synapsed.process.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 from synapsed.profiles.releases import drift, find, package_version
+from synapsed.shared.counts import counted
 
 NEEDED_PYTHON = (3, 12)
 
@@ -39,7 +40,7 @@ WAY_OUT = "notifications, webhooks, external agents and traces"
 
 
 def look_at_cache(installed: Installation) -> Iterator[Finding]:
-    """Yields a note if a daemon of this installation would run from uv's cache."""
+    """Yields a note if a daemon of this installation would run from a cache."""
     if installed.cached:
         yield Finding("installation", NOTE, installed.cached, " && ".join(commands(installed)))
 
@@ -57,7 +58,7 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
             "configuration", WRONG, str(error), f"correct it, then 'synapsed check-config' ({ctx.paths.config})"
         )
         return
-    yield Finding("configuration", OK, f"{ctx.paths.config_file}, {len(settings.agents)} agents")
+    yield Finding("configuration", OK, f"{ctx.paths.config_file}, {counted(len(settings.agents), 'agent')}")
     for sentence in settings.missing:
         yield Finding(
             "extras", NOTE, for_this_installer(sentence), "install what is named there, or take the lines out"
@@ -156,7 +157,8 @@ def _programs(settings: ServiceSettings, *, installed: bool) -> Iterator[Finding
     if login.problem:
         yield Finding("login shell", NOTE, login.problem, f"{login.shell} -lic true")
     else:
-        yield Finding("login shell", OK, f"{login.shell}, {len(login.path.split(os.pathsep))} directories on PATH")
+        directories = counted(len(login.path.split(os.pathsep)), "directory", "directories")
+        yield Finding("login shell", OK, f"{login.shell}, {directories} on PATH")
     path = _service_path(settings) if installed else login.path
     for agent in settings.agents:
         yield _program(agent, settings, path)

@@ -11,6 +11,7 @@ from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
 from synapsectl.reach import reach
 from synapsectl.shell import brought_along
 from synapsectl.terminal_keys import Key, parse_keys
+from synapsed.shared.counts import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -153,7 +154,9 @@ def attach(
 def _tell_lost(ctx: CommandContext, lost: int, name: str) -> None:
     """Reports keys that were typed over a dead line and are lost."""
     if lost:
-        ctx.out.remark(f"[{lost} bytes that you typed may not have reached {name}, and are not sent again]")
+        ctx.out.remark(
+            f"[{counted(lost, 'byte')} that you typed may not have reached {name}, and will not be sent again]"
+        )
 
 
 def _last_words(ctx: CommandContext, agent: str) -> None:

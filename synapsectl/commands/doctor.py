@@ -8,6 +8,7 @@ from itertools import chain
 from synapsectl.checkup.finding import OK, WRONG, Finding
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError
+from synapsed.shared.counts import counted
 
 EXAMPLES = (
     ("synapsectl doctor", "what is not as it should be, and what mends it"),
@@ -70,7 +71,7 @@ def _repair(args: argparse.Namespace, ctx: CommandContext) -> int:
         ctx.out.line(f"{told['database']} is sound: nothing was changed")
     else:
         ctx.out.line(f"{told['database']} is a new one; the damaged one is {told['damaged']}")
-        ctx.out.line(f"read from it: {_counted(told['rows'])}; {told['lost']} places could not be read")
+        ctx.out.line(f"read from it: {_counted(told['rows'])}; {counted(told['lost'], 'place')} could not be read")
         if any(told["filled"].values()):
             ctx.out.line(f"from the copies in {ctx.paths.backups}: {_counted(told['filled'])}")
     return DONE

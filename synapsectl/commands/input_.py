@@ -3,12 +3,12 @@
 import argparse
 import sys
 
+from synapsectl.asking import ask_hidden, ask_line
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.messages import read_all
-from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
+from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, show_prompt, tell_hands
 from synapsectl.reach import asks_at
-from synapsectl.signals import typed_line
 
 EXAMPLES = (
     ("synapsectl input claude 2", "the option with this key"),
@@ -34,9 +34,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     target = asked(ctx.client, name)
     text = " ".join(words)
     if not words or text == "-":
-        text = _read(target)
+        text = _read(ctx, target)
     try:
-        given = answer(ctx.client, target, text, args.prompt_id)
+        given = answer(ctx.client, target, text, args.prompt_id or (target.prompt or {}).get("prompt_id"))
     except ApiError as error:
         if error.code == NOT_TAKEN:
             tell_hands(ctx, target, host)
@@ -45,23 +45,20 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     return DONE
 
 
-def _read(target: WhoAsks) -> str:
-    """Returns a line from the terminal, hidden for a password, or all of stdin."""
+def _read(ctx: CommandContext, target: WhoAsks) -> str:
+    """Returns a line from the terminal, where the question is shown first, hidden for a password; or all of stdin."""
     if not sys.stdin.isatty():
         if not (text := read_all(sys.stdin.buffer, "the answer")):
             raise UsageError(NO_ANSWER)
         return text.removesuffix("\n")
+    show_prompt(ctx.out, target.prompt)
     if target.prompt and target.prompt["type"] == "password":
-        from getpass import getpass
-
         try:
-            return getpass(f"{target.name}: ")
+            return ask_hidden(f"{target.name}: ")
         except EOFError:
             sys.stderr.write("\n")
             raise UsageError(NO_ANSWER) from None
-    sys.stderr.write(f"{target.name}: ")
-    sys.stderr.flush()
-    line = typed_line()
+    line = ask_line(sys.stderr, f"{target.name}: ")
     if not line:
         raise UsageError(NO_ANSWER)
     return line.removesuffix("\n")

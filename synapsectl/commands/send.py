@@ -15,7 +15,6 @@ from synapsectl.interrupts import interrupt_all
 from synapsectl.messages import build_parts, divided, give, read_text
 from synapsectl.parsing import seconds
 from synapsectl.sending import Sending, Wanted, check
-from synapsectl.signals import typed_line
 from synapsectl.teams import ANYWHERE, with_members
 
 EXAMPLES = (
@@ -169,10 +168,9 @@ def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence
         raise UsageError(f"it would go to {len(agents)} agents, and one send goes to at most {AGENTS_MAX}: name fewer")
     if len(agents) <= MANY or args.yes:
         return
-    if not (ctx.out.on_terminal and sys.stdin.isatty()):
+    if not ctx.may_ask:
         raise UsageError(f"it would go to {len(agents)} agents: say --yes, if that is meant")
-    ctx.out.note(f"it goes to {len(agents)} agents, a task for each: send it? [y/N]")
-    if typed_line().strip().lower() not in ("y", "yes"):
+    if not ctx.asks(f"it goes to {len(agents)} agents, a task for each: send it?"):
         raise UsageError("nothing was sent")
 
 

@@ -4,6 +4,8 @@ Pure."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from synapsed.shared.counts import counted
+
 LEAST = 2
 """Rows of the smallest place: one of the question, and the one that tells of the others."""
 
@@ -24,10 +26,10 @@ class QuestionPage(NamedTuple):
         if self.is_whole:
             return ""
         if self.end == 0:
-            return f"… {len(self.rows)} rows: make the window larger"
+            return f"… {counted(len(self.rows), 'row')}: make the window larger"
         below = len(self.rows) - self.end
-        more = "1 more row: Space shows it" if below == 1 else f"{below} more rows: Space shows them"
-        return f"… {more}" if below else f"… {_rows(self.first)} above: PageUp"
+        more = counted(below, "more row: Space shows it", "more rows: Space shows them")
+        return f"… {more}" if below else f"… {counted(self.first, 'row')} above: PageUp"
 
     def shown(self) -> Sequence[str]:
         return self.rows[self.first : self.end]
@@ -47,8 +49,4 @@ def page_of(rows: Sequence[str], first: int, room: int) -> QuestionPage:
 
 def unshown(count: int) -> str:
     """Returns the reason why a question whose last `count` rows were not shown is not answered."""
-    return f"see its end first: Space shows {_rows(count)}, n says no at once"
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
+    return f"see its end first: Space shows {counted(count, 'row')}, n says no at once"

@@ -21,10 +21,9 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError
 from synapsectl.inbox.items import is_hidden
 from synapsectl.inbox.model import Command, InboxAct
-from synapsectl.inbox.paging import LEAST
 from synapsectl.inbox.view import TYPING_KEYS
 from synapsectl.top.desk import ANSWERING, Desk
-from synapsectl.top.drawing import Drawing, QuestionShown
+from synapsectl.top.drawing import BESIDE, Drawing, QuestionShown, below_each_other, question_most
 from synapsectl.top.panes import HelpScreen, Pane
 from synapsectl.top.watching import Watching
 
@@ -34,10 +33,6 @@ SIGNALED = 128
 WIDE = 120
 """Least columns with all panes side by side."""
 PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
-LIST_MOST, QUESTION_SHARE = 7, 2
-"""Limits in a narrow terminal: most lines of the list; a question gets at most half of the rows."""
-BESIDE = 2
-"""Least lines above a question: the agent's name, and the end of its screen."""
 
 
 class TopApp(App[str]):
@@ -250,12 +245,11 @@ class TopApp(App[str]):
         desk, drawing = self._desk, self._drawing
         wide = self.size.width >= WIDE
         panes = self._panes
+        rows, asks = self.size.height - self._box.display, desk.question(now) is not None
+        listed, below = below_each_other(rows, len(desk.agents), below=bool(self._beside), asks=asks)
         for name in ("tasks", "events"):
-            panes[name].display = wide or self._beside == name
-        if not wide:
-            panes["agents"].styles.height = min(LIST_MOST, len(desk.agents) + 1)
-        else:
-            panes["agents"].styles.height = None
+            panes[name].display = wide or (below and self._beside == name)
+        panes["agents"].styles.height = None if wide else listed
         self._show_agents(panes["agents"])
         panes["head"].set_lines([drawing.head(desk)], marked=None if desk.away else 0)
         panes["foot"].set_lines([self._told_of_box() or drawing.foot(desk)])
@@ -272,7 +266,7 @@ class TopApp(App[str]):
         if before.row is None or pane.shows(before.lines, self._asked_columns):
             self._desk.inbox.drawn(before.row, before.page, now)
         columns, room = pane.size.width or self.size.width, self._right.size.height - BESIDE
-        most = max(LEAST + 1, self.size.height // QUESTION_SHARE)
+        most = question_most(self.size.height)
         self._asked = self._drawing.question(self._desk, now, columns, min(most, room) if room > 0 else most)
         self._asked_columns = columns
         pane.display, pane.styles.height = bool(self._asked.lines), len(self._asked.lines)

@@ -17,10 +17,11 @@ from synapsectl.commands.tasks import by_need
 from synapsectl.commands.tasks import row as task_row
 from synapsectl.eventlines import Lines
 from synapsectl.inbox.model import Row
-from synapsectl.inbox.paging import QuestionPage, page_of
+from synapsectl.inbox.paging import LEAST, QuestionPage, page_of
 from synapsectl.inbox.view import InboxView, keys_of
 from synapsectl.output import CommandOutput, one_line
 from synapsectl.top.desk import Desk, Shown
+from synapsed.shared.counts import counted
 from synapsed.shared.visible import visible
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
@@ -41,6 +42,32 @@ HELP = (
     ("t e", "its tasks, or the events, where there is no room for both; again: neither"),
     ("q Esc", "leave; answers that are held are given at once. Ctrl-C drops them"),
 )
+
+
+LIST_MOST, LIST_LEAST, QUESTION_SHARE = 7, 2, 2
+"""Limits in a narrow terminal: most and least lines of the list; a question gets at most half of the rows."""
+BESIDE = 2
+"""Least lines above a question: the agent's name, and the end of its screen."""
+ENOUGH = 6
+"""Rows for which a question makes room in a narrow terminal; a longer one is paged."""
+FRAME, BELOW_LIST = 2, 5
+"""Lines of the head and the foot, and of the tasks or events below the list."""
+
+
+def question_most(rows: int) -> int:
+    """Returns the most lines of a question in a window of so many rows."""
+    return max(LEAST + 1, rows // QUESTION_SHARE)
+
+
+def below_each_other(rows: int, agents: int, *, below: bool, asks: bool) -> tuple[int, bool]:
+    """Returns the lines of the list of `agents` in a narrow window, and True if the tasks or events stay `below` it.
+    Where the chosen agent asks something, they leave first, then the list shrinks, until the question has room: without
+    room it could not be answered."""
+    listed, room = min(LIST_MOST, agents + 1), rows - FRAME - BESIDE - min(ENOUGH, question_most(rows))
+    if asks:
+        below = below and listed + BELOW_LIST <= room
+        listed = listed if below else max(LIST_LEAST, min(listed, room))
+    return listed, below
 
 
 class QuestionShown(NamedTuple):
@@ -70,7 +97,7 @@ class Drawing:
         waiting = desk.inbox.waiting
         told = "nobody needs you" if not waiting else "1 needs you" if waiting == 1 else f"{waiting} need you"
         silent = "".join(f" · {one_line(line)}" for line in desk.inbox.silent)
-        return f"synapsed · {len(desk.agents)} agent{'' if len(desk.agents) == 1 else 's'} · {told}{silent}"
+        return f"synapsed · {counted(len(desk.agents), 'agent')} · {told}{silent}"
 
     def foot(self, desk: Desk) -> str:
         if desk.note:

@@ -15,11 +15,14 @@ UNITS = {
 """Command that restarts the daemon, by the service manager; the agents go on."""
 
 
-CACHED = (
-    "runs the version again that its cache has: 'uvx --refresh --from …' looks for a newer one (in no checkout), and "
-    "'uv cache clean' and 'prune' remove files from under a daemon that runs; those of an installed tool stay"
-)
-"""Words about a synapsed that `uvx` runs."""
+CACHED = {
+    Installer.UVX: "runs the version again that its cache has: 'uvx --refresh --from …' looks for a newer one (in no "
+    "checkout), and 'uv cache clean' and 'prune' remove files from under a daemon that runs; those of an installed "
+    "tool stay",
+    Installer.PIPX_RUN: "runs the version again that its cache has, for 14 days: 'pipx run --no-cache …' looks for a "
+    "newer one, and then the files go, from under a daemon that runs too; those of an installed program stay",
+}
+"""Words about a synapsed that is run out of a cache."""
 
 
 class UpgradeFacts(NamedTuple):
@@ -93,9 +96,10 @@ def effects(facts: UpgradeFacts) -> Iterator[tuple[str, str]]:
     if facts.parts:
         named = ", ".join(facts.parts)
         yield "parts", f"{named}: pinned to this version, so install the same new version along (docs/upgrading.md)"
-    if facts.installed.installer is Installer.UVX:
-        yield "uvx", CACHED
-    if facts.installed.installer in (Installer.UV_TOOL, Installer.UVX, Installer.PIPX):
+    installer = facts.installed.installer
+    if installer in CACHED:
+        yield str(installer), CACHED[installer]
+    if installer in (Installer.UV_TOOL, Installer.PIPX, *CACHED):
         yield (
             "extras",
             "those installed along ('synapsed[…]', '--with') are named again in the command, or go",

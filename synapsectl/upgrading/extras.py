@@ -6,7 +6,7 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
-from synapsectl.upgrading.installation import BASE, NAME, Installation, Installer, find_installation
+from synapsectl.upgrading.installation import BASE, NAME, Installation, Installer, commands, find_installation
 
 _FOR_PIP = re.compile(rf"pip install '{NAME}\[([a-z]+)\]'")
 """The command in messages of modules that do not know the installer."""
@@ -49,6 +49,8 @@ def _beginning(installed: Installation) -> str:
             return f"uv tool install --python {shlex.quote(BASE)} --force"
         case Installer.PIPX:
             return f"pipx runpip {NAME} install"
+        case Installer.PIPX_RUN:  # never into the cache's own environment
+            return f"{commands(installed)[-1]} && pipx runpip {NAME} install"
         case Installer.UV:
             return f"uv pip install --python {python}"
         case Installer.DEBIAN:

@@ -2,10 +2,12 @@
 version.
 
 The installer is recognised by its own marks: `uv-receipt.toml` and `pipx_metadata.json` in the environment, `INSTALLER`
-and `direct_url.json` (PEP 610) among the distribution's metadata; an environment of `uvx` by its place in uv's cache.
+and `direct_url.json` (PEP 610) among the distribution's metadata; an environment of `uvx` by its place in uv's cache,
+one of `pipx run` by its name, outside the folder of what pipx installs.
 """
 
 import json
+import re
 import shlex
 import sys
 from enum import StrEnum
@@ -25,6 +27,7 @@ class Installer(StrEnum):
     UV_TOOL = "uv tool"
     UVX = "uvx"
     PIPX = "pipx"
+    PIPX_RUN = "pipx run"
     UV = "uv"
     PIP = "pip"
     DEBIAN = "debian"
@@ -38,6 +41,12 @@ UV_ARCHIVE = "archive-v"
 """Beginning of the name of the folder in uv's cache that holds environments of `uvx`."""
 CACHE_MARK = "CACHEDIR.TAG"
 """File by which a folder says that it is a cache's, and may be emptied."""
+PIPX_INSTALLED = "venvs"
+"""Folder in pipx's home with the environments that it installs; `pipx run` makes its own in a cache elsewhere."""
+_PIPX_RUN = re.compile(r"[0-9a-f]{15}")
+"""Name of an environment of `pipx run`: the beginning of a hash."""
+_CACHES = (Installer.UVX, Installer.PIPX_RUN)
+"""Programs that run synapsed out of a cache."""
 _NO_WHEELS = (Installer.CHECKOUT, Installer.DEBIAN, Installer.HOMEBREW)
 """Installers that do not install a wheel."""
 
@@ -64,8 +73,13 @@ class Installation(NamedTuple):
     @property
     def cached(self) -> str:
         """Returns in words that it may vanish under a daemon; empty if it is installed for good."""
-        emptied = f"it is in uv's cache ({self.place}), which 'uv cache clean' and 'prune' empty under a daemon"
-        return emptied if self.installer is Installer.UVX else ""
+        match self.installer:
+            case Installer.UVX:
+                return f"it is in uv's cache ({self.place}), which 'uv cache clean' and 'prune' empty under a daemon"
+            case Installer.PIPX_RUN:
+                return f"it is in pipx's cache ({self.place}), and pipx removes it under a daemon at 14 days"
+            case _:
+                return ""
 
 
 def find_installation(packages: Path = Path(PACKAGES), prefix: Path = Path(sys.prefix)) -> Installation:
@@ -84,7 +98,8 @@ def _installer(metadata: Path, prefix: Path) -> Installer:
     if (prefix / "uv-receipt.toml").is_file():
         return Installer.UV_TOOL
     if (prefix / "pipx_metadata.json").is_file():
-        return Installer.PIPX
+        run = _PIPX_RUN.fullmatch(prefix.name) and prefix.parent.name != PIPX_INSTALLED
+        return Installer.PIPX_RUN if run else Installer.PIPX
     if prefix.parent.name.startswith(UV_ARCHIVE) and (prefix.parents[1] / CACHE_MARK).is_file():
         return Installer.UVX
     if "Cellar" in prefix.parts:
@@ -128,7 +143,7 @@ def commands(installed: Installation, file: str = "", *, same_version: bool = Fa
         return [*pull, f"make -C {shlex.quote(str(place))} setup"]
     if installed.source and installed.installer not in _NO_WHEELS:
         return [*pull, _from(installed, installed.source, again=True)]
-    if installed.installer is Installer.UVX:
+    if installed.installer in _CACHES:
         return [_from(installed, NAME, again=True)]
     return [_from_index(installed)]
 
@@ -140,7 +155,7 @@ def _from(installed: Installation, source: str, *, again: bool) -> str:
             return f"uv tool install --python {shlex.quote(BASE)} {'--reinstall' if again else '--force'} {what}"
         case Installer.UVX:  # to an installed tool, whose files stay; without --reinstall it may be an old one, cached
             return f"uv tool install --python {shlex.quote(BASE)} --reinstall {what}"
-        case Installer.PIPX:
+        case Installer.PIPX | Installer.PIPX_RUN:
             return f"pipx install --python {shlex.quote(BASE)} --force {what}"
         case Installer.UV:
             return f"uv pip install --python {python} --upgrade {f'--reinstall-package {NAME} ' if again else ''}{what}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from synapsed.errors import QueueFull
 from synapsed.model.task import Task
+from synapsed.shared.counts import counted
 
 CAPACITY = 100
 """Largest number of waiting tasks of one agent."""
@@ -48,9 +49,8 @@ class Mailbox:
     def check_room(self) -> None:
         """Raises QueueFull if another task would not fit."""
         if len(self._entries) >= self._capacity:
-            raise QueueFull(
-                f"{len(self._entries)} messages wait for this agent already; try again later", queue=len(self._entries)
-            )
+            waiting = counted(len(self._entries), "message waits", "messages wait")
+            raise QueueFull(f"{waiting} for this agent already; try again later", queue=len(self._entries))
 
     def push(self, task: Task) -> None:
         """Appends `task` behind those of its priority; raises QueueFull."""

@@ -33,6 +33,7 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.pty.readiness import Moment, obstacle
 from synapsed.shared.choices import telling
+from synapsed.shared.counts import counted
 
 COMES_UP = "comes up by itself"
 """The evidence for an agent whose program will be started without a request; 'synapsectl up' waits for such agents."""
@@ -194,11 +195,11 @@ def summary_of(agents: Iterable[Agent]) -> str:
         activity_of(agent)[0].value if agent.state is ProcessState.RUNNING else agent.state.value for agent in every
     )
     waiting = sum(agent.turns.queue for agent in every)
-    told = f"{len(every)} agent{'' if len(every) == 1 else 's'}"
+    told = counted(len(every), "agent")
     if counts:
         told += ": " + ", ".join(f"{count} {what}" for what, count in counts.most_common())
     if waiting:
-        told += f"; {waiting} message{' waits' if waiting == 1 else 's wait'}"
+        told += f"; {counted(waiting, 'message waits', 'messages wait')}"
     return told
 
 

@@ -47,7 +47,8 @@ BEAT_S: Final = 10.0
 """Seconds within which something is sent to a client, so that a missing reader is noticed."""
 
 UNREAD_S: Final = 25.0
-"""Seconds after which a client that reads nothing, because it was stopped or hangs, is dropped."""
+"""Seconds after which a client that reads nothing, because it was stopped or hangs, is dropped. So is one that answers
+no lease: over a tunnel its end of the line is read by the tunnel, which may not know that the line is dead."""
 
 UNTYPED_MAX: Final = 256 * 1024
 """Bytes of a client's frames that wait for the program; nothing more is read from it until they are typed."""
@@ -262,6 +263,7 @@ class FramedTerminal(TerminalSession):
         self._untyped = 0
         self._busy = False
         """True while the task handles one of them."""
+        self._heard_at = asyncio.get_running_loop().time()
         self._wake = asyncio.Event()
 
     async def serve(self, request: web.Request, *, one_screen: bool) -> web.StreamResponse:
@@ -301,7 +303,7 @@ class FramedTerminal(TerminalSession):
             }
             if self._connection.is_read():
                 read_at = loop.time()
-            elif loop.time() - read_at >= UNREAD_S:
+            if loop.time() - min(read_at, self._answered_at()) >= UNREAD_S:
                 self._connection.abort()
                 return
             if now != told or loop.time() - told_at >= BEAT_S:
@@ -309,6 +311,12 @@ class FramedTerminal(TerminalSession):
                 await self._say({"type": "attention", **now})
             with suppress(TimeoutError):
                 await asyncio.wait_for(moved.wait(), DOING_S)
+
+    def _answered_at(self) -> float:
+        """Returns the last time at which the client, if it answers leases, is known to have been there."""
+        if self._leases is None or self._busy or self._came:
+            self._heard_at = asyncio.get_running_loop().time()  # its frames that wait here keep later ones from coming
+        return self._heard_at
 
     async def _other_command(self, command: Any) -> None:
         match command:
@@ -329,7 +337,7 @@ class FramedTerminal(TerminalSession):
 
     def _take(self, kind: int, payload: bytes) -> None:
         """Handles a frame at once, or puts it behind earlier ones."""
-        now = self._now()
+        now, self._heard_at = self._now(), asyncio.get_running_loop().time()
         if kind == wire.LEASED and self._leases is not None and not (self._busy or self._came):
             if not (keys := self._leased(self._leases, payload, now)):
                 return

@@ -86,7 +86,7 @@ from synapsed.model.agent import (
     ProcessState,
     ProfileAnswer,
     RegistryEntry,
-    is_reserved,
+    refuse_reserved_host,
     validate_name,
 )
 from synapsed.model.attention import AttentionItem, HostSaid, HostState, PutAway
@@ -209,8 +209,8 @@ __all__ = [
     "given_here",
     "headers_of",
     "is_kept",
-    "is_reserved",
     "parent_of",
+    "refuse_reserved_host",
     "span_id",
     "task_cursor",
     "validate_name",

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from synapsed.shared.counts import counted
+
 COMMAND_MAX: Final = 100_000
 """Characters of a command. A longer one is not shown at all, because a part of it would be another command."""
 
@@ -144,7 +146,8 @@ def _cut(text: str) -> str:
     if len(text) <= DIFF_MAX:
         return text
     kept = text[:DIFF_MAX].rpartition("\n")[0] or text[:DIFF_MAX]
-    return f"{kept}\n… {len(text) - len(kept)} more characters are not shown"
+    left = counted(len(text) - len(kept), "more character is", "more characters are")
+    return f"{kept}\n… {left} not shown"
 
 
 def _text(value: object) -> str:

@@ -116,6 +116,15 @@ def validate_name(name: str) -> str:
     return name
 
 
+def refuse_reserved_host(name: str) -> None:
+    """Raises InvalidRequest if `name` cannot name a host, because messages of synapsed itself have such a name."""
+    if is_reserved(name):
+        raise InvalidRequest(
+            f"{name!r} cannot name a host: synapsed uses this name, or names like it, itself; choose another name",
+            field="name",
+        )
+
+
 FOLDER_MAX = 30
 """Largest number of characters of a folder in an agent's name."""
 

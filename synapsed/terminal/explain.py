@@ -10,6 +10,7 @@ from synapsed.clock import iso
 from synapsed.model.agent import Testimony
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Signs
+from synapsed.shared.counts import counted
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.verdict import (
     Observation,
@@ -141,6 +142,8 @@ def _composer(profile: Profile, seen: Observation) -> str:
             else "not on the screen"
         )
     off = (spec.bracketed_paste and not seen.screen.modes.bracketed_paste) or edits_no_line(seen)
-    text = "empty" if composer.state == "empty" else f"a draft of {len(composer.text)} characters in its line"
+    text = (
+        "empty" if composer.state == "empty" else f"a draft of {counted(len(composer.text), 'character')} in its line"
+    )
     why = f" ({composer.why})" if composer.why else ""
     return f"{text}, but input is off" if off else f"{text}{why}"

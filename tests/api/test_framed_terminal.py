@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -210,6 +210,39 @@ async def test_a_client_that_reads_nothing_is_let_go_of(api: Api, monkeypatch: p
         async with asyncio.timeout(30):
             while not (api.control.attachments and api.control.attachments[0].closed):
                 await asyncio.sleep(0)
+
+
+async def test_a_line_that_dies_in_silence_behind_a_tunnel_is_let_go_of(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tunnel reads what it cannot bring to the client; from there no answer to a lease comes any more."""
+    monkeypatch.setattr(attached_terminals, "DOING_S", 0.01)
+    monkeypatch.setattr(attached_terminals, "UNREAD_S", 0.3)
+    async with opened(api) as (_, frames):
+        frames.command(type="lease", lease=0)
+        with suppress(EOFError, ConnectionError):
+            while True:
+                await frames.next()
+        async with asyncio.timeout(30):
+            while not api.control.attachments[0].closed:
+                await asyncio.sleep(0)
+
+
+@pytest.mark.night
+async def test_one_that_answers_its_leases_stays(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For longer than the daemon waits for an answer, by the number of leases."""
+    monkeypatch.setattr(attached_terminals, "DOING_S", 0.01)
+    monkeypatch.setattr(attached_terminals, "GRANT_S", 0.1)
+    monkeypatch.setattr(attached_terminals, "UNREAD_S", 4.0)
+    async with opened(api) as (_, frames):
+        frames.command(type="lease", lease=0)
+        answered = 0
+        while answered < 60:
+            kind, payload = await frames.next()
+            if kind == NEWS and (told := json.loads(payload))["type"] == "lease":
+                frames.command(type="lease", lease=told["lease"])
+                answered += 1
+        assert not api.control.attachments[0].closed
 
 
 class Unsent:

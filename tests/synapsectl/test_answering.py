@@ -42,8 +42,8 @@ def test_input_for_a_task_and_for_its_agent(daemon: FakeDaemon, ctl: Ctl, asking
     assert ctl("input", asking[:8], "2").code == 0
     assert ctl("input", "claude", "--", "-x y").code == 0
     assert posted(daemon) == [
-        (f"/control/tasks/{asking}/input", {"input": "2"}),
-        (f"/control/tasks/{asking}/input", {"input": "-x y"}),
+        (f"/control/tasks/{asking}/input", {"input": "2", "prompt_id": "p1"}),
+        (f"/control/tasks/{asking}/input", {"input": "-x y", "prompt_id": "p1"}),
     ]
 
 
@@ -75,6 +75,91 @@ def test_approve_and_deny_answer_this_very_prompt(daemon: FakeDaemon, ctl: Ctl, 
         (f"/control/tasks/{asking}/input", {"input": "1", "prompt_id": "p1"}),
         (f"/control/tasks/{asking}/input", {"input": "3", "prompt_id": "p1"}),
     ]
+
+
+def test_approve_and_deny_print_what_they_answer(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    edit = permission().model_copy(update={"command": "rm -rf build", "diff": "- one\n+ two"})
+    daemon.agents["claude"] = agent("claude", port=8100, activity="waiting", prompt=edit)
+    for verb in ("approve", "deny"):
+        done = ctl(verb, "claude", "--json")
+        assert all(row in done.err for row in ("Do you want to proceed?", "$ rm -rf build", "  - one\n  + two")), done
+        (told,) = json.loads(done.out)
+        assert (told["prompt_id"], told["command"], told["diff"]) == ("p1", "rm -rf build", "- one\n+ two")
+        assert told["question"] == "Do you want to proceed?"
+
+
+def test_another_question_than_the_one_that_was_seen_is_not_answered(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    for verb in ("approve", "deny"):
+        done = ctl(verb, "claude", "--prompt-id", "p0")
+        assert (done.code, "claude" in done.err, "asks something else than p0" in done.err) == (6, True, True)
+        assert "Do you want to proceed?" in done.err, "what is asked now is shown"
+    assert posted(daemon) == []
+    assert ctl("approve", "claude", "--prompt-id", "p1").code == 0
+    assert posted(daemon) == [(f"/control/tasks/{asking}/input", {"input": "1", "prompt_id": "p1"})]
+    for wrong in (("--all",), ("claude", "codex"), ()):
+        assert ctl("approve", *wrong, "--prompt-id", "p1").code == 2
+
+
+def at_terminal(*arguments: str) -> PtyTool:
+    return PtyTool(*arguments, env={**os.environ, "TERM": "xterm"})
+
+
+@pytest.mark.parametrize(("typed", "code"), [(b"y\r", 0), (b"\r", 6), (b"n\r", 6), (b"\x04", 6)])
+def test_at_a_terminal_a_yes_is_asked_for_below_the_question(
+    daemon: FakeDaemon, asking: str, typed: bytes, code: int
+) -> None:
+    tool = at_terminal("approve", "claude")
+    try:
+        tool.until(b"answer 'Yes'? [y/N] ")
+        assert b"Do you want to proceed?" in tool.shown
+        assert posted(daemon) == []
+        tool.type(typed)
+        assert tool.end() == code
+    finally:
+        tool.close()
+    given = [(f"/control/tasks/{asking}/input", {"input": "1", "prompt_id": "p1"})]
+    assert posted(daemon) == (given if code == 0 else [])
+
+
+def test_a_question_that_came_while_a_person_read_the_one_before_is_not_answered(
+    daemon: FakeDaemon, asking: str
+) -> None:
+    """The daemon refuses it: the answer is for the prompt that was shown."""
+    tool = at_terminal("approve", "claude")
+    try:
+        tool.until(b"answer 'Yes'? [y/N] ")
+        newer = permission().model_copy(update={"prompt_id": "p2"})
+        daemon.agents["claude"] = agent("claude", port=8100, activity="waiting", prompt=newer)
+        tool.type(b"y\r")
+        tool.end()
+    finally:
+        tool.close()
+    assert [body for _, body in posted(daemon)] == [{"input": "1", "prompt_id": "p1"}]
+
+
+@pytest.mark.parametrize("option", [("--yes",), ("--prompt-id", "p1"), ("--json",)])
+def test_whoever_names_the_prompt_or_says_yes_beforehand_is_not_asked(
+    daemon: FakeDaemon, asking: str, option: tuple[str, ...]
+) -> None:
+    tool = at_terminal("approve", "claude", *option)
+    try:
+        assert tool.end() == 0
+        assert b"Do you want to proceed?" in tool.shown
+    finally:
+        tool.close()
+    assert [body for _, body in posted(daemon)] == [{"input": "1", "prompt_id": "p1"}]
+
+
+def test_input_without_a_text_shows_the_question_that_it_is_for(daemon: FakeDaemon, asking: str) -> None:
+    tool = at_terminal("input", "claude")
+    try:
+        tool.until(b"claude: ")
+        assert b"Do you want to proceed?" in tool.shown
+        tool.type(b"2\r")
+        assert tool.end() == 0
+    finally:
+        tool.close()
+    assert [body for _, body in posted(daemon)] == [{"input": "2", "prompt_id": "p1"}]
 
 
 def test_all_who_ask_are_answered_and_nobody_else(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
@@ -293,7 +378,7 @@ def test_ctrl_d_at_the_question_for_a_password_answers_nothing(daemon: FakeDaemo
         assert b"secret" not in tool.shown
     finally:
         tool.close()
-    assert [body for _, body in posted(daemon)] == ([] if code else [{"input": "secret"}])
+    assert [body for _, body in posted(daemon)] == ([] if code else [{"input": "secret", "prompt_id": "p1"}])
 
 
 def test_logs(daemon: FakeDaemon, ctl: Ctl) -> None:

@@ -12,6 +12,7 @@ from synapsed.parts import outside
 from tests.synapsectl.conftest import Ctl
 
 PYTHON = "/opt/synapsed/bin/python"
+PIPX = f"pipx install --python {BASE} --force"
 TOOL = f"uv tool install --python {BASE} --force"
 
 
@@ -26,6 +27,7 @@ def by(installer: Installer, source: str = "") -> Installation:
         (Installer.UV_TOOL, f"{TOOL} 'synapsed[otel]'"),
         (Installer.UVX, f"{TOOL} 'synapsed[otel]'"),
         (Installer.PIPX, "pipx runpip synapsed install 'synapsed[otel]'"),
+        (Installer.PIPX_RUN, f"{PIPX} synapsed && pipx runpip synapsed install 'synapsed[otel]'"),
         (Installer.UV, f"uv pip install --python {PYTHON} 'synapsed[otel]'"),
         (Installer.PIP, f"{PYTHON} -m pip install 'synapsed[otel]'"),
         (Installer.HOMEBREW, f"{PYTHON} -m pip install 'synapsed[otel]'"),

@@ -245,10 +245,14 @@ def test_what_would_be_written_is_shown_below_why_it_could_not_be(
     assert "synapsed.service" in done.out
 
 
-@pytest.fixture
-def fleeting(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A synapsed that `uvx` runs; the command that installs it for good."""
-    place = Installation(Installer.UVX, Path("/home/me/.cache/uv/archive-v0/7uRnsLz706P6stjj"))
+UVX = Installation(Installer.UVX, Path("/home/me/.cache/uv/archive-v0/7uRnsLz706P6stjj"))
+PIPX_RUN = Installation(Installer.PIPX_RUN, Path("/home/me/.cache/pipx/f088fb4fd3ba4e5"))
+
+
+@pytest.fixture(params=[UVX, PIPX_RUN], ids=lambda one: str(one.installer))
+def fleeting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A synapsed that `uvx` or `pipx run` runs; the command that installs it for good."""
+    place: Installation = request.param
     monkeypatch.setattr(install, "find_installation", lambda: place)
     monkeypatch.setattr(available.shutil, "which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(systemd, "run_tool", lambda *_: Finished(0, "", ""))
@@ -256,10 +260,10 @@ def fleeting(monkeypatch: pytest.MonkeyPatch) -> str:
     return lasting
 
 
-def test_uvs_cache_is_no_place_for_a_service(ctl: Ctl, home: Path, fleeting: str) -> None:
+def test_a_cache_is_no_place_for_a_service(ctl: Ctl, home: Path, fleeting: str) -> None:
     done = ctl("install", "--start", HOME=str(home), XDG_CONFIG_HOME="")
     assert (done.code, done.out) == (6, "")
-    assert "'uv cache clean'" in done.err
+    assert any(told in done.err for told in ("'uv cache clean'", "pipx removes it"))
     assert f"'{fleeting}'" in done.err
     assert "nothing was changed" in done.err
     assert not (home / ".config").exists()

@@ -96,6 +96,20 @@ def test_the_question_is_asked_there_and_it_goes_on(asking: FakeDaemon, send: An
     assert posted(asking) == [{"input": "1", "prompt_id": "p1"}]
 
 
+def test_what_was_typed_before_the_question_is_no_answer(working: FakeDaemon, send: Any) -> None:
+    tool = send("--wait")
+    tool.until(b"claude: working ")
+    tool.type(b"y\r")
+    tool.until(b"y\r\n")  # echoed: it waits to be read
+    (task,) = working.tasks.values()
+    working.on_answer = lambda fake, task: fake.advance(task, TaskState.COMPLETED, exact=True, prompt=None)
+    working.advance(task, TaskState.INPUT_REQUIRED, prompt=permission())
+    tool.until(b"[1/2/3, y, n] ")
+    tool.type(b"n\r")
+    assert tool.end() == 0
+    assert posted(working) == [{"input": "3", "prompt_id": "p1"}]
+
+
 def test_a_task_that_was_sent_before_is_asked_about_too(asking: FakeDaemon, ctl: Ctl, home: Path) -> None:
     task = ctl("send", "claude", "x").out.strip()
     tool = PtyTool("task", task, "--wait", env={**os.environ, "TERM": "xterm"})
@@ -168,6 +182,7 @@ def test_an_answer_to_what_is_not_asked_any_more_is_not_typed(asking: FakeDaemon
     tool.type(b"y\r")
     tool.until(b"it was answered elsewhere")
     asking.errors.clear()
+    tool.when(lambda shown: shown.count(b"[1/2/3, y, n] ") == 2)
     tool.type(b"n\r")
     assert tool.end() == 0
 
@@ -208,7 +223,7 @@ def test_ctrl_c_asks_and_cancels(working: FakeDaemon, send: Any) -> None:
     tool = send("--follow")
     tool.until(b"claude: working ")
     tool.type(b"\x03")
-    tool.until(b"[c] cancel the task")
+    tool.until(b"[c] cancel the task, [s] stop watching, [Enter] go on: ")
     tool.type(b"c\r")
     assert tool.end() == 1
     assert b"canceled" in tool.shown
@@ -218,7 +233,7 @@ def test_ctrl_c_and_enter_go_on(working: FakeDaemon, send: Any) -> None:
     tool = send("--wait")
     tool.until(b"claude: working ")
     tool.type(b"\x03")
-    tool.until(b"[c] cancel the task")
+    tool.until(b"[c] cancel the task, [s] stop watching, [Enter] go on: ")
     tool.type(b"\r")
     (task,) = working.tasks.values()
     working.artifact(task, Artifact.answer("in the end"))

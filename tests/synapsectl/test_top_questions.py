@@ -6,6 +6,16 @@ from typing import Any
 import pytest
 
 from synapsectl.inbox.model import NOTICED_S
+from synapsectl.top.drawing import (
+    BELOW_LIST,
+    BESIDE,
+    ENOUGH,
+    FRAME,
+    LIST_LEAST,
+    LIST_MOST,
+    below_each_other,
+    question_most,
+)
 from synapsed.model.agent import Activity
 from tests.synapsectl.fake_daemon import FakeDaemon, agent
 from tests.synapsectl.test_top import Table, at_table, given, item
@@ -83,6 +93,38 @@ async def test_among_many_agents_it_is_not_cut_below(daemon: FakeDaemon) -> None
         await table.sees("y yes")
         await table.pilot.press("y")
         await table.until(lambda: given(daemon))
+
+
+@pytest.mark.parametrize("size", [(80, 10), (80, 12), (80, 14)], ids=str)
+@Q
+async def test_a_low_window_that_became_narrow_still_shows_the_question(
+    daemon: FakeDaemon, size: tuple[int, int]
+) -> None:
+    """The tasks below the list took its rows, and no yes was possible there."""
+    daemon.inbox = [item("claude", task=None)]
+    async with at_table((130, size[1])) as table:
+        await table.sees("May claude do it?", "n no  b no")
+        await table.pilot.resize_terminal(*size)
+        await table.until(lambda: table.has_size(size))
+        if size[1] < 12:
+            await read_to_the_end(table)
+        else:
+            await table.sees("May claude do it?", "1  Yes")
+        await table.sees("y yes")
+        await table.pilot.press("y")
+        await table.until(lambda: given(daemon))
+    assert given(daemon) == [{"input": "1", "prompt_id": "p-claude"}]
+
+
+@pytest.mark.parametrize("rows", range(5, 60))
+@pytest.mark.parametrize("agents", [0, 1, 2, 20])
+def test_a_question_has_room_before_the_list_and_what_is_below_it(rows: int, agents: int) -> None:
+    unasked = below_each_other(rows, agents, below=True, asks=False)
+    assert unasked == (min(LIST_MOST, agents + 1), True)
+    listed, below = below_each_other(rows, agents, below=True, asks=True)
+    room = rows - FRAME - listed - BELOW_LIST * below - BESIDE
+    assert room >= min(ENOUGH, question_most(rows)) or (listed, below) == (LIST_LEAST, False)
+    assert LIST_LEAST <= listed <= LIST_MOST or agents == 0
 
 
 @Q

@@ -130,6 +130,27 @@ class TestInstallation:
         assert (note.status, note.mend) == (NOTE, f"{tool} /src/synapsed-1.2.0-py3-none-any.whl")
         assert [*look_at_cache(found._replace(installer=Installer.UV_TOOL))] == []
 
+    @pytest.mark.parametrize("home", [".cache/pipx", ".local/pipx/.cache", "Library/Caches/pipx", "own/.cache"])
+    def test_pipx_run_is_told_by_its_place_outside_what_pipx_installs(self, tmp_path: Path, home: str) -> None:
+        prefix = tmp_path / home / "f088fb4fd3ba4e5"
+        packages = self.installed(prefix, "pip")
+        (prefix / "pipx_metadata.json").touch()
+        found = find_installation(packages, prefix)
+        assert (found.installer, found.place) == (Installer.PIPX_RUN, prefix)
+        lasting = f"pipx install --python {BASE} --force synapsed"
+        assert commands(found) == [lasting]
+        assert "'pipx run --no-cache …'" in dict(advice.effects(facts(installed=found)))["pipx run"]
+        (note,) = look_at_cache(found)
+        assert (note.status, note.mend) == (NOTE, lasting)
+        assert "pipx removes it" in note.detail
+
+    @pytest.mark.parametrize("name", ["synapsed", "synapsed-dev", "f088fb4fd3ba4e5"])
+    def test_what_pipx_installed_is_no_cache(self, tmp_path: Path, name: str) -> None:
+        prefix = tmp_path / "pipx/venvs" / name
+        packages = self.installed(prefix, "pip")
+        (prefix / "pipx_metadata.json").touch()
+        assert find_installation(packages, prefix).installer is Installer.PIPX
+
     def test_its_source_is_a_file_a_folder_or_an_index(self, tmp_path: Path) -> None:
         repository = tmp_path / "a b"
         (repository / ".git").mkdir(parents=True)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from synapsed.errors import SynapsedError
+from synapsed.shared.counts import counted
 from synapsed_fleet import external_broker, tls
 from synapsed_fleet.admin import administering, opened
 from synapsed_fleet.broker import BrokerFolder, ask_health
@@ -150,7 +151,9 @@ async def _kept(home: Home, config: DaemonSettings) -> list[Found]:
     except SynapsedError as error:
         return [found("fleet's streams", WRONG, error.message, "synapsectl fleet repair")]
     if not wrong:
-        return [found("fleet's streams", OK, f"as they should be, with the mail of {len(members.hosts)} hosts")]
+        return [
+            found("fleet's streams", OK, f"as they should be, with the mail of {counted(len(members.hosts), 'host')}")
+        ]
     rest = f", and {len(wrong) - TOLD_MAX} more" if len(wrong) > TOLD_MAX else ""
     return [found("fleet's streams", WRONG, "; ".join(wrong[:TOLD_MAX]) + rest, "synapsectl fleet repair")]
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import psutil
 
 from synapsed.errors import ConfigError, InvalidRequest, RemoteRefused, SynapsedError, Unreachable
+from synapsed.interfaces import refuse_reserved_host
 from synapsed_fleet import broker_cluster, tls
 from synapsed_fleet.addresses import local_url, reachable
 from synapsed_fleet.admin import administering, opened, revoke
@@ -55,7 +56,7 @@ async def create(home: Home, config: DaemonSettings, body: Mapping[str, Any]) ->
     if home.is_member():
         mine = home.identity()
         raise ConfigError(f"this host is {mine.name} in a fleet already: 'synapsectl fleet leave' ends that")
-    name = _name(body)
+    name = _new_name(body)
     if body.get("urls"):
         return await create_given(home, name, GivenBroker.read(body))
     server = find()
@@ -134,7 +135,7 @@ def _given_way(folder: BrokerFolder, pid: int | None) -> None:
 def invite(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
     """Makes an invitation for the host `name`. `again`: a host of that name is a member, and its key is revoked once
     the new one has joined. `line` of the answer is a secret."""
-    name, ring, now = _name(body), home.keyring, int(time.time())
+    name, ring, now = _new_name(body), home.keyring, int(time.time())
     pair = KeyPair.generate("user")
     fleet, operator = ring.pair("account").public, ring.pair("operator").public
     with ring.changing() as members:
@@ -175,6 +176,7 @@ async def join(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> T
         mine = home.identity()
         raise ConfigError(f"this host is {mine.name} in a fleet already: 'synapsectl fleet leave' ends that")
     invitation = Invitation.parse(str(body.get("line") or ""))
+    refuse_reserved_host(invitation.name)
     _in_time(invitation, time.time())
     if invitation.given:
         ca = invitation.ca or None
@@ -396,6 +398,12 @@ def _name(body: Mapping[str, Any]) -> str:
         raise InvalidRequest(
             f"{name[:80]!r} is no name of a host: at most 31 letters a-z, digits and '-', the first a letter or digit"
         )
+    return name
+
+
+def _new_name(body: Mapping[str, Any]) -> str:
+    """Returns the name for a host that is to be a member. Raises InvalidRequest."""
+    refuse_reserved_host(name := _name(body))
     return name
 
 

@@ -118,6 +118,20 @@ async def test_a_clock_that_is_wrong_is_told_before_anything_is_asked(
         await operations.join(home, SimpleNamespace(fleet=None), {"line": invitation(ring).line()})
 
 
+@pytest.mark.parametrize("name", ["person", "unknown", "synapse-system", "synapse-claude-8100"])
+async def test_no_host_of_a_fleet_has_a_reserved_name(ring: Keyring, tmp_path: Path, name: str) -> None:
+    home = Home(Paths.from_environ({"HOME": str(tmp_path), "SYNAPSED_HOME": str(tmp_path / "home")}))
+    with pytest.raises(InvalidRequest, match="cannot name a host: synapsed uses this name"):
+        await operations.create(home, SimpleNamespace(fleet=None), {"name": name})
+    assert not home.keyring.exists()
+    Keyring.create(home.keyring.folder, "box", PLAN)
+    with pytest.raises(InvalidRequest, match="cannot name a host: synapsed uses this name"):
+        operations.invite(home, SimpleNamespace(fleet=None), {"name": name})
+    assert home.keyring.members().invitations == {}
+    with pytest.raises(InvalidRequest, match="cannot name a host: synapsed uses this name"):
+        await operations.join(home, SimpleNamespace(fleet=None), {"line": invitation(ring, name).line()})
+
+
 def test_who_has_no_invitation_does_not(ring: Keyring) -> None:
     made, host = invitation(ring), KeyPair.generate("user")
     with pytest.raises(InvalidRequest, match="no invitation for 'laptop'"):

@@ -325,7 +325,7 @@ def test_merge_and_remove(repo: Repo, daemon: FakeDaemon, ctl: Ctl) -> None:
         assert (refused.code, "not committed (b.txt)" in refused.err) == (6, True)
     repo.commit("b.txt", "b\n", at=tree)
     refused = ctl("worktree", "remove", "login")
-    assert (refused.code, "1 commits that are in no other branch" in refused.err) == (6, True)
+    assert (refused.code, "1 commit that is in no other branch" in refused.err) == (6, True)
     merged = ctl("worktree", "merge", "login", "--json")
     assert json.loads(merged.out)["commit"] == repo.git("rev-parse", "main").strip()
     assert (repo.folder / "b.txt").exists()

@@ -98,7 +98,7 @@ def test_a_repository_in_a_folder_that_is_ignored(repo: Repo, ctl: Ctl, tree: Pa
     refused(ctl, "build/deps/inner in it has a stash")
     repo.git("stash", "drop", at=inner)
     repo.commit("b.txt", "b\n", at=inner)
-    refused(ctl, "build/deps/inner in it has 1 commits that are in no remote")
+    refused(ctl, "build/deps/inner in it has 1 commit that is in no remote")
     repo.git("push", "-q", "origin", "HEAD:refs/heads/theirs", at=inner)
     removed(ctl, tree)
 
@@ -114,7 +114,7 @@ def test_a_submodule(repo: Repo, ctl: Ctl, tree: Path) -> None:
     repo.commit("a.txt", "only here\n", at=tree / "lib")
     repo.git("commit", "-qam", "its commit", at=tree)
     assert ctl("worktree", "merge", "login").code == 0, "the repository has which commit it is, and not the commit"
-    refused(ctl, "lib in it has 1 commits that are in no remote")
+    refused(ctl, "lib in it has 1 commit that is in no remote")
     repo.git("push", "-q", "origin", "HEAD:refs/heads/theirs", at=tree / "lib")
     removed(ctl, tree)
 
@@ -123,14 +123,14 @@ def test_no_branch_is_checked_out(repo: Repo, ctl: Ctl, tree: Path) -> None:
     repo.git("switch", "-q", "--detach", at=tree)
     repo.commit("b.txt", "b\n", at=tree)
     refused(ctl, "no branch checked out", "switch -c BRANCH", verb="merge")
-    refused(ctl, "1 commits that are in no other branch")
+    refused(ctl, "1 commit that is in no other branch")
 
 
 def test_a_tag_of_the_same_name(repo: Repo, ctl: Ctl, tree: Path) -> None:
     repo.git("tag", "login", "main")
     repo.commit("b.txt", "b\n", at=tree)
     repo.git("switch", "-qc", "theirs", "main", at=tree)
-    refused(ctl, "1 commits that are in no other branch")
+    refused(ctl, "1 commit that is in no other branch")
     repo.git("switch", "-q", "login", at=tree)
     assert ctl("worktree", "merge", "login").code == 0
     assert (repo.folder / "b.txt").exists(), "the branch was merged, not the tag"
@@ -149,7 +149,7 @@ def test_a_conflict_that_is_not_solved(repo: Repo, ctl: Ctl, tree: Path) -> None
     repo.commit("a.txt", "ours\n")
     assert ctl("worktree", "merge", "login").code == 6
     assert (repo.folder / ".git" / "MERGE_HEAD").exists()
-    refused(ctl, "1 commits that are in no other branch")
+    refused(ctl, "1 commit that is in no other branch")
     again = ctl("worktree", "merge", "login")
     assert again.code == 6, "a second one does not begin while the first is open"
     repo.commit("a.txt", "both\n")
@@ -162,7 +162,7 @@ def test_a_folder_that_is_gone(repo: Repo, daemon: FakeDaemon, ctl: Ctl, tree: P
     told = ctl("worktree", "list")
     assert (told.code, "the folder of login is gone" in told.err) == (0, True)
     assert ctl("start", "dummy", "--worktree", "login").code == 2
-    refused(ctl, "1 commits that are in no other branch")
+    refused(ctl, "1 commit that is in no other branch")
     assert ctl("worktree", "merge", "login").code == 0
     removed(ctl, tree)
     assert repo.git("branch", "--list", "login") == ""

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
-from synapsed.interfaces import AgentView, AttentionItem, HostSaid, is_reserved
+from synapsed.interfaces import AgentView, AttentionItem, HostSaid, refuse_reserved_host
 from synapsed.model.external import host_of
 from synapsed.parts.elsewhere.addressbook import read_private
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
@@ -121,11 +121,7 @@ class Hosts:
                 "a letter or digit",
                 field="name",
             )
-        if is_reserved(name):
-            raise InvalidRequest(
-                f"{name!r} cannot name a host: synapsed uses this name, or names like it, itself; choose another name",
-                field="name",
-            )
+        refuse_reserved_host(name)
         check_target(target)
         if socket is not None:
             check_socket(socket)

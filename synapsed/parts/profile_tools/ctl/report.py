@@ -14,6 +14,7 @@ from synapsectl.context import CommandContext
 from synapsectl.daemon_program import ask_daemon_program
 from synapsectl.errors import DONE, REFUSED, ApiError, CtlError, UsageError
 from synapsectl.output import one_line
+from synapsed.shared.counts import counted
 
 EXAMPLES = (
     ("synapsectl report claude --should-be busy --says 'it was still compiling'", "look at it, then write it"),
@@ -107,7 +108,8 @@ def _show(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContext) 
     for row in rows:
         out.line(f"  │ {one_line(row) if not row.isprintable() else row}")
     if not args.all:
-        out.note(f"{len(found['seen'])} rows were on its screens: --all shows them, --stdout the whole file")
+        rows = counted(len(found["seen"]), "row was", "rows were")
+        out.note(f"{rows} on its screens: --all shows them, --stdout the whole file")
     told, reads = found["told"], found["reads"]
     out.line(f"the daemon says: {_state(told)}")
     out.line(f"these screens alone are read as: {_state(reads)}")

@@ -21,6 +21,7 @@ from synapsectl.output import named
 from synapsed.parts.worktrees.ctl.git import Git, GitRefused
 from synapsed.parts.worktrees.ctl.unfinished import Unfinished, check_deletable
 from synapsed.parts.worktrees.ctl.unsaved import changed_copies, half_done, inner_work, some, uncommitted
+from synapsed.shared.counts import counted
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 INCLUDE = ".worktreeinclude"
@@ -246,9 +247,10 @@ class Repository:
         heads += [f"refs/heads/{worktree.name}"] if self._has_branch(worktree.name) else []
         others = (f"--exclude={worktree.name}", "--branches", "--tags", "--remotes")
         if heads and (count := int(self.main.line("rev-list", "--count", *heads, "--not", *others))):
+            commits = counted(count, "commit that is", "commits that are")
             raise WorkWouldBeLost(
-                f"{worktree.name} has {count} commits that are in no other branch: 'synapsectl worktree merge "
-                f"{worktree.name}' merges them; {again}"
+                f"{worktree.name} has {commits} in no other branch: 'synapsectl worktree merge {worktree.name}' merges "
+                f"them; {again}"
             )
 
     def _keep_uncommitted(self, worktree: Worktree, advice: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from synapsectl.output import named
 from synapsed.parts.worktrees.ctl.git import Git
+from synapsed.shared.counts import counted
 
 IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
 """Files of git that show an unfinished operation."""
@@ -67,7 +68,7 @@ def inner_work(git: Git) -> str | None:
         head = ["HEAD"] if inner.says("rev-parse", "--verify", "--quiet", "HEAD") else []
         count = int(inner.line("rev-list", "--count", *head, "--branches", "--not", "--remotes", "--tags"))
         if count:
-            return f"{name} in it has {count} commits that are in no remote"
+            return f"{name} in it has {counted(count, 'commit that is', 'commits that are')} in no remote"
         if deeper := inner_work(inner):
             return f"{deeper}, in {name}"
     return None

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mj
 import { ApiError, agentPath, get, nextOf, post } from "./api.js";
 import { past } from "./past.js";
 import { may, now, onEvent, toast } from "./store.js";
-import { ago } from "./words.js";
+import { ago, counted } from "./words.js";
 
 /** @typedef {any} Task */
 
@@ -277,14 +277,14 @@ function TaskView({ task, agent, when, newest, tools }) {
     h("div", { class: sender ? "bubble asked other" : "bubble asked", dir: "auto" },
       sender ? h("span", { class: "from" }, sender) : null,
       h("div", { class: "said" }, said)),
-    steps.length ? h("details", { class: "steps" }, h("summary", null, `${steps.length} note${steps.length > 1 ? "s" : ""} on the way`), steps.map((/** @type {any} */ step) => h("div", { class: "step md" }, markdown(textOf(step))))) : null,
+    steps.length ? h("details", { class: "steps" }, h("summary", null, `${counted(steps.length, "note")} on the way`), steps.map((/** @type {any} */ step) => h("div", { class: "step md" }, markdown(textOf(step))))) : null,
     h(Calls, { agent, task: task.id, open, begun: task.status !== "submitted", tools }),
     shown,
     others.map((/** @type {any} */ one) => h("details", { class: "steps", key: one.artifact_id }, h("summary", null, one.name || one.type), h("div", { class: "md" }, markdown(textOf(one))))),
     h("footer", null,
       h("span", { class: `state s-${task.status}` }, task.status.replaceAll("_", " ")),
       task.error ? h("span", { class: "problem" }, task.error.message || task.error.code) : null,
-      answer && task.truncated ? h("span", { class: "quiet", title: "Its beginning had left the screen that it was read off" }, typeof task.missing_lines === "number" ? `${task.missing_lines} lines are missing at its beginning` : "its beginning is missing") : null,
+      answer && task.truncated ? h("span", { class: "quiet", title: "Its beginning had left the screen that it was read off" }, typeof task.missing_lines === "number" ? `${counted(task.missing_lines, "line is", "lines are")} missing at its beginning` : "its beginning is missing") : null,
       answer && task.exact === false && task.status === "completed" ? h("span", { class: "quiet", title: "Read off the screen: it may not be exact" }, "off the screen") : null,
       h("time", { class: "when", dateTime: task.updated_at }, when),
       open && may("answer") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
