@@ -296,8 +296,8 @@ def _check_config(*, as_json: bool) -> int:
     else:
         for sentence in wanting:
             print(f"synapsed: {sentence}", file=sys.stderr)
-        agents = counted(len(config.agents), "agent")
-        print(f"{paths.config_file}: fine; {agents}, {counted(len(profiles.names()), 'profile')}")
+        counts = f"{counted(len(config.agents), 'agent')}, {counted(len(profiles.names()), 'profile')}"
+        print(f"{paths.config_file}: fine; {counts}")
     return EXIT_OK
 
 
