@@ -329,7 +329,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
                 return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
             kept = not look.screen.alternate and spec.start is None and shown.count("\n") < KEPT_ROWS // 2
             cut = is_cut(spec, shown, turn.message, turn.state.stood, kept=kept)
-            return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
+            read = from_screen(spec, shown, turn.message, self._profile.stream.skip)
+            return turns.AnswerFound(read, False, "screen", truncated=cut)
         end, state = self._session.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
         start = int(max(begin, end - ANSWER_BYTES_MAX, min(self._stage.drawn_from, end)))

@@ -106,9 +106,10 @@ def _before(line: str, first: str) -> str | None:
     return before if found else None
 
 
-def from_screen(spec: AnswerSpec, text: str, message: str) -> str:
+def from_screen(spec: AnswerSpec, text: str, message: str, skip: re.Pattern[str] | None = None) -> str:
     """Returns the answer in `text` (screen with scrollback, wrapped lines joined): the last block that `spec.start`
-    begins after the last place of `message`."""
+    begins after the last place of `message`. A block that is no text (`skip`, of `StreamSpec`) counts only if there is
+    no other."""
     lines = below_message(text.rstrip(), message, spec.start).split("\n")
     if spec.end is not None:
         stop = next((n for n, line in enumerate(lines) if spec.end.search(line)), None)
@@ -116,9 +117,15 @@ def from_screen(spec: AnswerSpec, text: str, message: str) -> str:
     if spec.start is not None:
         begins = [n for n, line in enumerate(lines) if spec.start.search(line)]
         if begins:
-            lines = lines[begins[-1] :]
+            begin = next((n for n in reversed(begins) if not is_skipped(lines, n, skip)), begins[-1])
+            lines = lines[begin : next((n for n in begins if n > begin and is_skipped(lines, n, skip)), None)]
             lines[0] = spec.start.sub("", lines[0], count=1)
     return tidy(spec, lines)
+
+
+def is_skipped(lines: Sequence[str], number: int, skip: re.Pattern[str] | None) -> bool:
+    """Returns True if the block that begins in this line is no text (`StreamSpec.skip`)."""
+    return skip is not None and skip.search("\n".join(lines[number : number + 2])) is not None
 
 
 def stripped(spec: AnswerSpec, line: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
-from synapsed.terminal.answer import edited, position_below, stripped
+from synapsed.terminal.answer import edited, is_skipped, position_below, stripped
 from synapsed.terminal.prose import Line, Wrapping, certain
 from synapsed.terminal.snapshot import PLAIN
 
@@ -212,10 +212,9 @@ class ScreenText:
         end = len(lines)
         if self._answer.start is None:
             return None, end
-        skip = self._stream.skip
         for number in range(end - 1, below - 1, -1):
             if self._answer.start.search(lines[number]):
-                if skip is None or not skip.search("\n".join(lines[number : number + 2])):
+                if not is_skipped(lines, number, self._stream.skip):
                     return number, end
                 end = number
         return None, end
@@ -224,11 +223,10 @@ class ScreenText:
         """Returns the block without the rows below the text, and without a tool call whose mark is not drawn just now;
         a block's first line is text in any case."""
         ends = [pattern for pattern in (self._stream.end, self._answer.end) if pattern is not None]
-        skip = self._stream.skip
         for number in range(0 if first else 1, len(block)):
             if any(pattern.search(block[number]) for pattern in ends):
                 return block[:number]
-            if skip is not None and skip.search("\n".join(block[number : number + 2])):
+            if is_skipped(block, number, self._stream.skip):
                 return block[: next((row for row in range(number, 0, -1) if not block[row]), 0)]
         return block
 

@@ -89,3 +89,16 @@ def test_gemini_s_composer_has_a_border_where_there_are_true_colours(
 def test_the_border_below_a_message_is_no_answer_of_gemini_s(library: ProfileLibrary) -> None:
     shown = [f"{'▄' * 40}", " > one", "▀" * 40, "", "ℹ Request cancelled.", "─" * 40, " >   Type your message"]
     assert from_screen(library.get("gemini").answer, "\n".join(shown), "one") == ""
+
+
+NOTICE = "• Hook failed\n  └ hook timed out after 5s\n\n"
+
+
+@pytest.mark.parametrize("before", ["", NOTICE])
+@pytest.mark.parametrize("after", ["", NOTICE, 2 * NOTICE])
+def test_a_hook_s_notice_is_no_answer_of_codex_s(library: ProfileLibrary, before: str, after: str) -> None:
+    shown = (
+        f"› one\n\n\n{before}• Done.\n\n  • and more\n\n{after}  Worked for 10s • 15:56\n\n\n› Ask Codex to do anything"
+    )
+    profile = library.get("codex")
+    assert from_screen(profile.answer, shown, "one", profile.stream.skip) == "Done.\n\n• and more"
