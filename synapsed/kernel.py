@@ -67,8 +67,9 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """`opened` of the module `opens` takes a `Kernel` and gives a context manager with what runs. A part that has verbs
-    only opens nothing."""
+    """Describes a part to the daemon, which reads this without loading the part's code. The function `opened` in the
+    module `opens` takes a `Kernel` and returns a context manager with what runs; a part that only has verbs has no such
+    module."""
 
     name: str
     opens: str = ""

@@ -1,7 +1,8 @@
-"""One agent as a whole: its actor, its process, its turns, and the other pieces of this package.
+"""One agent as a whole: its actor, its process, its turns, and the other objects of this package.
 
 The agent only connects them: facts from the link go to the program (exit, session), to the turn queue and into the
-view; a change of activity and its effect on the present task are one commit.
+view; a change of activity and its effect on the present task are one commit. Features of parts (`hold`, `work`, the
+rules) are reached through doors: adapters that look the part up for each call, and do nothing without it.
 """
 
 import asyncio
@@ -124,7 +125,7 @@ class Agent:
         self.stopped = False
         """True if this daemon was asked to stop it: then only a request starts it again."""
         self.expected = False
-        """True until this daemon has started it, if the configuration says that it should."""
+        """True while the daemon starts and has not yet started this agent, which ran before or is configured to run."""
         self._seen: LinkObserved | None = None
         self.since = record.changed_at or record.created_at
         """Time of the last change of the state or the activity, in seconds since the epoch."""
@@ -196,8 +197,12 @@ class Agent:
             await self._actor.wait(self.adopt())
 
     def sweep(self) -> None:
-        """Checks, in case an event was missed, whether a waiting task can be delivered, a turn's reports have come, the
-        agent is to be parked, messages wait behind a draft, the program comes up, and its rules are kept."""
+        """Checks for work that is due even if the event that announces it was missed.
+
+        - a waiting task can be delivered; the reports of a turn have come
+        - the agent is to be parked; its program comes up
+        - messages wait behind a person's draft; the program's rules have no effect
+        """
         self.parking.sweep()
         held, now = self._seen.held if self._seen is not None else None, self._clock.monotonic()
         starting = self.seen.evidence if self.seen is not None and self.activity is Activity.STARTING else None
@@ -227,12 +232,13 @@ class Agent:
             self._actor.log.warning("the inbox cannot be tidied", error=str(error))
 
     async def believed(self) -> None:
-        """Returns when earlier durable changes have taken effect here: the event log reports them a moment earlier."""
+        """Returns when this object has applied all changes that are already in the event log, which has them a moment
+        earlier: the actor has then finished all earlier work."""
         with contextlib.suppress(NotReady):  # the actor has ended, with all that it had to do
             await self._actor.report(asyncio.sleep, 0)
 
     async def close(self) -> None:
-        """Lets go of the program, which lives on."""
+        """Closes the connection to the program, which goes on running."""
         self.process.leave_unreached()
         await self._actor.close()
         await self.process.let_go()

@@ -181,13 +181,13 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsShown(ChannelFact):
-    """The tool calls on the screen in the turn of that task, from top to bottom. `leg` is the number (from 0) of the
-    message in this turn that they follow; a second one is a note after a refusal. `whole`: no call has scrolled
-    away."""
+    """The tool calls on the screen in the turn of that task, from top to bottom."""
 
     calls: tuple[ShownCall, ...] = ()
     leg: int = 0
+    """Number (from 0) of the message in this turn that they follow; a second message is a note after a refused call."""
     whole: bool = False
+    """True if no call of the leg has scrolled off the screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ reports those that took effect:
 protection             where         keeps the process from
 =====================  ============  ==================================================================================
 limits                 everywhere    opening a file or a socket, more memory and time than it is given, a core dump,
-                                     and (where it is not root's) another process
+                                     and, unless it runs as root, starting another process
 no new privileges      Linux         gaining rights from a program that it starts
 undumpable             Linux         being read by other processes of its user, and leaving its memory in a dump
 landlock               Linux 5.13    every file; from 6.7 on TCP; from 6.12 on signals and abstract sockets of others

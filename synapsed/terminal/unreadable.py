@@ -83,10 +83,10 @@ def _told(screen: ScreenSnapshot, *, reads_lines: bool) -> Asked:
 
 
 SILENT = ("composer", "quiet", "kernel")
-"""Sources of a verdict that does not rest on a sign of the program's own."""
+"""Sources of verdicts that are only inferred: the program itself showed no sign of its status."""
 
 DEFACED_S = 3.0
-"""Seconds after which a program that rests without its composer has probably been written over. Less than
+"""Seconds after which a resting program without a visible composer probably has other output over its screen. Less than
 `UNREADABLE_S`: a person is asked only if a redraw does not help."""
 
 DEFACED_HURRY_S = 1.0
@@ -95,8 +95,8 @@ DEFACED_HURRY_S = 1.0
 
 def is_defaced(profile: Profile, look: Look, now: float, *, hurry: bool = False) -> bool:
     """Returns True if a program that draws its composer itself gives no report and shows no composer: a warning that it
-    printed, or another program's output, stands in its place. A redraw would bring it back. `hurry`: a message is half
-    typed, and is not in the composer."""
+    printed, or another program's output, is in its place. A redraw would bring it back. `hurry`: a message was typed in
+    part, and the composer does not show it."""
     composer, verdict = profile.composer, look.verdict
     silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT
     unseen = hurry and verdict.asked is None and look.composer.state != "draft"
@@ -117,7 +117,8 @@ def is_as_drawn(look: Look) -> bool:
 
 def _is_garbled(profile: Profile, look: Look, now: float) -> bool:
     """Returns True if the program was asked to stop, shows no work and no composer, and nothing moves: some programs
-    draw over themselves when they give a message back, on the main screen too."""
+    corrupt their own screen when they put the text of a stopped message back into the composer, on the main screen
+    too."""
     return (
         look.stopping
         and profile.composer.line is not None
