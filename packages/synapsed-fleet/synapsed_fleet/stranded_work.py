@@ -1,4 +1,4 @@
-"""Handles work for any host that no host takes, or whose host is lost. Its sender does that.
+"""Work that any host may take, but none has taken, or whose host is lost: the sender takes it back or sends it again.
 
 ==========================================  ==========================================================================
 no host has claimed it for long             the sender claims it itself, so that no host begins it any more; it ends

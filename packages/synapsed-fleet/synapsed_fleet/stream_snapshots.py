@@ -1,5 +1,5 @@
-"""Copies a stream of the broker to a file, and back, as JetStream's snapshots. Consumers are not in the copy: their
-replicas must be the stream's, and messages that they had not acked are still in a stream of work."""
+"""Copies a JetStream stream of the broker to a file, and back. Consumers are not copied: they would keep their old
+number of replicas. A work-queue stream still has every message that was not acknowledged."""
 
 import asyncio
 import json

@@ -52,7 +52,7 @@ def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _behind(told: Mapping[str, Any]) -> str | None:
-    """Returns the name of a broker whose copy of a stream is older than its leader's, None if all are current."""
+    """Returns the name of a broker whose replica of a stream is behind its leader, None if all are current."""
     copies = [one for stream in told["streams"] or () for one in stream["replicas"]]
     return next((one["name"] for one in copies if not one["current"]), None)
 
