@@ -1,8 +1,9 @@
-"""Follows a program's own app server, which has threads of turns, over JSON-RPC in WebSocket messages on a private Unix
-socket. The program's terminal is attached to the same server (`companion`).
+"""Client of a program's own server (such as `codex app-server`): JSON-RPC in WebSocket messages on a private Unix
+socket. The server has threads (conversations) of turns (a message, and the work on it). The program's terminal is a
+client of the same server, which runs beside it (`companion`).
 
 One thread is this agent's: the one that the terminal shows. The server reports new threads to all clients, and the
-events of a thread to those that have resumed it. Missed events are read from the thread's turns.
+events of a thread to those that have resumed it. Missed events are read from the thread's list of turns.
 
 The server sends its questions to all of its clients, and the first answer counts. This module leaves questions and
 methods that it does not know to the terminal.
@@ -42,10 +43,10 @@ GONE_S = 3.0
 MESSAGE_MAX = 64 << 20
 """Most bytes of a message from the server."""
 SETTLES_S = 15.0
-"""Seconds for which a message that was given may be missing in all turns: on a busy machine the server lists a turn
-some seconds after it began, and its message some seconds after that."""
+"""Seconds to wait until a message that was sent is in the server's list of turns: on a busy machine the server lists a
+turn some seconds after it began, and its message some seconds after that."""
 STALE_S = 0.5
-"""Seconds for which the server's pages may show a turn that has just ended as interrupted."""
+"""Seconds for which the server's list of turns may show a turn that has just ended as interrupted."""
 RUNS = "inProgress"
 WAITS = "waitingOnApproval"
 """Flag of a thread that has asked for an approval; a client that resumes it gets the question as well."""
@@ -56,10 +57,10 @@ TURNS_READ = 20
 TURNS_MAX = 200
 """Most turns that are remembered, and searched for a message."""
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
-"""Seconds after a thread became idle, and then between the looks, until its turns are read for ends that were not
-reported; a slow server writes them late."""
+"""Seconds after a thread became idle, and then between the reads of its list of turns, to find ends of turns that were
+not reported; a slow server writes them late."""
 SETTLE_LOOKS = 40
-"""Number of further looks, at the last interval, while the server still shows such a turn as running."""
+"""Number of further reads, at the last interval, while the server still lists such a turn as running."""
 
 _log = structlog.get_logger(__name__)
 
@@ -95,7 +96,7 @@ class AppServerChannel:
         self._subscribed = False
         self._busy = False
         self._running: frozenset[str] | None = None
-        """Turns that the last pages showed as running; None while that is not known."""
+        """Turns that were running when the list of turns was last read; None if that is not known."""
         self._threads: set[str] = set()
         """The program's threads that were reported; its internal ones are there for a short time only."""
         self._turns = AppTurns(name, channel, self._say)
@@ -121,8 +122,8 @@ class AppServerChannel:
         self._retry.set()
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        """Returns the answer to the last message that was given since then. A date later than now was written before
-        the clock was set back."""
+        """Returns the answer to the last message that was sent since then. A start time in the future is ignored: the
+        clock was set back since."""
         if self._thread is None or self.reach() == "away":
             return None
         since, now = self._dates.of(since_ns / 1e9), self._dates.of(time.monotonic())
@@ -144,10 +145,11 @@ class AppServerChannel:
         return False
 
     async def rests(self) -> None:
-        """Does nothing: nothing is reported before the program rests."""
+        """Called when the program has come to rest. Does nothing: this channel reports the end of a turn itself."""
 
     async def settled(self, at_ns: int) -> None:
-        """Does nothing: the server keeps its threads itself."""
+        """Called when all facts so far are stored. Does nothing: after a restart, missed facts are read from the
+        server."""
 
     async def close(self) -> None:
         self._emit = None
@@ -186,7 +188,7 @@ class AppServerChannel:
             raise ChannelAway("its server began a turn without an id", sent=True)
         self._turns.began(turn)
         if turn in self._turns.open:
-            self._busy = True  # until the thread is reported as active, pages show the turn as interrupted
+            self._busy = True  # until the thread is reported as active, the list shows the turn as interrupted
         if not self._subscribed:
             self._subscribe()
         return Submitted(turn=turn, joined=turn in known)
@@ -210,7 +212,7 @@ class AppServerChannel:
         if status == "failed":
             code, message = code_of(self._channel, turn.get("error"))
             return FoundTurn(turn=id_, over=TurnFailed(**common, code=code, message=message))
-        # A page may show a turn as interrupted that has not ended, and its thread as idle before the turn has begun.
+        # The list may show a turn as interrupted that has not ended, and its thread as idle before the turn has begun.
         runs = id_ not in self._turns.over and (status == RUNS or (newest and self._busy))
         return FoundTurn(turn=id_, over=None if runs else TurnInterrupted(**common))
 
@@ -247,7 +249,7 @@ class AppServerChannel:
         return None
 
     def _refuse(self) -> None:
-        """Makes the next launches of this program file run without its server."""
+        """Records that this program file is started without its server from now on."""
         with suppress(OSError):
             write_whole(self._context.refused_file, self._context.program.encode(), durable=False)
 
@@ -340,7 +342,7 @@ class AppServerChannel:
             self._subscribe()
 
     async def _choose(self, server: AppConnection) -> None:
-        """Chooses the thread that the terminal shows: the known one, unless a newer one has begun."""
+        """Follows the thread that the terminal shows: the one known so far, unless a newer one has begun."""
         told = await server.call("thread/loaded/list", {})
         loaded = [str(id_) for id_ in _list(told.get("data")) if isinstance(id_, str)]
         found: list[tuple[float, str, Any]] = []
@@ -371,7 +373,7 @@ class AppServerChannel:
     # --- the thread ---
 
     def _follow(self, thread: str) -> None:
-        """Makes that thread the agent's from now on."""
+        """Follows this thread from now on, as the agent's."""
         if thread == self._thread and self._subscribed:
             return
         changed = thread != self._thread
@@ -450,7 +452,7 @@ class AppServerChannel:
                 break
         return read
 
-    # --- what is told ---
+    # --- messages from the server ---
 
     def _hear(self, told: _Json) -> None:
         method, params = told.get("method"), told.get("params")
@@ -510,8 +512,8 @@ class AppServerChannel:
 
     @property
     def _unsettled(self) -> bool:
-        """Returns True if the open turns do not fit the thread's state. An idle thread has no open turn, and a busy one
-        has one: the end of a turn that began before the thread was resumed may not have come."""
+        """Returns True if the turns that are open here contradict the thread's state: an idle thread has no open turn,
+        and a busy one has one. The end of a turn that began before the thread was resumed may not have come."""
         return self._subscribed and bool(self._turns.open) is not self._busy
 
     def _settle(self) -> None:
@@ -533,7 +535,7 @@ class AppServerChannel:
         self._tell()
 
     def _end_what_does_not_run(self) -> None:
-        """Ends open turns if the thread is idle and its pages do not show them as running: they were stopped."""
+        """Ends open turns as stopped if the thread is idle and the list of turns does not show them as running."""
         for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
             if self._running is not None and turn not in self._running:
                 self._turns.end({"turn": {"status": "interrupted"}}, turn)
@@ -554,7 +556,7 @@ def looks_for_thread() -> Iterator[float]:
 
 
 def _is(turn: _Json, wanted: tuple[str, str | None] | None) -> bool:
-    """Returns whether it is the turn with the message of that key, or the one with that id."""
+    """Returns True if the turn has the message with that key, or has that id."""
     return wanted is not None and (user_key(turn, wanted[0]) or turn.get("id") == wanted[1])
 
 

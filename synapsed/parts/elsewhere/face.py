@@ -64,3 +64,4 @@ FACE = Face(
     ),
     routes_in="synapsed.parts.elsewhere.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

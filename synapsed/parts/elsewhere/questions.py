@@ -1,9 +1,9 @@
 """Questions that agents elsewhere ask a person, reported as those of agents here: in the inbox, and in notices
 everywhere.
 
-It follows the states of their tasks, whoever changes these. The open questions are kept with the place in the log, in
-one commit with the events that tell of them: even after a kill nothing is opened twice, and a question that is over is
-closed. Agents of the user's other hosts are not included: their questions stand in the inbox of their host.
+It follows the states of their tasks, whoever changes these. The open questions are stored together with the position in
+the log, in one commit with the events that report them: even after a kill nothing is opened twice, and a question that
+is over is closed. Agents of the user's other hosts are not included: their questions are in the inbox of their host.
 """
 
 import hashlib
@@ -38,10 +38,11 @@ class AskedElsewhere(BaseModel):
     agent_id: str
     context_id: str | None = None
     told: AttentionChanged
+    """The event that opened the question."""
     since: str
     """RFC 3339, UTC."""
     said: str = ""
-    """A digest of the prompt; empty if an older daemon reported it."""
+    """Digest of the prompt, by which a changed prompt is noticed; empty if an older daemon reported it."""
 
 
 Open = Mapping[str, AskedElsewhere]

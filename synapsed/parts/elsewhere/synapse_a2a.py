@@ -42,7 +42,8 @@ from synapsed.parts.elsewhere.synapse_a2a_json import body_of, event_of, made_of
 from synapsed.shared.sse_parser import SseEvent, SseParser, SseTooLarge
 
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
-"""Pauses before each search for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""
+"""Seconds to pause before each search for a message whose answer was lost, 47 s together: synapse-a2a waits up to 30 s
+for its program to start."""
 POLL_S: Final = 3.0
 """Seconds between two requests for a task of an agent that has no streams."""
 RETRY_MAX_S: Final = 60.0
@@ -61,7 +62,9 @@ class SeedsRemote:
     """Connection to an agent that speaks as synapse-a2a does; see `AgentConnection`."""
 
     own = False
+    """The agent is not on a host of the user's own."""
     names_tasks = False
+    """The agent gives its tasks ids of its own."""
 
     def __init__(self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig) -> None:
         self._agent = agent
@@ -150,7 +153,8 @@ class SeedsRemote:
         return await self.get(task_id)
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
-        """Looks for the task of a lost answer; never returns None (see above)."""
+        """Searches the agent's list of tasks for a message whose answer was lost. Raises RemoteRefused (LOST) if the
+        list never has it: that does not prove that the message was not accepted, so None is never returned."""
         for pause in LATE_S:
             await asyncio.sleep(pause)
             told = await self._json_of("GET", f"{self._base}/tasks")
@@ -183,8 +187,8 @@ class SeedsRemote:
         return f"{self._base}/tasks/{quote(task_id, safe='')}"
 
     async def _answer(self, task_id: str, text: str, metadata: dict[str, Any]) -> Snapshot:
-        """Answers a question by the seeds' `…/input`; synapse-a2a has no such path, and takes only a yes or a no to a
-        permission."""
+        """Answers a question of a task by `…/input`. synapse-a2a itself has no such path: it only takes a yes or a no
+        to a permission."""
         task = self._task(task_id)
         given = metadata.get("synapsed")
         asked = given.get("prompt_id") if isinstance(given, dict) else None
@@ -230,8 +234,8 @@ class SeedsRemote:
     async def _events(
         self, method: str, url: str, task_id: str, **options: Any
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Yields the news of the task in a stream, or the task if it is the whole answer. Raises the same errors as
-        `_json_of`."""
+        """Yields the updates of the task from a stream; if the answer is no stream, the task that it has. Raises the
+        same errors as `_json_of`."""
         asked, parser = method == "POST", SseParser()
         limits = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
         try:
@@ -255,7 +259,7 @@ class SeedsRemote:
 
 
 async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | None:
-    """Returns the content of an event. Most are so small that a thread would cost more."""
+    """Returns the content of an event. Small ones, which are the most, are parsed at once: a thread would cost more."""
     said = await read(event.data.encode())
     if len(event.data) <= LITTLE:
         return event_of(event.event, said, task_id)
@@ -270,13 +274,14 @@ def _found(told: Any, message_id: str) -> Snapshot | None:
 
 
 def _settled(told: Snapshot | ArtifactPiece) -> bool:
-    """Returns True if nothing useful follows, though a stream may continue while the task waits for an answer."""
+    """Returns True if the task is at its end or waits for an answer: nothing useful follows, even if the stream stays
+    open."""
     return isinstance(told, Snapshot) and told.state in _SETTLED
 
 
 def _unsettled(told: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
-    """Returns the news without its end: a status comes without the task's artifacts, so the task is asked for after the
-    stream."""
+    """Returns a final status as WORKING, and everything else unchanged: in a stream, a status comes without the task's
+    artifacts, so the caller has to read the whole task afterwards."""
     if isinstance(told, Snapshot) and told.artifacts is None and _settled(told):
         return replace(told, state=TaskState.WORKING)
     return told

@@ -72,7 +72,7 @@ def changes(before: Profile | None, after: Profile) -> list[Change]:
 
 
 def _said(profile: Profile) -> dict[str, Any]:
-    """Returns the keys that are set."""
+    """Returns the values of the keys that the profile sets; its command in any case."""
     told = profile.model_dump(mode="json", exclude_defaults=True)
     return {**told, "command": profile.command}
 

@@ -44,3 +44,4 @@ FACE = Face(
     profiles_in="synapsed.parts.profile_tools.bundles.stand_ins",
     findings_in="synapsed.parts.profile_tools.bundles.findings",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

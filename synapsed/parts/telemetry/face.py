@@ -66,3 +66,4 @@ FACE = Face(
     routes_in="synapsed.parts.telemetry.routes",
     extras_in="synapsed.parts.telemetry.extra",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

@@ -1,4 +1,5 @@
-"""Reads the event log for modules that need task lives: gives them each event with its task's life up to that event."""
+"""Follows the event log, and gives each event together with the history of its task up to then (its `Life`: periods and
+tool calls)."""
 
 from dataclasses import dataclass
 
@@ -13,17 +14,19 @@ BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """An event and its task. `life` is None for an event without a task, and for one after its task's end. `fresh`: the
-    task begins."""
+    """An event, with the history of its task."""
 
     event: Event
     life: Life | None
+    """None if the event belongs to no task, or comes after the task's end."""
     ended: list[Period | ToolLife]
+    """Periods and tool calls that ended with this event."""
     fresh: bool = False
+    """True if the task begins with this event."""
 
 
 class LifeFollower(Follower):
-    """Follows the log with the lives of its tasks."""
+    """Follows the log, and calls `on_news` for each event with its task's history."""
 
     wants = EventFilter(types=TYPES)
 

@@ -8,3 +8,4 @@ agent.
 from synapsed.kernel import Face
 
 FACE = Face(name="work_events", opens="synapsed.parts.work_events.telling")
+"""Description of this part for the daemon, which reads it without loading the part's code."""

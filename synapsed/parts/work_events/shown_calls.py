@@ -1,9 +1,9 @@
 """Finds the tool calls of a turn that the screen shows for the first time, so that each is published once, even if
 frames are drawn again, screens scroll, or the daemon restarts. Pure.
 
-The screen shows a piece of the turn's calls, in their order, with new ones at its end. The id of a call is made of the
-number of its place, and a published call is recognised by its entry in the log: the texts are compared as the log has
-them, with secrets masked.
+The screen shows a part of the turn's calls, in their order, with new ones at its end. So the shown calls are laid over
+the list of the known calls: the index at which they fit says which of them are known. The id of a call has the number
+of the call in its turn. Texts are compared as the log has them, with secrets masked.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from synapsed.model.facts import SCREEN, ShownCall, ToolBegan, ToolOver, ToolsSh
 from synapsed.model.masking import mask
 
 CALLS_MAX = 500
-"""Most calls of one turn that are known by their places; if there are more, the last ones."""
+"""Most calls of one turn that are remembered to find the shown ones among them: the last ones."""
 EARLIER_MAX = 500
-"""Number of calls of earlier turns that are recognised when they come back to the screen."""
+"""Number of calls of earlier turns that are recognised when they are on the screen again."""
 UNSAID = "its screen shows that it failed"
 
 type _Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -24,6 +24,8 @@ type _Key = tuple[str, tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class _Known:
+    """A published call."""
+
     id: str
     key: _Key
     over: bool = False
@@ -31,13 +33,15 @@ class _Known:
 
 @dataclass(slots=True)
 class ShownCalls:
+    """The calls of the present turn. A turn has a second leg (part) if the program gets a note after a refused call."""
+
     _task: str | None = None
     _leg: int = 0
     _calls: list[_Known] = field(default_factory=list)
     _count: int = 0
     """Number of the turn's calls; the next one has this number."""
     _base: int = 0
-    """Place at which the calls of the present leg begin."""
+    """Index in `_calls` of the first call of the present leg."""
     _earlier: dict[_Key, None] = field(default_factory=dict)
 
     def restore(self, events: Iterable[Event]) -> None:
@@ -81,11 +85,12 @@ class ShownCalls:
         self._calls = []
 
     def _place(self, calls: list[ShownCall], *, whole: bool) -> int | None:
-        """Returns the place in the turn's calls at which those on the screen begin; None if they do not fit."""
+        """Returns the index in `_calls` at which the calls on the screen begin; None if they fit nowhere. `whole`: the
+        screen shows the message that began the leg, and so all of its calls."""
         if whole:
             return self._base if self._fit(self._calls[self._base :], calls) else None
-        # The last known call is at the bottom, unless less than all was drawn: choose the place with the fewest new
-        # calls.
+        # The last known call is at the bottom, unless only a part of the screen is drawn yet: begin with the index at
+        # which the fewest calls are new.
         last = max(self._base, len(self._calls) - len(calls))
         places = [*range(last, len(self._calls)), *range(last - 1, self._base - 1, -1)]
         return next((at for at in places if self._fit(self._calls[at:], calls)), None)
@@ -95,7 +100,7 @@ class ShownCalls:
         return all(_is_same(one, call) for one, call in zip(known, calls, strict=False))
 
     def _told(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """Returns what is new about `call`, which is `known`, or a new call."""
+        """Returns the reports for `call`: its beginning if `known` is None, and its end."""
         told: list[ToolBegan | ToolOver] = []
         if known is None:
             known = self._add(f"{SCREEN}.{fact.turn}.{self._count}", _key_of(call))
@@ -118,8 +123,8 @@ class ShownCalls:
         return told
 
     def _loose(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """Returns what is new about a call that only its text identifies: an ended call with the text of an earlier one
-        may be the earlier one."""
+        """Returns the reports for a call whose index is not known, so that only its text identifies it. An ended call
+        with the text of an earlier one may be the earlier one, and is not reported."""
         key = _key_of(call)
         runs = next((known for known in self._calls if not known.over and _alike(known.key, key)), None)
         if runs is not None or call.status == "started":
@@ -128,7 +133,7 @@ class ShownCalls:
         return [] if known else self._told(fact, None, call)
 
     def _ended_above(self, fact: ToolsShown, call: ShownCall) -> list[ToolOver]:
-        """Returns the end of the last running call whose own line has left the screen."""
+        """Returns the end of the last running call whose own line is no longer on the screen."""
         for known in reversed(self._calls):
             shown = any(_is_same(known, other) for other in fact.calls if other.tool)
             if not known.over and not shown:

@@ -35,8 +35,11 @@ class FreedesktopPort:
     connection ends."""
 
     once = True
+    """A repeated notice would be shown a second time."""
     withdraws = True
+    """A notice can be taken back."""
     sure = False
+    """A notice can be taken back only by the number that the service has returned."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -93,6 +96,7 @@ class MacPort:
     """Sink of macOS: `terminal-notifier` if it is installed, whose notes can be taken back; else `osascript`."""
 
     once = True
+    """A repeated notice would be shown a second time."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

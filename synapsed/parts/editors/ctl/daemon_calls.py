@@ -1,5 +1,5 @@
-"""Makes the requests of an editor's session to the daemon: calls that wait, and streams that go on after the daemon was
-killed.
+"""Makes the requests of an editor's session to the daemon: calls that wait for an answer, and event streams that are
+opened again after the daemon was killed.
 
 Every function of this module may block; each is called in a thread of its own.
 """
@@ -132,11 +132,17 @@ def newest(client: Client) -> int:
 
 
 class Stream:
-    """Follows server-sent events at `path` in a thread of its own, also after the daemon was killed, until `close`.
+    """Follows server-sent events at `path` in a thread of its own, until `close`; opens the stream again after the
+    daemon was killed.
 
-    `take` gets each event's name, data and id; `news` gets the word `away` with the error, once, when the daemon has
-    been away for `AWAY_MAX`, `back` whenever it is there again, `busy` if it has no room for another stream now, and
-    `gone` if there is nothing to follow."""
+    `take` gets each event's name, data and id. `news` gets a word about the stream itself, and the error, if there is
+    one:
+
+    - `away`: the daemon could not be reached for `AWAY_MAX` seconds (reported once)
+    - `back`: the stream is open again
+    - `busy`: the daemon has no room for another stream now; it is tried again
+    - `gone`: there is nothing to follow; the thread ends
+    """
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
-"""The server for one editor: one thread decides, calls that wait run in other threads, and every answer comes back to
-the first one as a fact.
+"""ACP (Agent Client Protocol) server for one editor. The main thread handles everything; blocking calls run in worker
+threads and put their results into its queue.
 
-Facts stand in a queue of `FACTS_MAX`: a faster sender waits, the editor's pipe and the daemon's streams included. At
-most `JOBS_MAX` calls to the daemon are under way at once, the others wait.
+The queue has room for `FACTS_MAX` facts (a message of the editor, the result of a call, an event of a stream): a faster
+sender waits, the editor's pipe and the daemon's streams included. At most `JOBS_MAX` calls to the daemon run at once,
+the others wait.
 """
 
 import os
@@ -49,11 +50,13 @@ type Then = Callable[[Any, Exception | None], None]
 
 
 class _Heard(NamedTuple):
+    """A message from the editor."""
+
     message: wire.Message
 
 
 class _Done(NamedTuple):
-    """A job is over: `then` is called with its return value or its error."""
+    """A call in a worker thread has ended: `then` gets its return value or its error."""
 
     then: Then
     value: Any
@@ -61,7 +64,7 @@ class _Done(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """Data of a stream; `then` decides."""
+    """An event or a notice of a stream of the daemon; `then` handles it in the main thread."""
 
     then: Callable[[], None]
 
@@ -74,14 +77,16 @@ type _Fact = _Heard | _Done | _Told | _Ended
 
 
 class _Live:
-    """A session, with the state for performing its commands."""
+    """A session of the editor: the pure state machine (`session`), and what is open for it."""
 
     def __init__(self, opened: Opened) -> None:
         self.session = EditorSession(opened.session_id, name=opened.agent["name"], cwd=opened.agent["cwd"])
         self.reach: Reach = opened.reach
         self.agent, self.here = opened.agent, opened.here
         self.events: Stream | None = None
+        """Stream of the agent's events."""
         self.watched: dict[str, Stream] = {}
+        """Streams of tasks, by the task's id."""
         self.requests: dict[str, str] = {}
         """Ids of open requests to the editor, by their prompt."""
         self.asks_in: dict[str, str | None] = {}
@@ -106,8 +111,8 @@ class AcpServer:
         """Session and prompt of each open request to the editor."""
         self._jobs = 0
         self._waiting: deque[tuple[Callable[[], Any], Then]] = deque()
-        """Calls for which there is no room yet: at most as many as the sessions have prompts and open turns, and
-        `WAITING_MAX` requests."""
+        """Calls that wait because `JOBS_MAX` are running: at most one for each prompt and open turn of the sessions,
+        and `WAITING_MAX` for requests."""
         self._number = 0
         self._greeted = False
 
@@ -276,8 +281,8 @@ class AcpServer:
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def _begin(self, opened: Opened) -> bool:
-        """Follows the agent; returns False if there are too many sessions. An agent that is followed already goes on as
-        it is."""
+        """Opens the session and follows its agent; returns False if there are too many sessions. A session that is open
+        already is continued."""
         if (known := self._live.get(opened.session_id)) is not None:
             self._perform(known, known.session.opened_again())
             return True
@@ -303,14 +308,15 @@ class AcpServer:
         return True
 
     def _tell(self, live: _Live, decide: Callable[[], Iterable[core.Command]]) -> None:
-        """Takes a stream's fact: the one deciding thread handles it."""
+        """Puts a stream's event into the queue; the main thread calls `decide` and performs the commands that it
+        returns."""
         self._facts.put(_Told(lambda: self._perform(live, decide())))
 
     def _update(self, session_id: str, update: dict[str, Any]) -> None:
         self._write(wire.notice("session/update", {"sessionId": session_id, "update": update}))
 
     def _perform(self, live: _Live, commands: Iterable[core.Command]) -> None:
-        """Performs the session's commands, one after the other."""
+        """Performs the commands that the session has returned, in their order."""
         for command in commands:
             match command:
                 case core.Update(update):
@@ -332,7 +338,7 @@ class AcpServer:
                     self._call(live, command)
 
     def _call(self, live: _Live, command: core.Command) -> None:
-        """Performs commands that have to wait for the daemon."""
+        """Performs a command that needs a call to the daemon."""
         reach, session = live.reach, live.session
 
         def after(decide: Callable[[Any, Exception | None], Iterable[core.Command]]) -> Then:
@@ -356,7 +362,8 @@ class AcpServer:
                 self._start(lambda: reach.answer(asked_in, prompt_id, key), after(lambda *_: session.answered()))
 
     def _asks(self, live: _Live, found: Any, error: Exception | None) -> Iterable[core.Command]:
-        """Handles the agent's question; if it is unknown, the former one stands."""
+        """Handles the answer to AskWhat: the question that the agent waits with. After an error the question that was
+        known before stays."""
         if error is not None:
             return live.session.cannot_tell()
         asks, limit = found
@@ -396,8 +403,8 @@ class AcpServer:
     # --- what has to wait ---------------------------------------------------------------------------------------------
 
     def _start(self, work: Callable[[], Any], then: Then, *, asked: bool = False) -> None:
-        """Does `work` in a thread of its own, then `then` in this thread. If `JOBS_MAX` calls are under way, `work`
-        waits for room. A request of the editor (`asked`) is refused if too much waits already."""
+        """Runs `work` in a worker thread, then `then` in the main thread. If `JOBS_MAX` calls are running, `work`
+        waits. A request of the editor (`asked`) is refused if too many wait already."""
         if asked and len(self._waiting) >= WAITING_MAX:
             raise RequestRefused(
                 wire.INTERNAL_ERROR, "too many requests at once: wait for some to be answered", {"code": "BUSY"}
@@ -427,7 +434,7 @@ def _read(session: EditorSession, task: str, found: Any, error: Exception | None
 
 
 def _either(session: EditorSession, message_id: str, task: Any, error: Exception | None) -> Iterable[core.Command]:
-    """Handles the result of a message: a task, or nothing."""
+    """Handles the result of a send: the task, or the error."""
     return session.refused(message_id, error) if isinstance(error, CtlError) else session.accepted(message_id, task)
 
 

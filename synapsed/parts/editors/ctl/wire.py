@@ -32,6 +32,8 @@ class RpcRequest(NamedTuple):
 
 
 class RpcNotification(NamedTuple):
+    """A request without an id, which gets no answer."""
+
     method: str
     params: dict[str, Any]
 
@@ -45,13 +47,13 @@ class RpcResponse(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A line that is no message; `reply` says so to its sender."""
+    """A line that is no valid message; `reply` is the error for its sender."""
 
     reply: dict[str, Any]
 
 
 class LineCutter:
-    """Cuts a stream into lines. A line of more than `LINE_MAX` bytes is skipped, and comes as None."""
+    """Cuts a stream into lines. A line of more than `LINE_MAX` bytes is skipped and returned as None."""
 
     def __init__(self, line_max: int = LINE_MAX) -> None:
         self._line_max = line_max
@@ -134,7 +136,7 @@ def notice(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Returns the line of a message, in ASCII: half of a surrogate pair, which a text may have in it, has no UTF-8."""
+    """Returns the line of a message, in ASCII: a lone surrogate in a text cannot be encoded as UTF-8."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 

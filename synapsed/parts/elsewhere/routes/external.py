@@ -66,20 +66,28 @@ _Query = Annotated[dict[_Member, _Header], Field(max_length=16, json_schema_extr
 
 
 class DiscoverBody(BaseModel):
-    """Body of `external/discover`: `token` goes as `Authorization: Bearer`, `headers` and `query` go unchanged; without
-    any the present ones are kept. With `key` (PEM, a JWK or a JWK set) the card must be signed; null keeps the present
-    one, "" forgets it. Without `alias` the card's name makes one."""
+    """Body of `external/discover`. If the agent is known, settings that are not given stay as they are."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+    """Address of the agent's card, or of the agent."""
     alias: _Id | None = None
+    """Name under which it is added; by default made of the card's name."""
     token: _Header | None = None
+    """Sent as `Authorization: Bearer …`."""
     headers: _Headers | None = None
+    """Headers that are sent with each request. If `token`, `headers` and `query` are missing, the stored ones are
+    kept."""
     query: _Query | None = None
+    """Query parameters that are added to each request."""
     key: Annotated[str, StringConstraints(max_length=KEY_MAX)] | None = None
+    """Public keys (PEM, a JWK or a JWK set): the card must be signed by one of them. null keeps the stored ones, ""
+    removes them."""
     other_host: bool = False
+    """True to accept an agent that listens on another host than the one that has its card."""
     in_the_clear: bool = False
+    """True to accept that the credentials are sent unencrypted (plain HTTP)."""
 
     def credentials(self) -> dict[str, str] | None:
         if self.token is None:
@@ -88,8 +96,9 @@ class DiscoverBody(BaseModel):
 
 
 class ExternalSendBody(SendBody):
-    """Body of `external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes
-    when the task is over, or waits for a person or an agent, or after `timeout` seconds."""
+    """Body of `external/agents/{alias}/send`, also in the format of clients of the older projects (synapse-a2a and what
+    was made after it): with `wait_for_completion` the answer comes when the task is over, or waits for a person or an
+    agent, or after `timeout` seconds."""
 
     wait_for_completion: bool = False
     timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), Whole] = 60
@@ -108,7 +117,7 @@ class ExternalRemoved(BaseModel):
 
 
 class ExternalTaskAnswer(TaskAnswer):
-    """Answer of a send, with the members that the seeds' clients read beside `task`."""
+    """Answer of a send. Beside `task` it has the members that clients of the older projects read."""
 
     id: str
     status: TaskState
