@@ -74,9 +74,9 @@ class Parcel:
     def read(cls, raw: bytes) -> Self:
         """Reads a description. Raises ValueError."""
         try:
-            told = json.loads(raw)
-            legs = [Leg(**leg) for leg in told.pop("legs")]
-            made = cls(**told, legs=legs)
+            fields = json.loads(raw)
+            legs = [Leg(**leg) for leg in fields.pop("legs")]
+            made = cls(**fields, legs=legs)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from error
         if not is_id(made.id):
@@ -221,8 +221,8 @@ class InSpool:
         for path in sorted(self._folder.glob("*/*")):
             with contextlib.suppress(OSError):
                 if is_id(path.name):
-                    told = path.stat()
-                    found.append((path.parent.name, path.name, told.st_size, told.st_mtime))
+                    status = path.stat()
+                    found.append((path.parent.name, path.name, status.st_size, status.st_mtime))
         return found
 
     def drop(self, src: str, parcel_id: str) -> None:

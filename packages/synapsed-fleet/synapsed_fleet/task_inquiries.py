@@ -30,7 +30,7 @@ LATER_S: Final = 5.0
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
-class Questions:
+class TaskInquiries:
     """Asks about tasks; `run` does so whenever `bell` rings."""
 
     def __init__(
