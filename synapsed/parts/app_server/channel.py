@@ -80,7 +80,7 @@ class AppServerChannel:
         self._dates = PastDates(SystemClock())
         self._emit: Callable[[ChannelFact], None] | None = None
         self._changed: Callable[[], None] = lambda: None
-        self._told_reach: tuple[Reach, str | None] = ("away", None)
+        self._reported_reach: tuple[Reach, str | None] = ("away", None)
         self._task: asyncio.Task[None] | None = None
         self._subscribing: asyncio.Task[None] | None = None
         self._settling: asyncio.Task[None] | None = None
@@ -267,8 +267,8 @@ class AppServerChannel:
             except (aiohttp.ClientError, OSError, ChannelAway, MessageRefused) as error:
                 self._lost(error)
             except Exception as error:  # noqa: BLE001  # of another shape: the next connection may work
-                if (told := f"{type(error).__name__}: {error}") != self._puzzled:
-                    self._puzzled = told
+                if (text := f"{type(error).__name__}: {error}") != self._puzzled:
+                    self._puzzled = text
                     _log.exception("its server says what is not understood", agent=self._context.agent_id)
                 self._lost(error)
             self.coming = False
@@ -343,8 +343,8 @@ class AppServerChannel:
 
     async def _choose(self, server: AppConnection) -> None:
         """Follows the thread that the terminal shows: the one known so far, unless a newer one has begun."""
-        told = await server.call("thread/loaded/list", {})
-        loaded = [str(id_) for id_ in _list(told.get("data")) if isinstance(id_, str)]
+        answer = await server.call("thread/loaded/list", {})
+        loaded = [str(id_) for id_ in _list(answer.get("data")) if isinstance(id_, str)]
         found: list[tuple[float, str, Any]] = []
         for id_ in loaded[-TURNS_MAX:]:
             with suppress(MessageRefused):
@@ -448,18 +448,18 @@ class AppServerChannel:
             turns = [turn for turn in _list(page.get("data")) if isinstance(turn, dict)]
             read += turns
             cursor = page.get("nextCursor")
-            if not turns or cursor is None or any(_is(turn, until) for turn in turns):
+            if not turns or cursor is None or any(_is_wanted(turn, until) for turn in turns):
                 break
         return read
 
     # --- messages from the server ---
 
-    def _hear(self, told: _Json) -> None:
-        method, params = told.get("method"), told.get("params")
+    def _hear(self, message: _Json) -> None:
+        method, params = message.get("method"), message.get("params")
         if not isinstance(method, str):
-            if self._thread is not None and words_of(told, "result.thread.id") == self._thread:
+            if self._thread is not None and words_of(message, "result.thread.id") == self._thread:
                 # Handled here, in its order among the messages, and not when the caller continues.
-                self._busy = at_path(told, "result.thread.status.type") == "active"
+                self._busy = at_path(message, "result.thread.status.type") == "active"
             return
         params = params if isinstance(params, dict) else {}
         thread = params.get("threadId")
@@ -473,8 +473,8 @@ class AppServerChannel:
             if method == "turn/started" and thread in self._threads:  # a person went back to it in the terminal
                 self._follow(str(thread))
                 self._subscribe()
-        elif "id" in told:
-            self._questions.hear(told["id"], method, params, thread=thread)
+        elif "id" in message:
+            self._questions.hear(message["id"], method, params, thread=thread)
             if self._questions.are_open:
                 self._request_came.set()
         else:
@@ -511,19 +511,19 @@ class AppServerChannel:
             self._emit(fact)
 
     @property
-    def _unsettled(self) -> bool:
+    def _contradicts(self) -> bool:
         """Returns True if the turns that are open here contradict the thread's state: an idle thread has no open turn,
         and a busy one has one. The end of a turn that began before the thread was resumed may not have come."""
         return self._subscribed and bool(self._turns.open) is not self._busy
 
     def _settle(self) -> None:
-        if self._unsettled and (self._settling is None or self._settling.done()):
+        if self._contradicts and (self._settling is None or self._settling.done()):
             self._settling = asyncio.create_task(self._settled_soon())
 
     async def _settled_soon(self) -> None:
         for number, wait in enumerate([*SETTLE_AFTER_S, *SETTLE_AFTER_S[-1:] * SETTLE_LOOKS], start=1):
             await asyncio.sleep(wait)
-            if not self._unsettled:
+            if not self._contradicts:
                 return
             self._running = None
             with suppress(ChannelAway, MessageRefused):
@@ -536,14 +536,14 @@ class AppServerChannel:
 
     def _end_what_does_not_run(self) -> None:
         """Ends open turns as stopped if the thread is idle and the list of turns does not show them as running."""
-        for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
+        for turn in list(self._turns.open) if self._contradicts and not self._busy else []:
             if self._running is not None and turn not in self._running:
                 self._turns.end({"turn": {"status": "interrupted"}}, turn)
 
     def _tell(self) -> None:
         self._settle()
-        if (told := (self.reach(), self._gone)) != self._told_reach:
-            self._told_reach = told
+        if (now := (self.reach(), self._gone)) != self._reported_reach:
+            self._reported_reach = now
             self._changed()
 
 
@@ -555,7 +555,7 @@ def looks_for_thread() -> Iterator[float]:
         pause = min(LOOK_GROWS * pause, LOOK_MAX_S)
 
 
-def _is(turn: _Json, wanted: tuple[str, str | None] | None) -> bool:
+def _is_wanted(turn: _Json, wanted: tuple[str, str | None] | None) -> bool:
     """Returns True if the turn has the message with that key, or has that id."""
     return wanted is not None and (user_key(turn, wanted[0]) or turn.get("id") == wanted[1])
 

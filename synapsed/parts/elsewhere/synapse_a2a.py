@@ -58,7 +58,7 @@ class _Missing(RemoteRefused):
     """Error for a path that the agent does not have; nothing was done."""
 
 
-class SeedsRemote:
+class SynapseA2aConnection:
     """Connection to an agent that speaks as synapse-a2a does; see `AgentConnection`."""
 
     own = False
@@ -116,9 +116,9 @@ class SeedsRemote:
             yield await self.send(message, metadata=metadata, task_id=task_id, key=key)
             return
         try:
-            async with aclosing(self._send_subscribe(message, metadata, key)) as heard:
-                async for told in heard:
-                    yield told
+            async with aclosing(self._send_subscribe(message, metadata, key)) as updates:
+                async for update in updates:
+                    yield update
         except _Missing:
             self._streams = False
             yield await self.send(message, metadata=metadata, key=key)
@@ -129,12 +129,12 @@ class SeedsRemote:
         url, known = f"{self._base}/tasks/sendSubscribe", ""
         headers = {KEY_HEADER: key or message.message_id, "Accept": f"{EVENT_STREAM}, application/json"}
         body = body_of(message, metadata)
-        async with aclosing(self._events("POST", url, "", json=body, headers=headers)) as heard:
-            async for told in heard:
-                if not (known := told.id if isinstance(told, Snapshot) else told.task_id):
+        async with aclosing(self._events("POST", url, "", json=body, headers=headers)) as updates:
+            async for update in updates:
+                if not (known := update.id if isinstance(update, Snapshot) else update.task_id):
                     break
-                yield _unsettled(told)
-                if _settled(told):
+                yield _without_final_state(update)
+                if _settled(update):
                     return
         if not known:
             raise Unreachable(f"{url} does not say which task it tells of", sent=True)
@@ -157,9 +157,9 @@ class SeedsRemote:
         list never has it: that does not prove that the message was not accepted, so None is never returned."""
         for pause in LATE_S:
             await asyncio.sleep(pause)
-            told = await self._json_of("GET", f"{self._base}/tasks")
+            answer = await self._json_of("GET", f"{self._base}/tasks")
             try:
-                found = await asyncio.to_thread(_found, told, message_id)
+                found = await asyncio.to_thread(_found, answer, message_id)
             except ValueError as error:
                 raise RemoteRefused(f"{self._base}/tasks lists what is no task: {error}", remote="INVALID") from error
             if found is not None:
@@ -169,10 +169,10 @@ class SeedsRemote:
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         url = f"{self._task(task_id)}/subscribe"
         try:
-            async with aclosing(self._events("GET", url, task_id, headers={"Accept": EVENT_STREAM})) as heard:
-                async for told in heard:
-                    yield _unsettled(told)
-                    if _settled(told):
+            async with aclosing(self._events("GET", url, task_id, headers={"Accept": EVENT_STREAM})) as updates:
+                async for update in updates:
+                    yield _without_final_state(update)
+                    if _settled(update):
                         return
         except _Missing:
             self._follows = False
@@ -206,9 +206,9 @@ class SeedsRemote:
         return await self.get(task_id)
 
     async def _post_task(self, url: str, body: Any, headers: dict[str, str], **options: Any) -> Snapshot:
-        told = await self._json_of("POST", url, json=body, headers=headers, asked=True, timeout=SEND_S, **options)
+        answer = await self._json_of("POST", url, json=body, headers=headers, asked=True, timeout=SEND_S, **options)
         try:
-            return await asyncio.to_thread(snapshot_of, told)
+            return await asyncio.to_thread(snapshot_of, answer)
         except ValueError as error:
             raise Unreachable(f"{url} has taken it and answers what is no task: {error}", sent=True) from error
 
@@ -247,10 +247,10 @@ class SeedsRemote:
                     return
                 async for piece in response.aiter_bytes():
                     for event in parser.feed(piece):
-                        told = await _heard(event, task_id)
-                        if told is not None:
-                            task_id = told.id if isinstance(told, Snapshot) else told.task_id
-                            yield told
+                        update = await _heard(event, task_id)
+                        if update is not None:
+                            task_id = update.id if isinstance(update, Snapshot) else update.task_id
+                            yield update
         except httpx.HTTPError as error:
             raise unreachable(url, error, asked=asked) from error
         except (ValueError, SseTooLarge) as error:
@@ -260,31 +260,31 @@ class SeedsRemote:
 
 async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | None:
     """Returns the content of an event. Small ones, which are the most, are parsed at once: a thread would cost more."""
-    said = await read(event.data.encode())
+    data = await read(event.data.encode())
     if len(event.data) <= LITTLE:
-        return event_of(event.event, said, task_id)
-    return await asyncio.to_thread(event_of, event.event, said, task_id)
+        return event_of(event.event, data, task_id)
+    return await asyncio.to_thread(event_of, event.event, data, task_id)
 
 
-def _found(told: Any, message_id: str) -> Snapshot | None:
+def _found(answer: Any, message_id: str) -> Snapshot | None:
     """Returns the task that was made of this message, from a list of tasks."""
-    tasks = told.get("tasks") if isinstance(told, dict) else told
+    tasks = answer.get("tasks") if isinstance(answer, dict) else answer
     listed = tasks if isinstance(tasks, list) else []
     return next((snapshot_of(task) for task in listed if made_of(task, message_id)), None)
 
 
-def _settled(told: Snapshot | ArtifactPiece) -> bool:
+def _settled(update: Snapshot | ArtifactPiece) -> bool:
     """Returns True if the task is at its end or waits for an answer: nothing useful follows, even if the stream stays
     open."""
-    return isinstance(told, Snapshot) and told.state in _SETTLED
+    return isinstance(update, Snapshot) and update.state in _SETTLED
 
 
-def _unsettled(told: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
+def _without_final_state(update: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
     """Returns a final status as WORKING, and everything else unchanged: in a stream, a status comes without the task's
     artifacts, so the caller has to read the whole task afterwards."""
-    if isinstance(told, Snapshot) and told.artifacts is None and _settled(told):
-        return replace(told, state=TaskState.WORKING)
-    return told
+    if isinstance(update, Snapshot) and update.artifacts is None and _settled(update):
+        return replace(update, state=TaskState.WORKING)
+    return update
 
 
 def _priority(metadata: dict[str, Any]) -> int:

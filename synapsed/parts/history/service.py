@@ -21,9 +21,9 @@ from synapsed.errors import Busy, StoreError
 from synapsed.interfaces import EVERY_EVENT, EventLog
 from synapsed.kernel import Kernel, Running
 from synapsed.parts.history.answers import HistoryPage, HistoryStats, UsageReport
-from synapsed.parts.history.asked import By, History, HistoryFilter
 from synapsed.parts.history.file import discard
 from synapsed.parts.history.indexing import Indexer
+from synapsed.parts.history.interface import By, History, HistoryFilter
 from synapsed.parts.history.searching import Searcher
 from synapsed.store.database import store_error
 

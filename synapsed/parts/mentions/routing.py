@@ -177,10 +177,10 @@ class MentionLine:
 
     async def _show_answer(self, to: Addressee, task: Task) -> None:
         with contextlib.suppress(SynapsedError):
-            self._attachment.notice(f"[← {to.name}] {_said(await self._addressees.settled(task))}", stays=True)
+            self._attachment.notice(f"[← {to.name}] {_outcome(await self._addressees.settled(task))}", stays=True)
 
 
-def _said(task: Task) -> str:
+def _outcome(task: Task) -> str:
     """Returns the text for a person about a task that is over."""
     if task.status is TaskState.COMPLETED:
         return task.answer or "(nothing)"

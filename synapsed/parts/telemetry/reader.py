@@ -13,7 +13,7 @@ BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class EventWithLife:
     """An event, with the history of its task."""
 
     event: Event
@@ -26,7 +26,7 @@ class News:
 
 
 class LifeFollower(Follower):
-    """Follows the log, and calls `on_news` for each event with its task's history."""
+    """Follows the log, and calls `on_event` for each event with its task's history."""
 
     wants = EventFilter(types=TYPES)
 
@@ -39,21 +39,21 @@ class LifeFollower(Follower):
         self._lives = Lives()
 
     async def handle(self, event: Event) -> None:
-        await self.on_news(await self._life_of(event))
+        await self.on_event(await self._life_of(event))
 
-    async def on_news(self, news: News) -> None:
+    async def on_event(self, entry: EventWithLife) -> None:
         raise NotImplementedError
 
-    async def _life_of(self, event: Event) -> News:
+    async def _life_of(self, event: Event) -> EventWithLife:
         if event.task_id is None:
-            return News(event, None, [])
+            return EventWithLife(event, None, [])
         fresh = begins(event)
         if not fresh and not self._lives.knows(event.task_id):
             await self._recall(event.task_id, event.id)
             if not isinstance(event.data, TaskStatusChanged) and not self._lives.knows(event.task_id):
-                return News(event, None, [])
+                return EventWithLife(event, None, [])
         life, ended = self._lives.apply(event.task_id, event)
-        return News(event, life, ended, fresh)
+        return EventWithLife(event, life, ended, fresh)
 
     async def _recall(self, task_id: str, before: int) -> None:
         """Applies the earlier events of the task, up to `before`, which this reader has not seen."""

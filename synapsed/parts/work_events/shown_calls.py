@@ -47,18 +47,18 @@ class ShownCalls:
     def restore(self, events: Iterable[Event]) -> None:
         """Takes this agent's calls from the log, oldest first."""
         for event in events:
-            told = event.data
-            if not isinstance(told, ToolExecution) or told.source != SCREEN or told.reported_by is not None:
+            call = event.data
+            if not isinstance(call, ToolExecution) or call.source != SCREEN or call.reported_by is not None:
                 continue
-            if event.task_id is None or told.call_id is None:
+            if event.task_id is None or call.call_id is None:
                 continue
             if event.task_id != self._task:
                 self._begin(event.task_id)
-            if told.status == "started":
-                self._add(told.call_id, _key(told.tool_name, told.input or {}))
+            if call.status == "started":
+                self._add(call.call_id, _key(call.tool_name, call.input or {}))
             else:
                 for known in self._calls:
-                    known.over = known.over or known.id == told.call_id
+                    known.over = known.over or known.id == call.call_id
 
     def seen(self, fact: ToolsShown) -> list[ToolBegan | ToolOver]:
         """Returns the calls that the screen shows as begun or ended for the first time."""
@@ -68,13 +68,15 @@ class ShownCalls:
             self._begin(fact.turn)
         if fact.leg != self._leg:
             self._leg, self._base = fact.leg, len(self._calls)
-        told = [over for call in fact.calls if not call.tool for over in self._ended_above(fact, call)]
+        reports = [over for call in fact.calls if not call.tool for over in self._ended_above(fact, call)]
         calls = [call for call in fact.calls if call.tool]
-        start = self._place(calls, whole=fact.whole)
+        start = self._index(calls, whole=fact.whole)
         if start is None:
-            return told + [one for call in calls for one in self._loose(fact, call)]
-        places = [*self._calls[start:], *[None] * len(calls)]
-        return told + [one for known, call in zip(places, calls, strict=False) for one in self._told(fact, known, call)]
+            return reports + [one for call in calls for one in self._reports_by_text(fact, call)]
+        known_calls = [*self._calls[start:], *[None] * len(calls)]
+        return reports + [
+            one for known, call in zip(known_calls, calls, strict=False) for one in self._reports(fact, known, call)
+        ]
 
     def _begin(self, task: str) -> None:
         for known in self._calls:
@@ -84,7 +86,7 @@ class ShownCalls:
         self._task, self._leg, self._count, self._base = task, 0, 0, 0
         self._calls = []
 
-    def _place(self, calls: list[ShownCall], *, whole: bool) -> int | None:
+    def _index(self, calls: list[ShownCall], *, whole: bool) -> int | None:
         """Returns the index in `_calls` at which the calls on the screen begin; None if they fit nowhere. `whole`: the
         screen shows the message that began the leg, and so all of its calls."""
         if whole:
@@ -92,19 +94,19 @@ class ShownCalls:
         # The last known call is at the bottom, unless only a part of the screen is drawn yet: begin with the index at
         # which the fewest calls are new.
         last = max(self._base, len(self._calls) - len(calls))
-        places = [*range(last, len(self._calls)), *range(last - 1, self._base - 1, -1)]
-        return next((at for at in places if self._fit(self._calls[at:], calls)), None)
+        indexes = [*range(last, len(self._calls)), *range(last - 1, self._base - 1, -1)]
+        return next((index for index in indexes if self._fit(self._calls[index:], calls)), None)
 
     @staticmethod
     def _fit(known: list[_Known], calls: list[ShownCall]) -> bool:
         return all(_is_same(one, call) for one, call in zip(known, calls, strict=False))
 
-    def _told(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
+    def _reports(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
         """Returns the reports for `call`: its beginning if `known` is None, and its end."""
-        told: list[ToolBegan | ToolOver] = []
+        reports: list[ToolBegan | ToolOver] = []
         if known is None:
             known = self._add(f"{SCREEN}.{fact.turn}.{self._count}", _key_of(call))
-            told.append(
+            reports.append(
                 ToolBegan(
                     channel=SCREEN,
                     at_ns=fact.at_ns,
@@ -116,21 +118,21 @@ class ShownCalls:
                 )
             )
         if call.status != "started" and not known.over:
-            told.append(_end(fact, known, call))
+            reports.append(_end(fact, known, call))
         if not known.over:
             known.key = _key_of(call)
         known.over = known.over or call.status != "started"
-        return told
+        return reports
 
-    def _loose(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
+    def _reports_by_text(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
         """Returns the reports for a call whose index is not known, so that only its text identifies it. An ended call
         with the text of an earlier one may be the earlier one, and is not reported."""
         key = _key_of(call)
         runs = next((known for known in self._calls if not known.over and _alike(known.key, key)), None)
         if runs is not None or call.status == "started":
-            return self._told(fact, runs, call)
+            return self._reports(fact, runs, call)
         known = key in self._earlier or any(_alike(one.key, key) for one in self._calls)
-        return [] if known else self._told(fact, None, call)
+        return [] if known else self._reports(fact, None, call)
 
     def _ended_above(self, fact: ToolsShown, call: ShownCall) -> list[ToolOver]:
         """Returns the end of the last running call whose own line is no longer on the screen."""

@@ -114,7 +114,7 @@ def _open(ctx: CommandContext, address: str, opener: str | None) -> int:
     if opener is not None:
         try:
             subprocess.Popen(
-                [opener, address if _is_looked_up() else _redirect(ctx, address)],
+                [opener, address if _daemon_finds_user() else _redirect(ctx, address)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -131,7 +131,7 @@ def _open(ctx: CommandContext, address: str, opener: str | None) -> int:
     return DONE
 
 
-def _is_looked_up() -> bool:
+def _daemon_finds_user() -> bool:
     """Returns True if the daemon can find out which user has opened a local connection (on Linux only). Other users,
     who can read the code in the browser's arguments, then cannot use it."""
     return sys.platform == "linux"
