@@ -124,7 +124,7 @@ class Agent:
         self.alerts = Alerts()
         self.stopped = False
         """True if this daemon was asked to stop it: then only a request starts it again."""
-        self.expected = False
+        self.to_be_started = False
         """True while the daemon starts and has not yet started this agent, which ran before or is configured to run."""
         self._seen: LinkObserved | None = None
         self.since = record.changed_at or record.created_at
@@ -167,7 +167,7 @@ class Agent:
     @property
     def comes_up(self) -> bool:
         """Returns whether no program of it runs, but one will without a request."""
-        return not self.stopped and (self.expected or self.process.returns)
+        return not self.stopped and (self.to_be_started or self.process.returns)
 
     @property
     def seen(self) -> LinkObserved | None:

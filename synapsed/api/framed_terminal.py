@@ -21,7 +21,7 @@ READ_MAX = 64 * 1024
 """Bytes taken from one client at a time, into one buffer: allocating asyncio's default amount takes longer than all the
 work for a key."""
 
-READ_AT_ONCE = 512 * 1024
+IN_FLIGHT_MAX = 512 * 1024
 """Most bytes that the buffers of both sockets can hold unread."""
 
 UNSENT_MAX = 256 * 1024
@@ -108,7 +108,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         if self._transport is None:
             return False
         taken = self._sent - self._transport.get_write_buffer_size()
-        if not _waits(self._transport.get_extra_info("socket")) or taken - self._read_upto > READ_AT_ONCE:
+        if not _waits(self._transport.get_extra_info("socket")) or taken - self._read_upto > IN_FLIGHT_MAX:
             self._read_upto = taken
             return True
         return False

@@ -75,7 +75,7 @@ async def read(raw: bytes) -> Any:
         await asyncio.sleep(0)
 
 
-def read_aside(raw: bytes) -> Any:
+def read_in_thread(raw: bytes) -> Any:
     """Returns the value of a JSON text. Call it in a thread: it lets the event loop's thread run between two pieces.
     The text is our own, so its values are not counted."""
     steps = reading(raw, counted=False)
@@ -95,7 +95,7 @@ def reading(raw: bytes, *, counted: bool = True) -> Reading:
     if not survey.long:
         return _value(raw, infinite=survey.exponents)
     try:
-        return (yield from _apart(raw, survey))
+        return (yield from _with_long_strings(raw, survey))
     except TooMuch:
         raise
     except ValueError:
@@ -153,7 +153,7 @@ class _Survey:
         self._edge = outside[-_EXPONENT_SIZE:]
 
 
-def _apart(raw: bytes, survey: _Survey) -> Reading:
+def _with_long_strings(raw: bytes, survey: _Survey) -> Reading:
     """Decodes the long strings, then the rest of the document with placeholders for them, and inserts them."""
     texts: dict[str, str] = {}
     rest: list[bytes] = []
