@@ -30,12 +30,14 @@ TERMINAL = Origin("person", where="terminal")
 
 @dataclass(frozen=True, slots=True)
 class AttentionChange:
-    """A change of the open items. `events` report it; `open` has the open items once they are durable. `settled` is the
-    prompt that was answered last, until something else is seen: it may stay on the screen for a moment."""
+    """A change of the open items."""
 
     events: tuple[NewEvent, ...]
+    """They report it."""
     open: tuple["_Open", ...]
+    """The open items once the events are durable."""
     settled: "_Open | None" = None
+    """The prompt that was answered last, until something else is seen: it may stay on the screen for a moment."""
 
 
 @dataclass(frozen=True, slots=True)

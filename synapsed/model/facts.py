@@ -29,13 +29,15 @@ class SessionStarted(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptAccepted(ChannelFact):
-    """The program took a prompt; `prompt` is its text as the program understood it, if known. `key` is the key under
-    which synapsed gave the message over the channel (`Delivering.key`), None for a message that came in another way;
-    `own` is False if the channel knows that synapsed did not give the message."""
+    """The program took a prompt."""
 
     prompt: str | None = None
+    """Its text as the program understood it, if known."""
     key: str | None = None
+    """Key under which synapsed gave the message over the channel (`Delivering.key`); None for a message that came in
+    another way."""
     own: bool | None = None
+    """False if the channel knows that synapsed did not give the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +118,20 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(ChannelFact):
-    """The program asks for a permission. `event` is the program's own name of the question, `told` its whole content;
-    `request` is set if the channel can answer it (`SideChannel.reply`). With `options` a person's answer goes that way,
-    too (`Delivering.answer`), and `question` is the whole question."""
+    """The program asks for a permission."""
 
     tool: str = ""
     input: dict[str, Any] = field(default_factory=dict)
     request: str | None = None
+    """Set if the channel can answer it (`SideChannel.reply`)."""
     event: str = ""
+    """The program's own name of the question."""
     told: dict[str, Any] = field(default_factory=dict)
+    """The whole content of its report."""
     question: str = ""
+    """The whole question, if there are options."""
     options: tuple[Choice, ...] = ()
+    """If not empty, a person's answer is given over the channel, too (`Delivering.answer`)."""
     command: str | None = None
     diff: str | None = None
     """The whole command or edit that a `question` is about."""

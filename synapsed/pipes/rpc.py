@@ -28,13 +28,16 @@ COUNT_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class RpcLine:
-    """One line, from offset `begin` to offset `end`. `message` is None for anything but JSON-RPC, such as plain text on
-    the program's stdout; then `text` is the beginning of the line."""
+    """One line of the output."""
 
     begin: int
+    """Spool offset of its first byte."""
     end: int
+    """Spool offset after it."""
     message: dict[str, Any] | None
+    """None for anything but JSON-RPC, such as plain text on the program's stdout."""
     text: str = ""
+    """Beginning of a line that is not JSON-RPC."""
 
 
 def size_of(value: Any) -> int:

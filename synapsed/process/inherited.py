@@ -21,14 +21,18 @@ from typing import NamedTuple
 
 
 class Leftover(NamedTuple):
-    """Variables that match one of `patterns` were set by the program `by`. They are not passed on, for the reason
-    `why`, if their value matches one of `values`, and if a variable that matches `beside` is set, too."""
+    """Environment variables that a program sets for its own child processes, and that an agent must not inherit."""
 
     by: str
+    """The program that sets them."""
     patterns: tuple[str, ...]
+    """Patterns of their names."""
     why: str
+    """Reason for people."""
     values: tuple[str, ...] = ("*",)
+    """Patterns of their values: variables with other values are passed on."""
     beside: str = ""
+    """Pattern of another variable: they are removed only if it is set."""
 
 
 IDENTITY = Leftover(
@@ -41,11 +45,14 @@ folder on PATH: it was activated (`uv run`, an activation) only to run synapsed.
 
 
 class Prefixed(NamedTuple):
-    """Folders that match `pattern` were put on PATH by the program `by`, if a variable that matches `beside` is set."""
+    """Folders that a program puts on PATH."""
 
     by: str
+    """The program."""
     pattern: str
+    """Pattern of the folders."""
     beside: str
+    """Pattern of a variable: the folders count only if it is set."""
 
 
 def _table() -> tuple[tuple[Leftover, ...], tuple[Prefixed, ...], tuple[str, ...], tuple[str, ...]]:

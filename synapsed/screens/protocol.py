@@ -92,13 +92,15 @@ class FrameKind(IntEnum):
 
 
 class ScreenFrame(NamedTuple):
-    """One message. `agent` is the number that the daemon gave the screen; `number` is the number of a request, which
-    the answer repeats; `offset` is a spool offset (from the process: the end of the drawn output)."""
+    """One message."""
 
     kind: int
     agent: int = 0
+    """Number that the daemon gave the screen."""
     number: int = 0
+    """Number of a request, which the answer repeats."""
     offset: int = 0
+    """Spool offset; from the process: the end of the drawn output."""
     now: float = 0.0
     flag: int = 0
     text: bytes = b""
