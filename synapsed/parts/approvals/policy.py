@@ -50,16 +50,19 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool call that a program wants to make. `command` is a shell command (None for other tools), `subjects` are the
-    paths or addresses that other tools act on, `input` is the whole input from the program. `folder` and `home` are
-    absolute; the agent's paths, and those of its rules, are relative to them."""
+    """A tool call that a program wants to make."""
 
     tool: str
     command: str | None = None
+    """A shell command; None for other tools."""
     subjects: tuple[str, ...] = ()
+    """Paths or addresses that other tools act on."""
     folder: str | None = None
+    """Absolute path to which the agent's paths, and those of its rules, are relative."""
     home: str | None = None
+    """Absolute path of the home folder."""
     input: dict[str, Any] = field(default_factory=dict)
+    """The whole input from the program."""
 
 
 @dataclass(frozen=True, slots=True)

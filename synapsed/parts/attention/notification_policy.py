@@ -37,12 +37,14 @@ type Verdict = Literal["tell", "wait", "never"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """The moment of a decision. `open_s`: seconds for which the item is open, negative after the clock was set back;
-    `idle_s`: seconds since the person did something; `local`: the machine's local time."""
+    """The moment of a decision."""
 
     open_s: float
+    """Seconds for which the item is open; negative after the clock was set back."""
     idle_s: float
+    """Seconds since the person did something."""
     local: datetime
+    """The machine's local time."""
 
 
 def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
@@ -58,15 +60,16 @@ def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Message for a sink. `data` is for programs. `answers`: the keys for yes and no to the prompt `prompt_id`, of
-    `task` if it has one, provided that the notice shows the whole question."""
+    """Message for a sink."""
 
     id: str
     kind: AttentionKind
     title: str
     body: str
     data: Mapping[str, Any]
+    """For programs."""
     answers: tuple[str, str] | None = None
+    """Keys for yes and no to the prompt; None unless the notice shows the whole question."""
     prompt_id: str | None = None
     task: str | None = None
 

@@ -30,7 +30,7 @@ class HistoryFilter:
     visible_to: str | None = None
     """An agent: only its own texts and calls, and messages to it."""
     since_event: int = 0
-    """Only data of later events. The history sets it, to leave out data of a former agent with the same id."""
+    """Data of earlier events are left out. The history sets it, because of data of a former agent with the same id."""
 
 
 class History(Protocol):

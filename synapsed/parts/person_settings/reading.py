@@ -38,13 +38,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Settings that were found: `layers` from the weakest to the strongest; `args` are the person's own, without a
-    document that goes into a file of synapsed's."""
+    """Settings that were found."""
 
     layers: tuple[Layer, ...] = ()
+    """From the weakest to the strongest."""
     keys: Layer | None = None
     documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     args: tuple[str, ...] = ()
+    """The person's own arguments, without a document that goes into a file of synapsed's."""
     unread: tuple[str, ...] = ()
     """Existing files that could not be read, with the reasons."""
 

@@ -77,16 +77,18 @@ class NewSchedule(BaseModel):
 
 
 class Schedule(NewSchedule):
-    """A present schedule. `id` is `file:NAME` for one of the configuration, else its name; `by` is the id of the agent
-    that has made it, None for a person, and `born` tells that agent from a later one with the same id
-    (`EventLog.born`); `created_at` is in seconds since the epoch."""
+    """A present schedule."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str
+    """`file:NAME` for one of the configuration, else its name."""
     by: str | None = None
+    """Id of the agent that has made it; None for a person."""
     born: int = 0
+    """Distinguishes that agent from a later one with the same id (`EventLog.born`)."""
     created_at: float
+    """Seconds since the epoch."""
 
     @property
     def called(self) -> str:

@@ -66,28 +66,22 @@ _Query = Annotated[dict[_Member, _Header], Field(max_length=16, json_schema_extr
 
 
 class DiscoverBody(BaseModel):
-    """Body of `external/discover`. If the agent is known, settings that are not given stay as they are."""
+    """Body of `external/discover`. Without `alias` the name is made of the card's. `token` is sent as `Authorization:
+    Bearer`, `headers` and `query` as they are; if none of the three is given, the stored ones are kept. With `key`
+    (PEM, a JWK or a JWK set) the card must be signed; null keeps the stored one, "" removes it. `other_host` accepts an
+    agent that listens on another host than the one that has its card, `in_the_clear` that credentials are sent to it
+    unencrypted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
-    """Address of the agent's card, or of the agent."""
     alias: _Id | None = None
-    """Name under which it is added; by default made of the card's name."""
     token: _Header | None = None
-    """Sent as `Authorization: Bearer …`."""
     headers: _Headers | None = None
-    """Headers that are sent with each request. If `token`, `headers` and `query` are missing, the stored ones are
-    kept."""
     query: _Query | None = None
-    """Query parameters that are added to each request."""
     key: Annotated[str, StringConstraints(max_length=KEY_MAX)] | None = None
-    """Public keys (PEM, a JWK or a JWK set): the card must be signed by one of them. null keeps the stored ones, ""
-    removes them."""
     other_host: bool = False
-    """True to accept an agent that listens on another host than the one that has its card."""
     in_the_clear: bool = False
-    """True to accept that the credentials are sent unencrypted (plain HTTP)."""
 
     def credentials(self) -> dict[str, str] | None:
         if self.token is None:
