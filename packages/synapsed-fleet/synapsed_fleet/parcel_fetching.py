@@ -61,16 +61,20 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 @dataclass(slots=True)
 class Arrival:
-    """A parcel that comes, `sealed` if it is a message, with the message that the sender calls `named`. `have`: bytes;
-    `since`: in seconds since the epoch; `why`: the reason why it is delayed."""
+    """A parcel that is being fetched."""
 
     src: str
     ref: ParcelRef
     named: str
+    """The sender's name of the message that it belongs to."""
     sealed: bool
+    """True for a message, False for a file."""
     since: float
+    """Seconds since the epoch."""
     have: int = 0
+    """Number of bytes that have come."""
     why: str | None = None
+    """The reason why it is delayed."""
     tries: int = 0
     """Times that the content was not the one in the reference."""
     damaged: set[int] = field(default_factory=set)
