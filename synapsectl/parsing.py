@@ -33,19 +33,20 @@ type Run = Callable[[argparse.Namespace, "CommandContext"], int]
 
 
 class SubVerb(NamedTuple):
-    """One action of a verb, with a command line of its own; or a verb itself.
-
-    `takes_rest`: it uses the words after `--`; `takes_bytes`: its words may be no UTF-8. With `subverbs` it has neither
-    `configure` nor `run`, and `default` names the one that is meant if none is given."""
+    """One action of a verb, with a command line of its own; or a verb itself. One with `subverbs` has neither
+    `configure` nor `run`."""
 
     help: str
     configure: Configure | None = None
     run: Run | None = None
     examples: Sequence[Example] = ()
     takes_rest: bool = False
+    """True if it uses the words after `--`."""
     takes_bytes: bool = False
+    """True if its words may be no UTF-8."""
     subverbs: "Mapping[str, SubVerb | Verb]" = MappingProxyType({})
     default: str | None = None
+    """The sub-verb that is meant if none is given."""
 
 
 def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argparse.Namespace, Run]:

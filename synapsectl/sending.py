@@ -26,15 +26,17 @@ HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 
 
 class Wanted(NamedTuple):
-    """The request to the agents. `sender` is the agent that asks, as an address; `timeout` is in seconds, `deadline` on
-    the monotonic clock."""
+    """The request to the agents."""
 
     wait: bool
     follow: bool
     response: bool
     sender: str | None
+    """The agent that asks, as an address."""
     timeout: float | None
+    """Seconds."""
     deadline: float | None
+    """Time on the monotonic clock."""
     json: bool
     key: str | None = None
     first: bool = False

@@ -108,19 +108,22 @@ class Row(NamedTuple):
 
 
 class Stands(NamedTuple):
-    """The question on the screen, by its row, its prompt and its text, and the time since which it is there. `read`: so
-    many of its rows have been shown, the last of them since `read_at`. The page that is there has the rows from `first`
-    until before `end`; the next one to be drawn begins with the row `to`."""
+    """The question on the screen, by its row, its prompt and its text, and the time since which it is there."""
 
     item_id: str
     prompt_id: str | None
     rows: tuple[str, ...]
     since: float
     read_at: float
+    """Time when the last of them was shown."""
     read: int = 0
+    """Number of its rows that have been shown."""
     first: int = 0
+    """First row of the page that is there."""
     end: int = 0
+    """Row after the last of that page."""
     to: int = 0
+    """First row of the next page to be drawn."""
 
 
 class Typing(NamedTuple):
