@@ -27,9 +27,9 @@ class PendingInterrupt:
     """An interruption under way."""
 
     reason: str
-    """If not empty, a task that ran ends `canceled` with it."""
+    """A task that ran ends `canceled` with this reason, unless it is empty."""
     failure: str = ""
-    """If not empty, a task that ran fails with these words."""
+    """A task that ran fails with these words, unless they are empty."""
     outcome: asyncio.Future[bool] = field(default_factory=_future)
     """Its result is True if the program confirmed the interruption."""
     confirmed: bool = False

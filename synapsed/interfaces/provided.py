@@ -178,7 +178,7 @@ class Hold:
     reason: str
     """The same in words for people."""
     evidence: str = ""
-    """If not empty, the agent counts as `limited` while its program rests."""
+    """Evidence for the activity `limited`, which the agent has while its program rests; empty: it keeps its own."""
     until: float | None = None
     """End of the hold (Unix seconds)."""
 

@@ -131,7 +131,7 @@ class PermissionAsked(ChannelFact):
     question: str = ""
     """The whole question, if there are options."""
     options: tuple[Choice, ...] = ()
-    """If not empty, a person's answer is given over the channel, too (`Delivering.answer`)."""
+    """The person's answers that can be given over the channel (`Delivering.answer`); empty if none can."""
     command: str | None = None
     diff: str | None = None
     """The whole command or edit that a `question` is about."""

@@ -84,7 +84,7 @@ class WaitRecord(BaseModel):
     src: str | None = Field(default=None, max_length=31)
     """Host that sent the message which the item is about."""
     task: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
-    """That host's id of the task."""
+    """The task's id on that host."""
 
 
 class HostRecord(BaseModel):

@@ -67,7 +67,7 @@ class Notice:
     title: str
     body: str
     data: Mapping[str, Any]
-    """For programs."""
+    """Facts for programs."""
     answers: tuple[str, str] | None = None
     """Keys for yes and no to the prompt; None unless the notice shows the whole question."""
     prompt_id: str | None = None

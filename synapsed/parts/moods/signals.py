@@ -18,7 +18,7 @@ class Signal:
 
     source: Source
     points: Mapping[Emotion, float]
-    """By emotion, for each occurrence in one message or action."""
+    """Points by emotion, for each occurrence in one message or action."""
     evidence: str
     """Words that are reported with the mood."""
     when: str

@@ -41,7 +41,7 @@ class Read:
     """Settings that were found."""
 
     layers: tuple[Layer, ...] = ()
-    """From the weakest to the strongest."""
+    """The weakest comes first."""
     keys: Layer | None = None
     documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     args: tuple[str, ...] = ()

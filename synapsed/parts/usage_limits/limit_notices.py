@@ -49,7 +49,7 @@ class Limit:
     answer: str | None = None
     """Answer for the program's dialog."""
     code: str = ""
-    """If set, it is no limit: the account does not work, and the task fails with this code."""
+    """Code with which the task fails, because the account does not work; empty for a limit."""
     reach: str | None = None
     """The address that could not be reached; empty if the words are about one but do not name it, else None."""
 
