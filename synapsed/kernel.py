@@ -1,4 +1,4 @@
-"""The face of a part: its description of itself, and the kernel that it gets.
+"""The face of a part, that is, its description for the daemon; and the kernel that the part gets.
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the

@@ -268,7 +268,7 @@ class AgentProcess:
             self.last_link.leave_unreached()
 
     async def let_go(self) -> None:
-        """Closes the link; the program lives on."""
+        """Closes the link; the program goes on running."""
         self._cancel_timer()
         if self.last_link is not None:
             self._open = False

@@ -27,8 +27,9 @@ HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
 exit code by which a hook orders the program to block."""
 COMPANION = Path(__file__).parent.parent / "companion.py"
 COMPANION_S = 15
-"""Seconds that a companion may take until it listens: usually 0.5 s, but more than 5 s on a starved machine, and a
-program that was started without a companion never gets one. A companion that has ended is not waited for."""
+"""Seconds that a companion (a server of the program's own, started beside it) may take until it listens: usually 0.5 s,
+but more than 5 s on a starved machine, and a program that was started without a companion never gets one. A companion
+that has ended is not waited for."""
 INSTRUCTIONS_FILE = "instructions.md"
 """File in `LaunchContext.launch_dir` with the instructions of the launch."""
 _MCP = own_python.command("synapsectl.__main__", "mcp")[1:]

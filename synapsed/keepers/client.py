@@ -266,7 +266,8 @@ class KeeperClient:
             self._link.send(frames.FLOW, {"paused": False})
 
     def close(self) -> None:
-        """Closes the connection; the keeper lives on. Requests under way raise KeeperLost; Lost is the last event."""
+        """Closes the connection; the keeper goes on running. Requests under way raise KeeperLost; Lost is the last
+        event."""
         self._link.abort()
         self._lose("closed")
 

@@ -360,7 +360,7 @@ PASTED_AGAIN = 1
 """Number of times that a paste is typed again if it was never shown."""
 
 LOOK_AGAIN_S = 0.02
-"""Seconds between two looks while a result is due but the screen has not settled."""
+"""Seconds between two looks while a result is due but the screen still changes."""
 
 SLOW_AGAIN_S = 0.25
 """Seconds between two looks while the turn waits for a slow program on a busy machine."""

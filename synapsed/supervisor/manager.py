@@ -1,4 +1,4 @@
-"""All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
+"""All agents of one daemon: `Control` for the API, and the adoption of the agents by the next daemon.
 
 The actor of each agent does that agent's work. `Manager` does the common work: it makes, starts and ends agents, and
 implements `interfaces.Processes`; the other parts of `Control` are objects of their own.
