@@ -272,7 +272,7 @@ class AttachedTerminal:
         return f", {self._lost} bytes that you typed may not have arrived" if self._lost else ""
 
     def _hear_last(self) -> None:
-        """Waits a short time for the news that the last keys have arrived."""
+        """Waits a short time for the confirmation that the last keys have arrived."""
         deadline = time.monotonic() + CLOSE_DEADLINE
         daemon, leased = self._way.daemon, self._way.leased
         if daemon is None or leased is None or not leased.may_send(clock()):
@@ -284,7 +284,7 @@ class AttachedTerminal:
                     self._hear_only(leased, daemon.receive())
 
     def _hear_only(self, leased: LeasedKeys, frames: list[tuple[int, bytes]]) -> None:
-        """Handles news without showing anything: the terminal is the person's again."""
+        """Handles confirmations, and shows nothing: the terminal is the person's again."""
         for kind, payload in frames:
             match parse_news(payload) if kind == NEWS else None:
                 case {"type": "lease", "lease": int(lease), "taken": int(taken)}:

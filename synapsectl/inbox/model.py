@@ -1,4 +1,4 @@
-"""The model of the inbox: its rows and its keys. Pure: keys, news and the time go in, commands come out.
+"""The model of the inbox: its rows and its keys. Pure: keys, new items and the time go in, commands come out.
 
 An answer is held for a moment before it is typed, so that `u` can take it back. It is for one prompt, by its id: if
 that prompt is answered elsewhere or changes meanwhile, the answer is dropped. A row that is closed elsewhere stays, dim

@@ -126,7 +126,7 @@ class InboxProgram:
         self._screen.title(f"({self._model.waiting}) synapsed" if self._model.waiting else "synapsed")
 
     def _take_news(self) -> None:
-        """Takes the news of the threads."""
+        """Takes what the threads have put into the queue."""
         now = time.monotonic()
         with suppress(queue.Empty):
             while True:

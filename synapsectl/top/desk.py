@@ -1,4 +1,5 @@
-"""The model of `top`: its content, and the chosen agent. Pure: news, keys and the time go in, commands come out.
+"""The model of `top`: its content, and the chosen agent. Pure: changes of the agents, keys and the time go in, commands
+come out.
 
 The inbox's model handles questions and answers: an answer is held for a moment, is for one prompt by its id, and is
 taken back with `u`. The chosen agent is known by its name, so it stays chosen if the rows change their order.

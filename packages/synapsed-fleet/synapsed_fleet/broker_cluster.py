@@ -120,8 +120,8 @@ async def scale(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> 
     """Goes from one broker to three, or back: `replicas` is 1 or 3.
 
     The broker's unit is to be started again afterwards, unless all was done before (`again` in the answer), and
-    `settle` ends the change. A second call goes on where the first was interrupted. Raises ConfigError, Unreachable,
-    StoreError.
+    `operations.settle` ends the change. A second call continues where the first was interrupted. Raises ConfigError,
+    Unreachable, StoreError.
     """
     wanted, ring, folder = body.get("replicas"), home.keyring, BrokerFolder(home.broker)
     if wanted not in (1, THREE):

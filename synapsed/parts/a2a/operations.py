@@ -136,7 +136,7 @@ class Operations:
         self, agent_id: str, caller: RequestScope, request: pb.SubscribeToTaskRequest
     ) -> AsyncGenerator[dict[str, Any]]:
         """Yields the task as it is, then its updates (3.1.6). Refuses (-32004) a task that is over. A task that waits
-        for input is followed further: its subscriber wants the news after the answer."""
+        for input is followed further: its subscriber wants the updates after the answer."""
         await self._task(agent_id, caller, request.id)
         task, cursor = await self._snapshot(agent_id, request.id)
         if task.terminal:

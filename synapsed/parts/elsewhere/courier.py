@@ -90,7 +90,7 @@ class Courier:
         self._before: Told | None = None
         """The part of the answer that was reported so far; None until it is read from the log."""
         self._turn = asyncio.Lock()
-        """Lock that lets one writer at a time record news of the task."""
+        """Lock that lets one writer at a time record updates of the task."""
         self._answering = False
         """True while an answer to its question is on its way."""
 
@@ -263,7 +263,7 @@ class Courier:
     async def _attend(
         self, stream: AsyncGenerator[Snapshot | ArtifactPiece], first: asyncio.Future[Snapshot] | None = None
     ) -> None:
-        """Records the news of a stream while the agent works. The end of the stream does not end the task: the task
+        """Records the updates of a stream while the agent works. The end of the stream does not end the task: the task
         itself is asked for next."""
         async with aclosing(stream) as heard:
             async for told in heard:

@@ -116,7 +116,7 @@ class Remote:
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Sends the message, and yields the news of its task."""
+        """Sends the message, and yields the updates of its task."""
         request = self._request(message, metadata, task_id, context_id)
         with self._told(asked=True):
             context = ClientCallContext(timeout=SILENCE_S, service_parameters=headers_of(metadata) or None)

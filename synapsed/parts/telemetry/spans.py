@@ -1,4 +1,4 @@
-"""Makes the spans of a task from its life when it is over. Pure, and without the library that sends them.
+"""Makes the spans of a task from its history when it is over. Pure, and without the library that sends them.
 
 ::
 
