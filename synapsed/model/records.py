@@ -8,17 +8,15 @@ from synapsed.model.attributes import ProcessAttributes
 
 
 class LogProgress(BaseModel):
-    """Progress of a reader of the log, and failures of a receiver elsewhere."""
+    """Progress in the log: events up to `cursor` are done. For a receiver elsewhere also its failures since the last
+    success: `attempt` counts them; `failing_since` and `retry_at` are in seconds since the epoch, None while nothing
+    fails."""
 
     cursor: int
-    """Events up to this one are handled."""
     state: Literal["active", "done", "given_up"] = "active"
     attempt: int = 0
-    """Number of failures since the last success."""
     failing_since: float | None = None
-    """Seconds since the epoch; None while nothing fails."""
     retry_at: float | None = None
-    """Seconds since the epoch; None while nothing fails."""
 
 
 class FollowerState(LogProgress):

@@ -209,20 +209,18 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
-    """Result of the search for an answer."""
+    """Result of the search for an answer. `exact` is False if the answer was read off the screen; `truncated`: its
+    beginning had scrolled away; `interrupted`: the screen says that the turn was stopped; `refused`: the text of a hook
+    that refused the message."""
 
     text: str
     exact: bool
-    """False if the answer was read off the screen."""
     evidence: str
     truncated: bool = False
-    """True if its beginning had scrolled away."""
     missing: int | None = None
     """Number of lines that are missing at the beginning, if they can be counted."""
     interrupted: bool = False
-    """True if the screen says that the turn was stopped."""
     refused: str | None = None
-    """Text of a hook that refused the message."""
 
 
 def works(seen: Seen) -> bool:

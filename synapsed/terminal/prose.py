@@ -21,16 +21,13 @@ type Line = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """The way in which a program wraps its text."""
+    """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a shorter row ends a line; `flat`:
+    code that is only indented is drawn as prose is."""
 
     width: int
-    """Columns of a full row."""
     slack: int = 4
-    """Number of columns by which a full row may be shorter."""
     breaks: bool = True
-    """True if a shorter row ends a line."""
     flat: bool = False
-    """True if code that is only indented is drawn like prose."""
 
 
 _STRUCTURE = re.compile(

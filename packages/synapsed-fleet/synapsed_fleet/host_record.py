@@ -70,7 +70,8 @@ class AgentRecordOf(BaseModel):
 
 
 class WaitRecord(BaseModel):
-    """One item that waits for a person on a host."""
+    """One item that waits for a person on a host. `question` is empty if the host publishes no texts; `src` and `task`
+    are the host that sent the message which the item is about, and that host's id of the task."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -80,15 +81,13 @@ class WaitRecord(BaseModel):
     since: ToldTime = Field(max_length=40)
     prompt_type: str | None = Field(default=None, max_length=20)
     question: str = Field(default="", max_length=WORDS_MAX)
-    """Empty if the host publishes no texts."""
     src: str | None = Field(default=None, max_length=31)
-    """Host that sent the message which the item is about."""
     task: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
-    """The task's id on that host."""
 
 
 class HostRecord(BaseModel):
-    """The record of a host."""
+    """The record of a host. `boot` identifies one run of its daemon, `n` counts the records of that run. `waits` is
+    None if the host does not publish waiting items; `more`: the number of further ones."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -96,9 +95,7 @@ class HostRecord(BaseModel):
     host: str = Field(max_length=31)
     jwt: str = Field(max_length=8000)
     boot: str = Field(max_length=64)
-    """Identifies one run of its daemon."""
     n: int = Field(ge=0)
-    """Number of the record in that run."""
     state: ToldState = Field(default="up", max_length=20)
     version: str = Field(default="", max_length=40)
     load: float = 0.0
@@ -106,9 +103,7 @@ class HostRecord(BaseModel):
     classes: list[str] | None = Field(default=None, max_length=64)
     """Classes of work that it takes; None: it publishes none of that."""
     waits: list[WaitRecord] | None = Field(default=None, max_length=WAITS_MAX)
-    """None if the host does not publish waiting items."""
     more: int = Field(default=0, ge=0)
-    """Number of further items."""
 
 
 def read(body: bytes) -> HostRecord | None:

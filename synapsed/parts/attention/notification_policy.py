@@ -60,16 +60,15 @@ def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Message for a sink."""
+    """Message for a sink. `data` is for programs. `answers`: the keys for yes and no to the prompt `prompt_id`, of
+    `task` if it has one, provided that the notice shows the whole question."""
 
     id: str
     kind: AttentionKind
     title: str
     body: str
     data: Mapping[str, Any]
-    """Facts for programs."""
     answers: tuple[str, str] | None = None
-    """Keys for yes and no to the prompt; None unless the notice shows the whole question."""
     prompt_id: str | None = None
     task: str | None = None
 

@@ -20,18 +20,16 @@ MARKS_MAX: Final = 2000
 
 
 class Mark(BaseModel):
-    """Mark of one item at one sink."""
+    """Mark of one item at one sink. `approve` and `deny` are hashes of the tokens of its buttons, valid until `expires`
+    (seconds since the epoch)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     state: Literal["telling", "told"]
     ref: str = ""
     approve: str = ""
-    """Hash of the token of the button for yes."""
     deny: str = ""
-    """Hash of the token of the button for no."""
     expires: float = 0
-    """Time until which the tokens are valid, in seconds since the epoch."""
 
 
 _MARKS = TypeAdapter(dict[str, Mark])

@@ -21,28 +21,27 @@ SLACK_S = 2.0
 
 
 class LimitRecord(BaseModel):
-    """A usage limit that the program reported, as it is saved with the agent; or, with `account`, an account that does
-    not work."""
+    """A usage limit that the program reported, as it is saved with the agent. `until` is None if the program named no
+    time; `attempt` counts how often it was met without a successful turn between; `lifted`: it is being tried again.
+    `attention` is the id of its item in the inbox.
+
+    `account`: it is no limit; the account does not work. This does not end by itself: `marks` is the mark of its files
+    at that time (`accounts.marks_of`); `reach` is the address that could not be reached, if that was the cause, tried
+    from `resume_at` on; without `attention`, another agent of the account has notified the person.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     since: float
     until: float | None = None
-    """None if the program named no time."""
     resume_at: float
     attempt: int = 1
-    """Number of times that it was met without a successful turn between."""
     words: str = ""
     lifted: bool = False
-    """True while it is being tried again."""
     attention: str | None = None
-    """Id of its item in the inbox; empty if another agent of the account has notified the person."""
     account: bool = False
-    """True if it is no limit: the account does not work, which does not end by itself."""
     marks: str = ""
-    """Mark of the account's files at that time (`accounts.marks_of`)."""
     reach: str = ""
-    """The address that could not be reached, if that was the cause; it is tried again from `resume_at` on."""
 
 
 def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, now: float) -> LimitRecord:

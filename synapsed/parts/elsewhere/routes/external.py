@@ -66,10 +66,10 @@ _Query = Annotated[dict[_Member, _Header], Field(max_length=16, json_schema_extr
 
 
 class DiscoverBody(BaseModel):
-    """Body of `external/discover`. Without `alias` the name is made of the card's. `token` is sent as `Authorization:
-    Bearer`, `headers` and `query` as they are; if none of the three is given, the stored ones are kept. With `key`
-    (PEM, a JWK or a JWK set) the card must be signed; null keeps the stored one, "" removes it. `other_host` accepts an
-    agent that listens on another host than the one that has its card, `in_the_clear` that credentials are sent to it
+    """Body of `external/discover`: `token` goes as `Authorization: Bearer`, `headers` and `query` go unchanged; without
+    any of the three the stored ones are kept. With `key` (PEM, a JWK or a JWK set) the card must be signed; null keeps
+    the stored one, "" removes it. Without `alias` the name is made of the card's. `other_host` accepts an agent that
+    listens on another host than the one that has its card, `in_the_clear` that credentials are sent to it
     unencrypted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)

@@ -47,16 +47,14 @@ class HeldProfile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The bundle's description of itself."""
+    """The bundle's description of itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`:
+    the oldest version that can use the bundle."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     made: float = Field(ge=0, le=4e10)
-    """Seconds since 1970."""
     made_with: Release
-    """Version of synapsed."""
     needs: Release
-    """Oldest version of synapsed that can use the bundle."""
     profiles: list[HeldProfile] = Field(min_length=1, max_length=200)
 
 
