@@ -386,7 +386,7 @@ class InboxModel:
             case "clear":
                 self.typing = typing._replace(text="")
             case "paste":
-                self._add(typing, _lines(key.text), now)
+                self._add(typing, _with_newlines(key.text), now)
             case "redraw":
                 return [InboxAct.REDRAW]
             case name if len(name) == 1:
@@ -581,7 +581,7 @@ class InboxModel:
         self._note, self._note_until = text, now + NOTE_S
 
 
-def _lines(pasted: str) -> str:
+def _with_newlines(pasted: str) -> str:
     """Returns the text with newlines: a terminal sends line ends of a paste as Enter."""
     return pasted.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -78,7 +78,7 @@ class Attention:
     def observed(self, seen: LinkObserved, task: Task | None, *, answering: bool) -> AttentionChange:
         """Compares the open items with the prompt that the program shows now, in `task` or outside a task. While an
         answer is being typed (`answering`), nothing is reported: the prompt may vanish because of it."""
-        asked = self._asked
+        asked = self._open_question
         if answering or (seen.prompt is not None and _is(self._settled, seen.prompt, seen.asking)):
             return AttentionChange((), self._open, self._settled)
         if asked is None and seen.prompt is None:
@@ -113,7 +113,7 @@ class Attention:
         """Notes that the program took an answer."""
         origin, answer = given.origin, None if given.secret else given.answer.text
         told = InputAnswered(prompt_id=given.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
-        asked = self._asked
+        asked = self._open_question
         if asked is None or asked.told.prompt_id != given.prompt_id:
             whose = NewEvent.of(task, told) if task is not None else NewEvent(self._agent_id, told)
             return AttentionChange((whose,), self._open, self._settled)
@@ -123,7 +123,7 @@ class Attention:
     def alerted(self, alert: LinkAlert) -> AttentionChange:
         """Notes that a fault began or was repaired."""
         known = [one for one in self._open if one.code == alert.code]
-        if alert.state == "begins" and not known and not (alert.code in ASKED_BESIDE and self._asked):
+        if alert.state == "begins" and not known and not (alert.code in ASKED_BESIDE and self._open_question):
             told = AttentionChanged(id=new_id(), state="opened", kind=ALERT, question=alert.message, code=alert.code)
             begun = _Open(told, None, None, code=alert.code)
             return AttentionChange((self._event(told, begun),), (*self._open, begun), self._settled)
@@ -144,7 +144,7 @@ class Attention:
         return "plan" if is_plan else OF_PROMPT[prompt.type]
 
     @property
-    def _asked(self) -> _Open | None:
+    def _open_question(self) -> _Open | None:
         return next((one for one in self._open if one.code is None), None)
 
     def _ended(

@@ -468,7 +468,7 @@ class Agent:
             case LinkObserved() as seen:
                 await self._observed(seen)
             case LinkTold(told):
-                await self._told(told, fact.link)
+                await self._handle_channel_fact(told, fact.link)
             case LinkRefused(asked):
                 await self.work.do(lambda work: work.refused(asked))
             case LinkAlert() as alert:
@@ -484,7 +484,7 @@ class Agent:
                 await self.work.do(lambda work: work.turn(event))
                 await self.turns.handle(event, fact.link)
 
-    async def _told(self, told: ChannelFact, link: AgentLink) -> None:
+    async def _handle_channel_fact(self, told: ChannelFact, link: AgentLink) -> None:
         if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
             self._actor.spawn(self._reply(link, told))
         if isinstance(told, PromptAccepted):

@@ -228,7 +228,7 @@ def plan(
         argv=line(fixed, injected),
         companion=None
         if server is None
-        else _beside(server, line(fixed, _injected(profile, server, injections)), expand),
+        else _companion_plan(server, line(fixed, _injected(profile, server, injections)), expand),
         env=env,
         files={names[name]: content for name, content in written.items()},
     )
@@ -303,7 +303,7 @@ def _injected(
     return [*server.args, *(text for each in injections if each not in replaced for text in each.args)]
 
 
-def _beside(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:
+def _companion_plan(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:
     """Returns the companion's plan: options that the server takes, or that the program may not get, are no longer in
     the program's command line. An option without its value stays, for the program to refuse."""
     kept, taken = list[str](), list[str]()

@@ -126,7 +126,7 @@ class KeeperClient:
 
         A second call replaces the first. Raises KeeperRefused `beyond_end`.
         """
-        return _int(await self._ask(frames.SUBSCRIBE, _named(channel, offset=offset), timeout=None), "offset")
+        return _int(await self._ask(frames.SUBSCRIBE, _with_channel(channel, offset=offset), timeout=None), "offset")
 
     async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
         """Writes `data` to the program; returns when the last byte is written, however long that takes. Cancelling this
@@ -226,7 +226,7 @@ class KeeperClient:
         chunks: list[bytes] = []
         begin = at = start
         while limit > 0:
-            header = _named(channel, start=at, limit=min(limit, frames.MAX_PAYLOAD))
+            header = _with_channel(channel, start=at, limit=min(limit, frames.MAX_PAYLOAD))
             answer = await self._ask(frames.READ, header)
             offset, data = _int(answer, "offset"), answer.payload
             if not data:
@@ -357,5 +357,5 @@ def _int(frame: Frame, name: str) -> int:
     return value
 
 
-def _named(channel: str | None, **fields: object) -> dict[str, object]:
+def _with_channel(channel: str | None, **fields: object) -> dict[str, object]:
     return fields if channel is None else {"channel": channel, **fields}

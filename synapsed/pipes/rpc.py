@@ -92,7 +92,7 @@ def _read(end: int, line: bytes) -> RpcLine:
         with suppress(ValueError, RecursionError):
             told = json.loads(line)
     if isinstance(told, dict) and told.get("jsonrpc") == "2.0" and _is_sound(told, line):
-        return RpcLine(begin, end, _whole(told, line))
+        return RpcLine(begin, end, _encodable(told, line))
     return RpcLine(begin, end, None, line[:SHOWN_MAX].decode("utf-8", "replace"))
 
 
@@ -115,7 +115,7 @@ def _is_sound(message: dict[str, Any], line: bytes) -> bool:
     return False
 
 
-def _whole(message: dict[str, Any], line: bytes) -> dict[str, Any]:
+def _encodable(message: dict[str, Any], line: bytes) -> dict[str, Any]:
     """Returns `message` with halves of surrogate pairs replaced (escaped or not), so that its text can be encoded."""
     if b"\\u" not in line and b"\xed" not in line:
         return message

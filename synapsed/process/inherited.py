@@ -82,7 +82,7 @@ def inherited(
     """Returns `environ` without the leftovers. Variables that match `keep` always stay (except IDENTITY); those that
     match `drop` are left out. `own` is the folder of the environment that synapsed is installed in (`sys.prefix`)."""
     kept, dropped = _names(tuple(keep)), _names(tuple(drop))
-    left = _left(environ, own)
+    left = _removed_names(environ, own)
     found = {
         name: value
         for name, value in environ.items()
@@ -117,7 +117,7 @@ def without(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, st
     return {name: value for name, value in environ.items() if not matches(name)}
 
 
-def _left(environ: Mapping[str, str], own: str) -> set[str]:
+def _removed_names(environ: Mapping[str, str], own: str) -> set[str]:
     """Returns the names that the table takes out."""
     found: set[str] = set()
     for row in LEFTOVERS:

@@ -142,13 +142,13 @@ class Fetching:
         if BODY in document:
             ref = ParcelRef.read(document[BODY], size_max=WHOLE_MAX)
             self._names(src, envelope.id).body = ref.id
-            await self._here(src, dst, ref, envelope.id, sealed=True)
+            await self._require(src, dst, ref, envelope.id, sealed=True)
             document = await self._body(src, ref)
         refs = files_of(document)
         if refs:
             self._names(src, envelope.id).files |= {ref.id for ref in refs}
         for ref in refs:
-            await self._here(src, dst, ref, envelope.id, sealed=False)
+            await self._require(src, dst, ref, envelope.id, sealed=False)
         return document
 
     def _names(self, src: str, named: str) -> Named:
@@ -193,7 +193,7 @@ class Fetching:
         except NotJson:
             raise BadEnvelope("its body is no object of JSON") from None
 
-    async def _here(self, src: str, dst: str, ref: ParcelRef, named: str, *, sealed: bool) -> None:
+    async def _require(self, src: str, dst: str, ref: ParcelRef, named: str, *, sealed: bool) -> None:
         """Returns if the parcel is here, else has it fetched and raises NotHere. Raises BadEnvelope, StoreError."""
         key = (src, ref.id)
         if await asyncio.to_thread(self._spool.path(src, ref.id).is_file):

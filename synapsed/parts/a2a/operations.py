@@ -310,7 +310,7 @@ class Operations:
                         continue
                     first = event.data.artifact.artifact_id not in begun
                     begun.add(event.data.artifact.artifact_id)
-                    told = await self._whole(event, event.data) if event.data.append and first else event.data
+                    told = await self._whole_artifact(event, event.data) if event.data.append and first else event.data
                     yield artifact_update(event, told, context_id)
                     del told
                 elif isinstance(event.data, TaskStatusChanged):
@@ -319,7 +319,7 @@ class Operations:
                         return
                 del event
 
-    async def _whole(self, event: Event, piece: TaskArtifactAdded) -> TaskArtifactAdded:
+    async def _whole_artifact(self, event: Event, piece: TaskArtifactAdded) -> TaskArtifactAdded:
         """Returns the artifact's whole text up to this piece: the first piece that a stream sends begins the artifact,
         because clients have nothing to append to."""
         text, after = "", 0

@@ -191,7 +191,7 @@ class SqliteHistory:
                 opened = False
                 await self._retry_later()
                 continue
-            if not await self._news():
+            if not await self._wait_for_work():
                 return
 
     async def _catch_up(self) -> None:
@@ -206,7 +206,7 @@ class SqliteHistory:
             if more:  # half of the time is left to other threads
                 await self._pause(time.monotonic() - begin)
 
-    async def _news(self) -> bool:
+    async def _wait_for_work(self) -> bool:
         """Waits until there is work; returns False once the store is closed."""
         try:
             async with asyncio.timeout(TIDY_S):

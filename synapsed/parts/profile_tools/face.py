@@ -25,7 +25,7 @@ from synapsed.kernel import Face
 from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
 
 
-def _is_key(value: str) -> str:
+def _checked_key(value: str) -> str:
     PublicKey.parse(value)
     return value
 
@@ -33,7 +33,7 @@ def _is_key(value: str) -> str:
 class ProfilesConfig(Section):
     """`[profiles]`."""
 
-    keys: list[Annotated[str, AfterValidator(_is_key)]] = Field(default=[], max_length=50)
+    keys: list[Annotated[str, AfterValidator(_checked_key)]] = Field(default=[], max_length=50)
     """Public keys whose bundles of profiles may be taken, each followed by a name."""
 
 

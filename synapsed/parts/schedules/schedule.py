@@ -28,13 +28,13 @@ type Outcome = Literal["sent", "missed", "refused"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-def _name(text: str) -> str:
+def _checked_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise ValueError("must be letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit")
     return text
 
 
-def _at(text: str) -> str:
+def _checked_time(text: str) -> str:
     parse(text)
     return text.strip()
 
@@ -50,10 +50,10 @@ class NewSchedule(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, AfterValidator(_name)] | None = None
+    name: Annotated[str, AfterValidator(_checked_name)] | None = None
     """Name of the schedule. Without one, a name is made: from its contents in the configuration, else from its agent's
     name."""
-    at: Annotated[str, AfterValidator(_at)]
+    at: Annotated[str, AfterValidator(_checked_time)]
     """Times in cron's notation, or systemd's."""
     zone: Annotated[str, AfterValidator(check_zone)] | None = None
     """The time zone of `at`, if that names none. None: the machine's."""
