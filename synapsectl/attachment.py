@@ -20,7 +20,7 @@ from synapsectl.endings import DaemonLost, Detached, Ending, Hopped, Killed, Pro
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, parse_news
 from synapsectl.leases import CHECK_S, KEPT_S, LeasedKeys, clock
-from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
+from synapsectl.outer_terminal import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
 from synapsectl.terminal_keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
@@ -373,7 +373,7 @@ class AttachedTerminal:
 
     def _hop(self, step: int) -> None:
         """Goes to another agent, in this terminal."""
-        from synapsectl.hops import next_agent
+        from synapsectl.next_agent import next_agent
 
         before = self.agent
         self._way.type(self._typed, self._typed_at)  # keys typed until now belong to the first one

@@ -44,7 +44,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     try:
         return _run(args, ctx)
     except NoDaemon as error:
-        from synapsectl.living import without_daemon
+        from synapsectl.living_agents import without_daemon
 
         raise without_daemon(error, ctx) from None
 

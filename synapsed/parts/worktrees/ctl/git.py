@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from synapsectl.errors import REFUSED, CtlError
-from synapsed.parts.worktrees.ctl.apart import MERGE_HOOKS, MERGING, Setting, apart, commands, settings
+from synapsed.parts.worktrees.ctl.isolation import MERGE_HOOKS, MERGING, Setting, apart, commands, settings
 
 TIMEOUT_S = 120.0
 """Seconds for one git command, on a large repository and a slow disk."""
