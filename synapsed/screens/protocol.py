@@ -92,15 +92,13 @@ class FrameKind(IntEnum):
 
 
 class ScreenFrame(NamedTuple):
-    """One message."""
+    """One message. `agent` is the number that the daemon gave the screen; `number` is the number of a request, which
+    the answer repeats; `offset` is a spool offset (from the process: the end of the drawn output)."""
 
     kind: int
     agent: int = 0
-    """Number that the daemon gave the screen."""
     number: int = 0
-    """Number of a request, which the answer repeats."""
     offset: int = 0
-    """Spool offset; from the process: the end of the drawn output."""
     now: float = 0.0
     flag: int = 0
     text: bytes = b""
@@ -157,13 +155,13 @@ _PRINTED = re.compile(rb"\xc2[\x80-\x9f]|\x7f")
 """The control characters, in UTF-8, that the emulator keeps as text and that JSON does not escape."""
 
 
-def _json_bytes(value: Any) -> bytes:
+def _told(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _told_of_screen(value: Any) -> bytes:
     """Encodes text of a screen, which may have any character, and replaces its control characters."""
-    told = _json_bytes(value)
+    told = _told(value)
     return _PRINTED.sub("\ufffd".encode(), told) if b"\xc2" in told or b"\x7f" in told else told
 
 
@@ -198,7 +196,7 @@ def write_opening(opening: Opening) -> tuple[bytes, bytes]:
         "harm": None if harm is None else [harm.skip_to, harm.blind],
         "now": opening.now,
     }
-    return _json_bytes(told), b"" if kept is None else kept.redraw
+    return _told(told), b"" if kept is None else kept.redraw
 
 
 def read_opening(text: bytes, blob: bytes) -> Opening:
@@ -222,7 +220,7 @@ _NOTES: dict[str, type[Note]] = {
 
 
 def write_note(note: Note) -> bytes:
-    return _json_bytes([type(note).__name__, asdict(note)])
+    return _told([type(note).__name__, asdict(note)])
 
 
 def read_note(text: bytes) -> Note:
@@ -233,7 +231,7 @@ def read_note(text: bytes) -> Note:
 
 def write_ask(ask: Ask) -> bytes:
     """Returns the request's fields that change rarely (`Ask.known`); the others are in the frame's header."""
-    return _json_bytes(ask.known)
+    return _told(ask.known)
 
 
 def asking(kind: FrameKind, ask: Ask, text: bytes, flag: int = 0) -> ScreenFrame:
@@ -265,7 +263,7 @@ def _frozen(value: Any) -> Any:
 
 def write_lines(wanted: LinesWanted, size: tuple[int, int]) -> tuple[bytes, bytes]:
     told = asdict(wanted)
-    return _json_bytes({**told, "size": size, "output": None}), wanted.output
+    return _told({**told, "size": size, "output": None}), wanted.output
 
 
 def read_lines(text: bytes, blob: bytes) -> tuple[LinesWanted, tuple[int, int]]:
@@ -372,11 +370,11 @@ def _lines(lines: Sequence[str], known: Sequence[str]) -> list[str | list[int]]:
 
 
 def write_hello(version: int, rights: Sequence[str]) -> bytes:
-    return _json_bytes({"version": version, "rights": sorted(rights)})
+    return _told({"version": version, "rights": sorted(rights)})
 
 
 def write_replies(replies: Sequence[TerminalReply]) -> bytes:
-    return _json_bytes([(reply.offset, base64.b64encode(reply.data).decode()) for reply in replies]) if replies else b""
+    return _told([(reply.offset, base64.b64encode(reply.data).decode()) for reply in replies]) if replies else b""
 
 
 def write_witnesses(witnesses: Sequence[Witness]) -> bytes:
@@ -384,7 +382,7 @@ def write_witnesses(witnesses: Sequence[Witness]) -> bytes:
 
 
 def write_checkpoint(kept: Checkpoint) -> tuple[bytes, bytes]:
-    return _json_bytes([kept.offset, kept.cols, kept.rows, kept.state]), kept.redraw
+    return _told([kept.offset, kept.cols, kept.rows, kept.state]), kept.redraw
 
 
 def as_checkpoint(told: Sequence[Any], redraw: bytes) -> Checkpoint:
@@ -423,11 +421,11 @@ def write_rows(rows: Rows) -> bytes:
 
 def write_values(*values: Any) -> bytes:
     """Writes the values of a request, which `json.loads` reads."""
-    return _json_bytes(values)
+    return _told(values)
 
 
 def write_failure(error: BaseException) -> bytes:
     """Returns the kind of the error and its place in the code; not its message, which may contain a program's
     output."""
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return _json_bytes(f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"[:256])
+    return _told(f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"[:256])
