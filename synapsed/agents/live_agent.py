@@ -386,24 +386,32 @@ class Agent:
     # --- ProgramOwner ---
 
     def works_on_message(self) -> bool:
+        """Implements `ProgramOwner`: True if a turn runs that a message began, and that is not being stopped."""
         return self.turns.works_on_message
 
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
+        """Implements `ProgramOwner`: returns the change of the running task because its program has ended."""
         if (link := self.process.last_link) is not None and not self.record.parking:
             await self.screen.keep(link)
         self.exit = exited
         return self.turns.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     async def leaves(self, link: AgentLink) -> None:
+        """Implements `ProgramOwner`: saves the screen of a program that is about to be parked."""
         await self.screen.keep(link)
 
     def settled(self, commit: Commit) -> None:
+        """Implements `ProgramOwner`: applies the change that `settle` returned, once it is stored."""
         self.turns.believe(commit)
 
     def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
+        """Implements `ProgramOwner`: returns the events that close the open questions and alerts of a program that
+        ended."""
         return () if state is ProcessState.RUNNING else self.attention.over().events
 
     async def opened(self, link: AgentLink) -> None:
+        """Implements `ProgramOwner`: takes the first observation of a program that was started or adopted, and its next
+        task."""
         self._seen = await link.observe()
         await self._tell_of(self.attention.renewed())
         await self._tell_of_conversation()
@@ -414,6 +422,7 @@ class Agent:
         await self.recheck()
 
     def changed(self) -> None:
+        """Implements `ProgramOwner`: forgets what was known of a program that does not run any more."""
         self.since = self._clock.wall()
         if self.state is not ProcessState.RUNNING:
             self._seen = None
