@@ -476,8 +476,8 @@ class Agent:
         match fact.event:
             case LinkObserved() as seen:
                 await self._observed(seen)
-            case LinkTold(told):
-                await self._handle_channel_fact(told, fact.link)
+            case LinkTold(reported):
+                await self._handle_channel_fact(reported, fact.link)
             case LinkRefused(asked):
                 await self.work.do(lambda work: work.refused(asked))
             case LinkAlert() as alert:
@@ -493,27 +493,27 @@ class Agent:
                 await self.work.do(lambda work: work.turn(event))
                 await self.turns.handle(event, fact.link)
 
-    async def _handle_channel_fact(self, told: ChannelFact, link: AgentLink) -> None:
-        if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
-            self._actor.spawn(self._reply(link, told))
-        if isinstance(told, PromptAccepted):
-            await self.process.prompted(told.session, context_id=self._context_id)
-        await self.work.do(lambda work: work.told(told))
-        link.taken(told)
+    async def _handle_channel_fact(self, fact: ChannelFact, link: AgentLink) -> None:
+        if isinstance(fact, PermissionAsked) and fact.request is not None and not fact.again:
+            self._actor.spawn(self._reply(link, fact))
+        if isinstance(fact, PromptAccepted):
+            await self.process.prompted(fact.session, context_id=self._context_id)
+        await self.work.do(lambda work: work.told(fact))
+        link.taken(fact)
         asks = self.prompt is not None and self.prompt.type == "permission"
-        if asks and isinstance(told, ToolBegan | ToolOver | PermissionAsked):
+        if asks and isinstance(fact, ToolBegan | ToolOver | PermissionAsked):
             await self.observe_again()  # the dialog may be about that call
 
     async def _alert(self, alert: LinkAlert) -> None:
         """Reports an alert. If the disk is full and it cannot be recorded, it is shown all the same."""
         if alert.code == "KEEPER_SILENT":
             self.process.keeper_silent()
-        told, change = self.alerts.told(alert), self.attention.alerted(alert)
+        event, change = self.alerts.told(alert), self.attention.alerted(alert)
         try:
-            await self._store.commit(events=[NewEvent(self.id, told), *change.events])
+            await self._store.commit(events=[NewEvent(self.id, event), *change.events])
             self.attention.believe(change)
         except StoreError as error:
-            self._actor.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
+            self._actor.log.warning("an alert could not be recorded", alert=event.message, error=error.message)
 
     async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
         answer = await self.decide(asked.event, asked.told)
@@ -542,12 +542,12 @@ class Agent:
         commit = self.turns.observed(seen, again=before is not None and before.asking != seen.asking)
         change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
         if moved or commit is not None or change.events:
-            told = ActivityChanged(
+            event = ActivityChanged(
                 activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt, background=len(seen.background)
             )
             also: list[EventData] = []
             if moved:
-                also = [told, *await self._rested(seen.activity)]
+                also = [event, *await self._rested(seen.activity)]
             events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
             await self._actor.persist(self._store.commit, events=events, tasks=[commit.task] if commit else ())
             if commit is not None:

@@ -291,8 +291,8 @@ class AcpServer:
         live = self._live[opened.session_id] = _Live(opened)
         reach, session = opened.reach, live.session
 
-        def take(_name: str, told: dict[str, Any], _cursor: int) -> None:
-            for event in single(told):
+        def take(_name: str, data: dict[str, Any], _cursor: int) -> None:
+            for event in single(data):
                 self._put_event(live, partial(session.event, whole(reach.client, event)))
 
         def on_state(state: str, error: CtlError | None) -> None:
@@ -376,8 +376,8 @@ class AcpServer:
             return
         session = live.session
 
-        def take(name: str, told: dict[str, Any], cursor: int) -> None:
-            self._put_event(live, partial(session.piece, task, cursor, told if name == "artifact" else None))
+        def take(name: str, data: dict[str, Any], cursor: int) -> None:
+            self._put_event(live, partial(session.piece, task, cursor, data if name == "artifact" else None))
 
         def on_state(state: str, _error: CtlError | None) -> None:
             if state != "back":
