@@ -46,11 +46,13 @@ class Wanted(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """`task` is the agent's task, `awaited` the task to wait for: the same, or the sender's own."""
+    """A message that was sent to one agent."""
 
     agent: str
     task: dict[str, Any]
+    """The agent's task."""
     awaited: dict[str, Any]
+    """The task to wait for: the same, or the sender's own."""
 
 
 def check(client: Client, agent: str) -> None:

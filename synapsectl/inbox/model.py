@@ -135,7 +135,8 @@ class Typing(NamedTuple):
 
 
 class InboxModel:
-    """`hold`: seconds in which an answer can be taken back."""
+    """The state of the inbox: takes keys and new items, and returns commands. `hold`: seconds in which an answer can be
+    taken back."""
 
     def __init__(self, *, hold: float) -> None:
         self._hold_s = hold

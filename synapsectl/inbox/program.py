@@ -56,8 +56,8 @@ def put_away(ctx: CommandContext, item: Item) -> None:
 
 
 class InboxProgram:
-    """`hold`: seconds in which an answer can be taken back; `attach` puts the terminal on an agent, and returns when
-    the person comes back."""
+    """Runs the inbox until the person leaves. `hold`: seconds in which an answer can be taken back; `attach` puts the
+    terminal on an agent, and returns when the person comes back."""
 
     def __init__(self, ctx: CommandContext, fd: int, *, hold: float, attach: Callable[[str], None]) -> None:
         self._ctx = ctx

@@ -71,7 +71,7 @@ class Closely(NamedTuple):
 
 
 class InboxView:
-    """`home` is the person's, for shorter paths; `coloured`: colours are wanted."""
+    """Draws the inbox. `home` is the person's home folder, for shorter paths; `coloured`: colours are wanted."""
 
     def __init__(self, *, coloured: bool, home: str) -> None:
         self._coloured = coloured

@@ -30,7 +30,8 @@ class Shown(NamedTuple):
 
 
 class Desk:
-    """`hold`: seconds in which an answer can be taken back; `first`: the agent to begin with."""
+    """The state of `top`: takes changes and keys, and returns commands. `hold`: seconds in which an answer can be taken
+    back; `first`: the agent to begin with."""
 
     def __init__(self, *, hold: float, first: str | None = None) -> None:
         self.inbox = InboxModel(hold=hold)

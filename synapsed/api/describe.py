@@ -45,7 +45,7 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """`errors` are those that do not follow from the path, the query and the body."""
+    """Description of one route. `errors` are those that do not follow from the path, the query and the body."""
 
     summary: str
     answer: Response | Streamed

@@ -23,10 +23,12 @@ REMEMBERED: Final = 1000
 
 @dataclass(slots=True)
 class _Under[T]:
-    """`body`: a digest of the request. `task` ends with the outcome."""
+    """An input that was begun under a key."""
 
     body: str
+    """Digest of the request."""
     task: asyncio.Task[T]
+    """Ends with the outcome."""
 
 
 class Acts:

@@ -224,12 +224,14 @@ class DiffTold(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitWindow:
-    """`used` is in percent, `resets_at` in Unix seconds."""
+    """One of the windows of time in which an account's usage is limited."""
 
     name: str
     used: float
+    """Percent."""
     minutes: int | None = None
     resets_at: float | None = None
+    """Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

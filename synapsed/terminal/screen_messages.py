@@ -40,10 +40,12 @@ class StopOver:
 
 @dataclass(frozen=True, slots=True)
 class TurnOpened:
-    """`channel` reported at `at_ns` (CLOCK_MONOTONIC) that the program had taken a prompt."""
+    """A side channel has reported that the program had taken a prompt."""
 
     channel: str
+    """Name of the channel."""
     at_ns: int
+    """Time of the report (CLOCK_MONOTONIC)."""
 
 
 @dataclass(frozen=True, slots=True)
