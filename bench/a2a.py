@@ -50,7 +50,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.parts.a2a.face import FACE as A2A
     from synapsed.parts.attention.face import FACE as ATTENTION
     from synapsed.parts.loading import config_model
-    from synapsed.process.garbage_collector import collecting
+    from synapsed.process.collector import collecting
     from synapsed.store.store import SqliteStore
     from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore

@@ -54,9 +54,9 @@ from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
 from synapsed.parts.loading import LEFT_OUT, adapters, config_model, faces, log_left_out, stand_ins, unread_files
 from synapsed.pipes.acp_link_factory import AcpLinks
+from synapsed.process.collector import collecting
 from synapsed.process.control_token import load_or_create
 from synapsed.process.extras import has_mcp
-from synapsed.process.garbage_collector import collecting
 from synapsed.process.installed import commit
 from synapsed.process.open_files import OwnLog
 from synapsed.process.orphans import Strays

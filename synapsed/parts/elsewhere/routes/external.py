@@ -90,9 +90,8 @@ class DiscoverBody(BaseModel):
 
 
 class ExternalSendBody(SendBody):
-    """Body of `external/agents/{alias}/send`, also in the format of clients of the older projects (synapse-a2a and what
-    was made after it): with `wait_for_completion` the answer comes when the task is over, or waits for a person or an
-    agent, or after `timeout` seconds."""
+    """Body of `external/agents/{alias}/send`, also in the format of clients of synapse-a2a: with `wait_for_completion`
+    the answer comes when the task is over, or waits for a person or an agent, or after `timeout` seconds."""
 
     wait_for_completion: bool = False
     timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), Whole] = 60
@@ -111,7 +110,7 @@ class ExternalRemoved(BaseModel):
 
 
 class ExternalTaskAnswer(TaskAnswer):
-    """Answer of a send. Beside `task` it has the members that clients of the older projects read."""
+    """Answer of a send. Beside `task` it has the members that clients of synapse-a2a read."""
 
     id: str
     status: TaskState

@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from synapsed.process import garbage_collector
-from synapsed.process.garbage_collector import (
+from synapsed.process import collector
+from synapsed.process.collector import (
     DUE,
     INCREMENTS,
     LOOK_EVERY_S,
@@ -121,7 +121,7 @@ def test_a_full_collection_comes_with_each_kind_of_collector(incremental: bool) 
 def test_only_the_collector_looks_at_what_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it is there; else Python does it as it did."""
     clock, before, full = FakeClock(), gc.get_threshold(), gc.get_stats()[2]["collections"]
-    monkeypatch.setattr(garbage_collector, "DUE", 1)
+    monkeypatch.setattr(collector, "DUE", 1)
     with collecting(clock):
         kept = [[number] for number in range(100_000)]
         assert gc.get_stats()[2]["collections"] == full
