@@ -55,17 +55,15 @@ type _Steps = Iterator[None]
 
 @dataclass(slots=True)
 class _Seat:
-    """One agent's screen, and the work that waits for it."""
+    """One agent's screen, and the work that waits for it. `told` is the end of the drawn output, as last reported to
+    the daemon; `look` is the last look that was sent, and `ask` its request."""
 
     observer: TerminalObserver | None = None
     profile: Profile | None = None
     waiting: "deque[tuple[ScreenFrame, _Steps]]" = field(default_factory=deque)
     told: int = 0
-    """End of the drawn output, as last reported to the daemon."""
     ask: Ask | None = None
-    """Request of the last look."""
     look: Look | None = None
-    """The last look that was sent."""
 
     @property
     def screen(self) -> TerminalObserver:
