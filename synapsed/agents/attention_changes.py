@@ -132,7 +132,7 @@ class Attention:
         return AttentionChange((), self._open, self._settled)
 
     def renewed(self) -> AttentionChange:
-        """Closes the alerts: the program was adopted, and those that still stand are raised again."""
+        """Closes the alerts: the program was adopted, and those whose causes last are raised again."""
         return self._gone([one for one in self._open if one.code is not None])
 
     def over(self) -> AttentionChange:

@@ -66,7 +66,7 @@ class KeeperClient:
         self._unconfirmed = 0
         """Number of the writes of `write_now` that may still wait at the keeper."""
         self.lost: str | None = None
-        """Reason why the connection is gone; None while it stands."""
+        """Reason why the connection is gone; None while it is open."""
         self._paused = False
 
     @classmethod

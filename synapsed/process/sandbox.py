@@ -1,4 +1,5 @@
-"""Gives up, for good, rights that a process which only computes does not need: files, network, other processes, memory.
+"""Gives up permanently the rights that a process which only computes does not need: to files, the network, other
+processes, memory.
 
 It is for processes that feed hostile bytes to native code. It leaves out protections that the system does not have, and
 reports those that took effect:

@@ -102,8 +102,8 @@ def find_filter(spec: Prompts, screen: ScreenSnapshot, cells: Cells) -> Asked | 
 
 
 def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
-    """Returns True if the same question stands while its answer is typed: its options may have changed by that, and the
-    row for free text may look like a composer."""
+    """Returns True if the same question is still shown while its answer is typed: its options may have changed by that,
+    and the row for free text may look like a composer."""
     found = find_prompt(spec, screen)
     return found is not None and found.prompt.prompt == asked.prompt.prompt
 

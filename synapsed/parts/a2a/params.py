@@ -26,7 +26,7 @@ _INTEGERS: Final = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_I
 _FILTERS: Final = frozenset({"lf.a2a.v1.ListTasksRequest.status"})
 """Enums of filters: the value zero of such an enum filters nothing."""
 _TIME: Final = "google.protobuf.Timestamp"
-FAULTS_MAX: Final = 10
+MAX_TOLD: Final = 10
 """Most faults of one request that are listed."""
 
 
@@ -74,7 +74,7 @@ def _described(kind: type[ProtoMessage]) -> Descriptor:
 
 
 def _refuse(violations: Iterable[tuple[str, str]]) -> None:
-    if wrong := list(islice(violations, FAULTS_MAX)):
+    if wrong := list(islice(violations, MAX_TOLD)):
         first, *more = wrong
         raise invalid_params(*first, *more)
 

@@ -50,7 +50,7 @@ _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _DONE: Final = frozenset({TaskState.COMPLETED})
 """States of earlier tasks that the agent must know: it may have lost the memory of failed ones before."""
 _SECRET: Final = frozenset({"password", "login"})
-"""Types of prompts whose answer stands in no event."""
+"""Types of prompts whose answer is in no event."""
 
 
 class Contacts(Protocol):
@@ -211,7 +211,7 @@ class Courier:
                 return found
 
     async def _earlier(self) -> str | None:
-        """Returns the id that an earlier task of ours has over there."""
+        """Returns the id that an earlier task of ours has at the agent."""
         which = TaskFilter(agent_id=self.task.agent_id, states=_DONE, limit=EARLIER_MAX, size=EARLIER_SIZE)
         endpoint = self._there.get("endpoint")
         for task in (await self._store.tasks(which))[0]:

@@ -3,7 +3,7 @@ below it, with its bounds.
 
 Each failure becomes one of four errors: `Unreachable` (`details["sent"]`: the request may have arrived; `busy`: it has
 not arrived, and may be sent again later), `CardInvalid`, `CardChanged`, `RemoteRefused` (`details["remote"]` names the
-error over there).
+error of the agent).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -1,4 +1,4 @@
-"""Builds the history of a task (`Life`) from its events: the times of waiting, of typing, of work, and of questions. Pure.
+"""Builds the history of a task (`Life`) from its events: times of waiting, of typing, of work, and of questions. Pure.
 
 ::
 

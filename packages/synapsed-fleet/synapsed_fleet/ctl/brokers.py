@@ -140,7 +140,7 @@ def _scale(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise CtlError("this is done on the host where the fleet was created: run it there")
     with ctx.busy("copying what the broker has"):
         answer = ask_fleet(ctx, "scale", replicas=args.replicas)
-    if not answer["again"]:
+    if not answer["again"]:  # else it was done before, and only the streams may be missing
         with ctx.busy("starting the broker again"):
             service_of(ctx).restart()
     with ctx.busy("setting up the streams at the brokers"):
