@@ -17,7 +17,7 @@ from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Artifact, Message, Task, TaskState
-from synapsed.parts.history.asked import HistoryFilter
+from synapsed.parts.history.interface import HistoryFilter
 from synapsed.parts.history.service import SqliteHistory
 from synapsed.store.store import SqliteStore
 

@@ -20,7 +20,7 @@ from synapsectl.endings import DaemonLost, Detached, Ending, Hopped, Killed, Pro
 from synapsectl.errors import CtlError
 from synapsectl.framed import TerminalConnection, parse_news
 from synapsectl.leases import CHECK_S, KEPT_S, LeasedKeys, clock
-from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
+from synapsectl.outer_terminal import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.signals import TerminalSignals
 from synapsectl.statusline import WHEEL_ON
 from synapsectl.terminal_keys import COMMANDS, HeldKey, Key, KeyFilter, parse_commands
@@ -273,7 +273,7 @@ class AttachedTerminal:
         return f", {counted(self._lost, 'byte')} that you typed may not have arrived" if self._lost else ""
 
     def _hear_last(self) -> None:
-        """Waits a short time for the news that the last keys have arrived."""
+        """Waits a short time for the confirmation that the last keys have arrived."""
         deadline = time.monotonic() + CLOSE_DEADLINE
         daemon, leased = self._way.daemon, self._way.leased
         if daemon is None or leased is None or not leased.may_send(clock()):
@@ -285,7 +285,7 @@ class AttachedTerminal:
                     self._hear_only(leased, daemon.receive())
 
     def _hear_only(self, leased: LeasedKeys, frames: list[tuple[int, bytes]]) -> None:
-        """Handles news without showing anything: the terminal is the person's again."""
+        """Handles confirmations, and shows nothing: the terminal is the person's again."""
         for kind, payload in frames:
             match parse_news(payload) if kind == NEWS else None:
                 case {"type": "lease", "lease": int(lease), "taken": int(taken)}:
@@ -374,7 +374,7 @@ class AttachedTerminal:
 
     def _hop(self, step: int) -> None:
         """Goes to another agent, in this terminal."""
-        from synapsectl.hops import next_agent
+        from synapsectl.next_agent import next_agent
 
         before = self.agent
         self._way.type(self._typed, self._typed_at)  # keys typed until now belong to the first one

@@ -192,7 +192,8 @@ def read_greeting(terminal: TerminalConnection) -> tuple[dict[str, Any], list[tu
 
 
 def parse_news(text: bytes) -> object:
-    """Returns the value of a JSON frame; None if it is no JSON, so that unknown news of a newer daemon is ignored."""
+    """Returns the value of a JSON frame; None if it is no JSON, so that unknown messages of a newer daemon are
+    ignored."""
     try:
         return json.loads(text)
     except ValueError:

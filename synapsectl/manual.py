@@ -61,7 +61,7 @@ def _verb(parser: VerbParser) -> Iterator[str]:
     usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
     yield _text(parser.description or "")
     yield f".PP\n.B {_quoted(usage)}"
-    yield from _terms((_names(each), _told(each)) for each in parser.own_actions if each.dest != "help")
+    yield from _terms((_names(each), _help_text(each)) for each in parser.own_actions if each.dest != "help")
     yield ".PP\nExamples:"
     for line, about in parser.verb.examples:
         yield f".PP\n.RS 4\n.nf\n{_text(line)}\n.fi\n.RS 4\n{_text(about)}\n.RE\n.RE"
@@ -83,7 +83,7 @@ def _names(action: argparse.Action) -> str:
     return ", ".join(f"{option}{takes}" for option in action.option_strings)
 
 
-def _told(action: argparse.Action) -> str:
+def _help_text(action: argparse.Action) -> str:
     return (action.help or "") % vars(action)
 
 

@@ -273,14 +273,14 @@ class McpTools:
     async def call(self, _context: Any, params: CallToolRequestParams) -> CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
-            return _told(f"there is no tool {params.name!r}: {', '.join(self._tools)}", wrong=True)
+            return _text_result(f"there is no tool {params.name!r}: {', '.join(self._tools)}", wrong=True)
         if (wrong := best_match(tool.checker.iter_errors(params.arguments or {}))) is not None:
-            return _told(f"{tool.name}: {wrong.json_path}: {wrong.message}", wrong=True)
+            return _text_result(f"{tool.name}: {wrong.json_path}: {wrong.message}", wrong=True)
         try:
             found = await self._in_thread(partial(tool.run, self._colleagues, params.arguments or {}))
         except CtlError as error:
-            return _told(_said(error), wrong=True)
-        return _told(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
+            return _text_result(_error_text(error), wrong=True)
+        return _text_result(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False))
 
     def _granted(self) -> frozenset[str]:
         """Returns the agent's rights; none if they are unknown, since tools that need a right would be refused."""
@@ -293,11 +293,11 @@ class McpTools:
         return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._limiter)
 
 
-def _told(text: str, *, wrong: bool = False) -> CallToolResult:
+def _text_result(text: str, *, wrong: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=wrong)
 
 
-def _said(error: CtlError) -> str:
+def _error_text(error: CtlError) -> str:
     return f"{error.code}: {error}" if isinstance(error, ApiError) else str(error)
 
 

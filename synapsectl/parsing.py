@@ -33,19 +33,20 @@ type Run = Callable[[argparse.Namespace, "CommandContext"], int]
 
 
 class SubVerb(NamedTuple):
-    """One action of a verb, with a command line of its own; or a verb itself.
-
-    `takes_rest`: it uses the words after `--`; `takes_bytes`: its words may be no UTF-8. With `subverbs` it has neither
-    `configure` nor `run`, and `default` names the one that is meant if none is given."""
+    """One action of a verb, with a command line of its own; or a verb itself. One with `subverbs` has neither
+    `configure` nor `run`."""
 
     help: str
     configure: Configure | None = None
     run: Run | None = None
     examples: Sequence[Example] = ()
     takes_rest: bool = False
+    """True if it uses the words after `--`."""
     takes_bytes: bool = False
+    """True if its words may be no UTF-8."""
     subverbs: "Mapping[str, SubVerb | Verb]" = MappingProxyType({})
     default: str | None = None
+    """The sub-verb that is meant if none is given."""
 
 
 def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argparse.Namespace, Run]:
@@ -216,8 +217,8 @@ class VerbParser(argparse.ArgumentParser):
         super().exit(status, message and harmless(message))
 
     def error(self, message: str) -> NoReturn:
-        told = fold(f"{self.prog}: {message}", self._columns or UNBROKEN)
-        self.exit(USAGE, f"{told}\n{self.format_usage()}see '{self.prog} -h'\n")
+        text = fold(f"{self.prog}: {message}", self._columns or UNBROKEN)
+        self.exit(USAGE, f"{text}\n{self.format_usage()}see '{self.prog} -h'\n")
 
     def _with_part(self, given: list[str]) -> list[str]:
         word = given[0] if given else ""
@@ -245,16 +246,16 @@ class VerbParser(argparse.ArgumentParser):
             self.error(f"{verb!r} belongs to the part {RELEASED[verb]}, which {how}")
 
     def _unknown(self, unknown: list[str]) -> NoReturn:
-        told, option = " ".join(unknown), unknown[0].partition("=")[0]
+        text, option = " ".join(unknown), unknown[0].partition("=")[0]
         near = nearest(option, self._option_string_actions) if option.startswith("-") else []
         if near:
-            told += f"; did you mean {' or '.join(near)}?"
+            text += f"; did you mean {' or '.join(near)}?"
         elif option.startswith("-") and self.verb.takes_rest:
-            told += f"\nwhat is not for {PROGRAM} comes after --: {self.prog} … -- {told}"
+            text += f"\nwhat is not for {PROGRAM} comes after --: {self.prog} … -- {text}"
         elif self.verb.takes_rest and "--name" in self._option_string_actions:
-            told += f"\na name of its own is given with --name: {self.prog} … --name {option}"
-            told += f"\nwhat is for the program comes after --: {self.prog} … -- {' '.join(unknown)}"
-        self.error(f"unrecognized arguments: {told}")
+            text += f"\na name of its own is given with --name: {self.prog} … --name {option}"
+            text += f"\nwhat is for the program comes after --: {self.prog} … -- {' '.join(unknown)}"
+        self.error(f"unrecognized arguments: {text}")
 
 
 class _Tool(VerbParser):

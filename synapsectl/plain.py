@@ -41,7 +41,7 @@ class PlainText:
 
     def feed(self, data: bytes) -> list[str]:
         """Returns the lines that `data` completes. Empty lines and repetitions of the line before are left out: a
-        screen that is painted again and again has no news in them."""
+        screen that is painted again and again has nothing new in them."""
         text = self._cr + straightened(self._tokenizer.take(data)).decode()
         self._cr = "\r" if text.endswith("\r") else ""
         text = text.removesuffix("\r")

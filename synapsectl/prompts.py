@@ -46,14 +46,17 @@ class NoSuchChoice(CtlError):
 
 
 class WhoAsks(NamedTuple):
-    """The asker. `task` is the task's id, None outside any task; `prompt` is None without a question; `agent` is an
-    address of the agent; `here`: it is one of the daemon's own, and has a terminal."""
+    """The agent that asks, and its question."""
 
     name: str
     agent: str
+    """An address of the agent."""
     task: str | None
+    """Id of the task; None outside any task."""
     prompt: dict[str, Any] | None
+    """None without a question."""
     here: bool = True
+    """True if it is one of the daemon's own, and has a terminal."""
 
 
 def looks_like_task(target: str) -> bool:

@@ -26,15 +26,17 @@ HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 
 
 class Wanted(NamedTuple):
-    """The request to the agents. `sender` is the agent that asks, as an address; `timeout` is in seconds, `deadline` on
-    the monotonic clock."""
+    """The request to the agents."""
 
     wait: bool
     follow: bool
     response: bool
     sender: str | None
+    """The agent that asks, as an address."""
     timeout: float | None
+    """Seconds."""
     deadline: float | None
+    """Time on the monotonic clock."""
     json: bool
     key: str | None = None
     first: bool = False
@@ -44,11 +46,13 @@ class Wanted(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """`task` is the agent's task, `awaited` the task to wait for: the same, or the sender's own."""
+    """A message that was sent to one agent."""
 
     agent: str
     task: dict[str, Any]
+    """The agent's task."""
     awaited: dict[str, Any]
+    """The task to wait for: the same, or the sender's own."""
 
 
 def check(client: Client, agent: str) -> None:

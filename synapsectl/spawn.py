@@ -14,7 +14,7 @@ from typing import NoReturn
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon, TimedOut
-from synapsectl.places import unwritable
+from synapsectl.writable_folders import unwritable
 from synapsed import own_python
 from synapsed.process.file_owners import told_foreign
 from synapsed.process.lock_record import advice, elsewhere, here, is_locked, whose

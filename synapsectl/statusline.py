@@ -37,8 +37,8 @@ def _numbers(parameters: bytes) -> list[int]:
 
 
 class StatusRow:
-    """`size` is (columns, rows) of the terminal; `shown`: the last row is kept; `wheel`: the mouse reports here while
-    the program does not take it."""
+    """Reserves the last row of the terminal for the status line. `size` is (columns, rows) of the terminal; `shown`:
+    the last row is kept; `wheel`: the mouse reports here while the program does not take it."""
 
     def __init__(self, size: tuple[int, int], *, shown: bool, titled: bool, wheel: bool = False) -> None:
         self._titled = titled

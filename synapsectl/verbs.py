@@ -11,18 +11,19 @@ from synapsectl.output import PROGRAM, UNBROKEN, fold
 
 
 class Verb(NamedTuple):
-    """A verb. `module` is a module of `package`; `module:name` is an object in a module that several verbs share. The
-    verb of a part stands in the overview after the verb `after`. `completes` says where the possible words of its
-    command line come from. Its keys are sub-verb and metavar (`remove NAME`); a value is a path of the daemon, with the
-    keys of the words there and of their descriptions, or, as `module:name`, a function that returns words, each with
-    its description."""
+    """A verb."""
 
     module: str
+    """Name of a module of `package`; `module:name` is an object in a module that several verbs share."""
     help: str
     group: str
     package: str = "synapsectl.commands"
     after: str = ""
+    """The verb after which a part's verb is listed in the overview."""
     completes: "Mapping[str, tuple[str, str, str] | str] | None" = None
+    """Sources of the possible words of its command line, by sub-verb and metavar (`remove NAME`). A value is a path of
+    the daemon, with the keys of the words there and of their descriptions; or, as `module:name`, a function that
+    returns words, each with its description."""
 
     @property
     def full_module(self) -> str:
@@ -51,17 +52,19 @@ class Verb(NamedTuple):
 
 
 class DaemonVerb(NamedTuple):
-    """A verb of `synapsed`, in a part's table `DAEMON_VERBS`. `module` has its `configure`, for its parser, and `run`,
-    which gets the parsed arguments and `Surroundings`; it may raise SynapsedError, and returns True if something has
-    failed that it has reported itself. `log`: it serves until SIGTERM or SIGINT, and its log has this name. `internal`:
-    it is for `synapsectl`, and reports errors as JSON, too; so does any with `--json`. `reads`: for these values of its
-    argument `what` it writes nothing, so that root may ask for them, too."""
+    """A verb of `synapsed`, in a part's table `DAEMON_VERBS`."""
 
     module: str
+    """Name of its module, which has `configure`, for its parser, and `run`, which gets the parsed arguments and
+    `Surroundings`; `run` may raise SynapsedError, and returns True if something has failed that it has reported
+    itself."""
     help: str
     log: str = ""
+    """Name of its log, for a verb that serves until SIGTERM or SIGINT."""
     internal: bool = False
+    """True if it is for `synapsectl` only. It reports errors as JSON, too, like each verb with `--json`."""
     reads: tuple[str, ...] = ()
+    """Values of its argument `what` with which it writes nothing, so that root may ask for them, too."""
 
 
 class Surroundings(NamedTuple):

@@ -1,4 +1,4 @@
-"""The face of a part: its description of itself, and the kernel that it gets.
+"""The face of a part, that is, its description for the daemon; and the kernel that the part gets.
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the
@@ -67,8 +67,9 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """`opened` of the module `opens` takes a `Kernel` and gives a context manager with what runs. A part that has verbs
-    only opens nothing."""
+    """Describes a part to the daemon, which reads this without loading the part's code. The function `opened` in the
+    module `opens` takes a `Kernel` and returns a context manager with what runs; a part that only has verbs has no such
+    module."""
 
     name: str
     opens: str = ""

@@ -15,10 +15,10 @@ from synapsectl.checkup.loopback import look_at_agents
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
-from synapsectl.places import existing, unwritable
 from synapsectl.service.settings import env_file, user_env_file
 from synapsectl.shell import brings
 from synapsectl.spawn import holds_lock, is_elsewhere
+from synapsectl.writable_folders import existing, unwritable
 from synapsed import __version__
 from synapsed.process.file_owners import told_foreign
 from synapsed.process.installed import GONE, NEWER, commit, with_commit

@@ -14,16 +14,19 @@ AT_ONCE = 16
 
 
 class EachAgent(NamedTuple):
-    """One of these verbs. `among` returns True for the agents that `--all` means. `option`, if there is one, is sent in
-    the body of the request; with it, `among_with` and `done_with` count."""
+    """One of these verbs."""
 
     verb: str
     done: str
     among: Callable[[dict[str, Any]], bool]
+    """Returns True for the agents that `--all` means."""
     option: str | None = None
+    """Option that is sent in the body of the request."""
     help: str = ""
     done_with: str = ""
+    """`done` if the option is given."""
     among_with: Callable[[dict[str, Any]], bool] = lambda _: True
+    """`among` if the option is given."""
     starts: bool = False
     """True if it starts the agents: then they get variables of this shell (`shell.bring`)."""
     ends_background: bool = False

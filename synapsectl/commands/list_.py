@@ -44,7 +44,7 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     try:
         return _run(args, ctx)
     except NoDaemon as error:
-        from synapsectl.living import without_daemon
+        from synapsectl.living_agents import without_daemon
 
         raise without_daemon(error, ctx) from None
 
@@ -58,7 +58,7 @@ def _run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     if args.json:
         ctx.out.document(_agents(ctx))
     else:
-        _show(_told(ctx) if ctx.out.on_terminal else _agents(ctx), ctx)
+        _show(_listed_agents(ctx) if ctx.out.on_terminal else _agents(ctx), ctx)
     for host in hosts:
         if host["state"] not in ("here", "up"):
             ctx.out.note(f"{host['host']} is {host['state']}: its agents are shown as it told them last")
@@ -70,7 +70,7 @@ def _agents(ctx: CommandContext) -> list[dict[str, Any]]:
     return found
 
 
-def _told(ctx: CommandContext) -> list[dict[str, Any]]:
+def _listed_agents(ctx: CommandContext) -> list[dict[str, Any]]:
     """Returns the agents for a person; for one that asks about a command, with the command in place of the words around
     it."""
     agents = _agents(ctx)
@@ -149,7 +149,7 @@ def _watch(ctx: CommandContext) -> int:
     reader = KeyReader()
     try:
         screen = FullScreen(sys.stdout.fileno(), encoding=sys.stdout.encoding)
-        with screen, Live(ctx.client, lambda: _told(ctx), changed=screen.wake) as live:
+        with screen, Live(ctx.client, lambda: _listed_agents(ctx), changed=screen.wake) as live:
             while screen.ended is None:
                 columns, rows = screen.size()
                 screen.draw(_watched(live.seen, ctx, columns, rows))
@@ -179,13 +179,13 @@ def _watch_dumb(ctx: CommandContext) -> int:
     """Watches on a terminal without escape sequences: prints below the former output, and only at events."""
     while True:
         try:
-            _show(_told(ctx), ctx)
+            _show(_listed_agents(ctx), ctx)
             ctx.out.stdout.flush()
             with ctx.client.stream("/events") as stream:
                 for event in stream.events():
                     if event is not None:
                         ctx.out.line()
-                        _show(_told(ctx), ctx)
+                        _show(_listed_agents(ctx), ctx)
                         ctx.out.stdout.flush()
         except NoDaemon as error:
             ctx.out.line()

@@ -29,10 +29,12 @@ HOLD = 0.05
 
 
 class KeyPress(NamedTuple):
-    """`name` is a key's name or its character; `text` is the pasted text, if `name` is `paste`."""
+    """A key, or a paste."""
 
     name: str
+    """Name of the key, or its character; `paste` for a paste."""
     text: str = ""
+    """The pasted text."""
 
 
 class KeyReader:

@@ -27,8 +27,8 @@ def missing(hosts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 class Merged:
-    """Items of this host and of others, kept apart, so that no host delays the news of this one. The rows of a host
-    that does not answer stay as they were."""
+    """Items of this host and of others, kept apart, so that no host delays those of this one. The rows of a host that
+    does not answer stay as they were."""
 
     def __init__(self) -> None:
         self._here: Sequence[Item] | None = None

@@ -1,4 +1,4 @@
-"""The model of the inbox: its rows and its keys. Pure: keys, news and the time go in, commands come out.
+"""The model of the inbox: its rows and its keys. Pure: keys, new items and the time go in, commands come out.
 
 An answer is held for a moment before it is typed, so that `u` can take it back. It is for one prompt, by its id: if
 that prompt is answered elsewhere or changes meanwhile, the answer is dropped. A row that is closed elsewhere stays, dim
@@ -108,19 +108,22 @@ class Row(NamedTuple):
 
 
 class Stands(NamedTuple):
-    """The question on the screen, by its row, its prompt and its text, and the time since which it is there. `read`: so
-    many of its rows have been shown, the last of them since `read_at`. The page that is there has the rows from `first`
-    until before `end`; the next one to be drawn begins with the row `to`."""
+    """The question on the screen, by its row, its prompt and its text, and the time since which it is there."""
 
     item_id: str
     prompt_id: str | None
     rows: tuple[str, ...]
     since: float
     read_at: float
+    """Time when the last of them was shown."""
     read: int = 0
+    """Number of its rows that have been shown."""
     first: int = 0
+    """First row of the page that is there."""
     end: int = 0
+    """Row after the last of that page."""
     to: int = 0
+    """First row of the next page to be drawn."""
 
 
 class Typing(NamedTuple):
@@ -132,7 +135,8 @@ class Typing(NamedTuple):
 
 
 class InboxModel:
-    """`hold`: seconds in which an answer can be taken back."""
+    """The state of the inbox: takes keys and new items, and returns commands. `hold`: seconds in which an answer can be
+    taken back."""
 
     def __init__(self, *, hold: float) -> None:
         self._hold_s = hold
@@ -383,7 +387,7 @@ class InboxModel:
             case "clear":
                 self.typing = typing._replace(text="")
             case "paste":
-                self._add(typing, _lines(key.text), now)
+                self._add(typing, _with_newlines(key.text), now)
             case "redraw":
                 return [InboxAct.REDRAW]
             case name if len(name) == 1:
@@ -578,7 +582,7 @@ class InboxModel:
         self._note, self._note_until = text, now + NOTE_S
 
 
-def _lines(pasted: str) -> str:
+def _with_newlines(pasted: str) -> str:
     """Returns the text with newlines: a terminal sends line ends of a paste as Enter."""
     return pasted.replace("\r\n", "\n").replace("\r", "\n")
 

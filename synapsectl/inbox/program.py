@@ -56,8 +56,8 @@ def put_away(ctx: CommandContext, item: Item) -> None:
 
 
 class InboxProgram:
-    """`hold`: seconds in which an answer can be taken back; `attach` puts the terminal on an agent, and returns when
-    the person comes back."""
+    """Runs the inbox until the person leaves. `hold`: seconds in which an answer can be taken back; `attach` puts the
+    terminal on an agent, and returns when the person comes back."""
 
     def __init__(self, ctx: CommandContext, fd: int, *, hold: float, attach: Callable[[str], None]) -> None:
         self._ctx = ctx
@@ -126,7 +126,7 @@ class InboxProgram:
         self._screen.title(f"({self._model.waiting}) synapsed" if self._model.waiting else "synapsed")
 
     def _take_news(self) -> None:
-        """Takes the news of the threads."""
+        """Takes what the threads have put into the queue."""
         now = time.monotonic()
         with suppress(queue.Empty):
             while True:

@@ -71,7 +71,7 @@ class Closely(NamedTuple):
 
 
 class InboxView:
-    """`home` is the person's, for shorter paths; `coloured`: colours are wanted."""
+    """Draws the inbox. `home` is the person's home folder, for shorter paths; `coloured`: colours are wanted."""
 
     def __init__(self, *, coloured: bool, home: str) -> None:
         self._coloured = coloured
@@ -173,7 +173,7 @@ class InboxView:
         lines = [self._painted(line, BOLD) for line in wrapped(one_line(" · ".join(facts)), columns)]
         if item.get("command"):
             lines += [self._painted(line, CYAN) for line in wrapped(f"$ {item['command']}", columns)]
-        lines += wrapped(_beside(str(item["question"]), item.get("command")), columns)
+        lines += wrapped(_without_command(str(item["question"]), item.get("command")), columns)
         if item.get("diff"):
             lines += [self._painted(line, CYAN) for line in wrapped(str(item["diff"]), columns)]
         found: dict[int, str] = {}
@@ -244,18 +244,20 @@ def keys_of(row: Row) -> str:
     if row.fresh:
         return "  ".join(["…", *attaches])
     if row.unshown and is_asked(item):
-        refused = ["n no  b no, because"] if _says(item, accept=False) else []
+        refused = ["n no  b no, because"] if _can_answer(item, accept=False) else []
         return "  ".join([f"Space shows {row.unshown} more", *refused, *attaches])
     if not is_asked(item):
         return "  ".join([*attaches, *([] if item.get("prompt_id") else ["x puts it away"])])
     chosen = list(digits(item))
-    told = [word for word, accept in (("y yes", True), ("n no  b no, because", False)) if _says(item, accept=accept)]
+    told = [
+        word for word, accept in (("y yes", True), ("n no  b no, because", False)) if _can_answer(item, accept=accept)
+    ]
     told += [f"{min(chosen)}-{max(chosen)} choose" if len(chosen) > 1 else f"{chosen[0]} chooses"] if chosen else []
     told += ["a words"] if takes_words(item) else []
     return "  ".join([*told, *attaches])
 
 
-def _says(item: Item, *, accept: bool) -> bool:
+def _can_answer(item: Item, *, accept: bool) -> bool:
     try:
         yes_or_no(item, accept=accept)
     except NoAnswer:
@@ -273,7 +275,7 @@ def gist(item: Item, wall: datetime) -> str:
     return one_line(str(command)) if command else " · ".join(lines)
 
 
-def _beside(question: str, command: str | None) -> str:
+def _without_command(question: str, command: str | None) -> str:
     """Returns the question without the line of the command, which is shown already."""
     lines = question.splitlines()
     return "\n".join(line for line in lines if not command or line.strip().removeprefix("$ ") != command.strip())

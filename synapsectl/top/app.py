@@ -1,7 +1,7 @@
-"""Runs `top` as a Textual app: keys and clicks go to the desk (the pure model), and the desk's content goes to the
-panes. After each attach the app is run again, until the person leaves.
+"""Runs `top` as a Textual app: keys and clicks go to the desk (`Desk`, the pure model of all that is shown), and the
+desk's content goes to the panes. After each attach the app is run again, until the person leaves.
 
-It checks for news ten times a second; unchanged parts are not drawn.
+It looks for new events ten times a second; unchanged panes are not drawn.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ TICK = 0.1
 SIGNALED = 128
 """Added to a signal's number for the exit code, as shells do."""
 WIDE = 120
-"""Least columns with all panes side by side."""
+"""Columns from which on all panes are shown side by side."""
 PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
 
 
@@ -68,7 +68,7 @@ class TopApp(App[str]):
         self._drawing = Drawing(home=home)
         self._asked, self._asked_columns = QuestionShown([], {}), 0
         self._beside = "tasks"
-        """Pane below the list if there is no room for both; empty: neither."""
+        """Name of the pane below the list of agents in a narrow terminal, which has room for one; empty: for none."""
         self._to = ""
         """Agent that a message is being written to."""
         self._first_row = 0
@@ -117,7 +117,7 @@ class TopApp(App[str]):
         self.look()
 
     def look(self) -> None:
-        """Takes the news, does the work that is due, and shows the result."""
+        """Takes new events, performs the commands that are due, and shows the result."""
         if not self.screen_stack:
             return  # it is being closed: the timer may tick once more
         now = time.monotonic()
@@ -260,8 +260,8 @@ class TopApp(App[str]):
         panes["screen"].set_lines(drawing.screen(desk.shown, panes["screen"].size.height))
 
     def _show_question(self, pane: Pane, now: float) -> None:
-        """Shows the question of the chosen agent. The lines of the last time count as shown only now, if they are on
-        the screen."""
+        """Shows the question of the chosen agent. Lines count as seen only at the next draw, if they are really on the
+        screen then."""
         before = self._asked
         if before.row is None or pane.shows(before.lines, self._asked_columns):
             self._desk.inbox.drawn(before.row, before.page, now)

@@ -1,4 +1,5 @@
-"""The model of `top`: its content, and the chosen agent. Pure: news, keys and the time go in, commands come out.
+"""The model of `top`: its content, and the chosen agent. Pure: changes of the agents, keys and the time go in, commands
+come out.
 
 The inbox's model handles questions and answers: an answer is held for a moment, is for one prompt by its id, and is
 taken back with `u`. The chosen agent is known by its name, so it stays chosen if the rows change their order.
@@ -29,7 +30,8 @@ class Shown(NamedTuple):
 
 
 class Desk:
-    """`hold`: seconds in which an answer can be taken back; `first`: the agent to begin with."""
+    """The state of `top`: takes changes and keys, and returns commands. `hold`: seconds in which an answer can be taken
+    back; `first`: the agent to begin with."""
 
     def __init__(self, *, hold: float, first: str | None = None) -> None:
         self.inbox = InboxModel(hold=hold)

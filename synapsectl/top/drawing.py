@@ -81,7 +81,7 @@ class QuestionShown(NamedTuple):
 
 
 class Drawing:
-    """`home` is the person's, for shorter paths."""
+    """Draws the panes of `top`. `home` is the person's home folder, for shorter paths."""
 
     def __init__(self, *, home: str) -> None:
         self._home = home

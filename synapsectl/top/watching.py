@@ -50,7 +50,7 @@ class Watching:
         self._there = Live(
             client, lambda: (client.get("/agents", {"hosts": 1}), look(client)), changed=lambda: None, events=ATTENTION
         )
-        """Reads other hosts apart, so that none of them delays the news of this one."""
+        """Reads other hosts apart, so that none of them delays this one."""
         self._merged = Merged()
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._done: queue.SimpleQueue[Callable[[Desk, float], None]] = queue.SimpleQueue()
@@ -76,7 +76,7 @@ class Watching:
         self._wake.set()
 
     def take(self, desk: Desk, now: float) -> list[Command]:
-        """Gives the desk the news."""
+        """Gives the desk the changes."""
         commands: list[Command] = []
         while not self._done.empty():
             self._done.get()(desk, now)

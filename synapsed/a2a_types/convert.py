@@ -196,21 +196,21 @@ def _prompt(prompt: Prompt | None) -> dict[str, Any]:
 def struct_dict(struct: Struct) -> dict[str, Any]:
     """Returns a Struct as the JSON that was received."""
     document: dict[str, Any] | None = unpacked(struct)
-    return _whole(json_format.MessageToDict(struct)) if document is None else document
+    return _with_integers(json_format.MessageToDict(struct)) if document is None else document
 
 
 def _data(value: Value) -> Any:
     if value.HasField("struct_value"):
         return struct_dict(value.struct_value)
-    return _whole(json_format.MessageToDict(value))
+    return _with_integers(json_format.MessageToDict(value))
 
 
-def _whole(value: Any) -> Any:
+def _with_integers(value: Any) -> Any:
     """Returns `value` with whole numbers as integers: protobuf has doubles only."""
     if isinstance(value, dict):
-        return {key: _whole(item) for key, item in value.items()}
+        return {key: _with_integers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [_with_integers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

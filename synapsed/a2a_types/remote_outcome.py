@@ -110,8 +110,7 @@ def _own_prompt(there: Snapshot) -> Prompt | None:
 
 
 def _in_words(task: Task, there: Snapshot, words: str, *, new: bool, now: float) -> Prompt:
-    """Returns the agent's words as a question of its own: the one that stands, unless it is `new` or has other
-    words."""
+    """Returns the agent's words as a question of its own: the present one, unless it is `new` or has other words."""
     kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
     prompt_id = f"{there.id}:{_digest(f'{words}{now}')}"
     told = {"prompt_id": prompt_id, "type": kind, "prompt": words, "own_words": True}

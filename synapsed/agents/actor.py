@@ -68,7 +68,7 @@ class Inbox:
         for call in refused:
             self._items.remove(call)
             if not call.future.done():
-                call.future.set_exception(_again(error))
+                call.future.set_exception(_copy_of(error))
 
     def put_fact(self, fact: Fact) -> None:
         if isinstance(fact.event, LinkObserved) and self._replace_last(fact):
@@ -94,7 +94,7 @@ class Inbox:
         return False
 
 
-def _again(error: StoreError) -> StoreError:
+def _copy_of(error: StoreError) -> StoreError:
     return StoreError(error.message, **error.details)
 
 
@@ -166,7 +166,7 @@ class Actor:
             if self._refusal is None:
                 await asyncio.wait([over, refused], return_when=asyncio.FIRST_COMPLETED)
             if self._refusal is not None and not over.done():
-                raise _again(self._refusal)
+                raise _copy_of(self._refusal)
             return await over
         finally:
             self._askers.discard(refused)

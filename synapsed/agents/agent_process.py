@@ -128,7 +128,7 @@ class AgentProcess:
         if self._suspending:
             raise NotReady("the daemon is shutting down")
         if state is ProcessState.RUNNING and self._open:
-            return _done()
+            return _completed()
         if state is ProcessState.STOPPING:
             if self.record.desired != "running":
                 await self.amend(desired="running")
@@ -162,7 +162,7 @@ class AgentProcess:
 
     def parked(self) -> asyncio.Future[None]:
         """Returns a future that is done when the program is parked."""
-        return _done() if self.state is ProcessState.PARKED else self._waiters.add()
+        return _completed() if self.state is ProcessState.PARKED else self._waiters.add()
 
     async def wake(self) -> None:
         """Starts the program if it is parked. Does nothing before `adopt`, which would take the launch for one by the
@@ -175,7 +175,7 @@ class AgentProcess:
         program stays parked."""
         self._suspending = True
         if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
-            return _done()
+            return _completed()
         if self.record.parking:
             self._start_again = False
             return self._waiters.add()
@@ -194,7 +194,7 @@ class AgentProcess:
             case ProcessState.STOPPED:
                 if again:
                     return await self.start()
-                return _done()
+                return _completed()
             case ProcessState.STARTING:
                 await self._move(ProcessEvent.STOP, reason="to be stopped once started", desired=desired)
             case ProcessState.RUNNING:
@@ -209,7 +209,7 @@ class AgentProcess:
             case _:
                 await self._move(ProcessEvent.STOP, reason="stopped", desired=desired, parking=False)
                 self._cancel_timer()
-                return await self.start() if again else _done()
+                return await self.start() if again else _completed()
         self._start_again = again
         return self._waiters.add()
 
@@ -259,7 +259,7 @@ class AgentProcess:
             self._schedule(self._restart.first_delay())
         elif self.state is ProcessState.FAILED:
             self._schedule(self._restart.slow_retry())
-        return _done()
+        return _completed()
 
     def leave_unreached(self) -> None:
         """Gives up on a keeper that was not reached yet because it stands still; called when the daemon ends."""
@@ -268,7 +268,7 @@ class AgentProcess:
             self.last_link.leave_unreached()
 
     async def let_go(self) -> None:
-        """Closes the link; the program lives on."""
+        """Closes the link; the program goes on running."""
         self._cancel_timer()
         if self.last_link is not None:
             self._open = False
@@ -549,7 +549,7 @@ class AgentProcess:
             self._timer = None
 
 
-def _done() -> asyncio.Future[None]:
+def _completed() -> asyncio.Future[None]:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     future.set_result(None)
     return future

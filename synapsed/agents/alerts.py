@@ -1,4 +1,4 @@
-"""Alerts: faults of an agent that stand until they are repaired, each reported once when it begins and once when it
+"""Alerts: faults of an agent that last until they are repaired, each reported once when it begins and once when it
 ends. Among them are messages that wait behind a draft in the program's composer, a program that does not come up, and
 one whose rules no part keeps. Pure.
 

@@ -30,12 +30,14 @@ TERMINAL = Origin("person", where="terminal")
 
 @dataclass(frozen=True, slots=True)
 class AttentionChange:
-    """A change of the open items. `events` report it; `open` has the open items once they are durable. `settled` is the
-    prompt that was answered last, until something else is seen: it may stay on the screen for a moment."""
+    """A change of the open items."""
 
     events: tuple[NewEvent, ...]
+    """They report it."""
     open: tuple["_Open", ...]
+    """The open items once the events are durable."""
     settled: "_Open | None" = None
+    """The prompt that was answered last, until something else is seen: it may stay on the screen for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Attention:
     def observed(self, seen: LinkObserved, task: Task | None, *, answering: bool) -> AttentionChange:
         """Compares the open items with the prompt that the program shows now, in `task` or outside a task. While an
         answer is being typed (`answering`), nothing is reported: the prompt may vanish because of it."""
-        asked = self._asked
+        asked = self._open_question
         if answering or (seen.prompt is not None and _is(self._settled, seen.prompt, seen.asking)):
             return AttentionChange((), self._open, self._settled)
         if asked is None and seen.prompt is None:
@@ -111,7 +113,7 @@ class Attention:
         """Notes that the program took an answer."""
         origin, answer = given.origin, None if given.secret else given.answer.text
         told = InputAnswered(prompt_id=given.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
-        asked = self._asked
+        asked = self._open_question
         if asked is None or asked.told.prompt_id != given.prompt_id:
             whose = NewEvent.of(task, told) if task is not None else NewEvent(self._agent_id, told)
             return AttentionChange((whose,), self._open, self._settled)
@@ -121,7 +123,7 @@ class Attention:
     def alerted(self, alert: LinkAlert) -> AttentionChange:
         """Notes that a fault began or was repaired."""
         known = [one for one in self._open if one.code == alert.code]
-        if alert.state == "begins" and not known and not (alert.code in ASKED_BESIDE and self._asked):
+        if alert.state == "begins" and not known and not (alert.code in ASKED_BESIDE and self._open_question):
             told = AttentionChanged(id=new_id(), state="opened", kind=ALERT, question=alert.message, code=alert.code)
             begun = _Open(told, None, None, code=alert.code)
             return AttentionChange((self._event(told, begun),), (*self._open, begun), self._settled)
@@ -130,7 +132,7 @@ class Attention:
         return AttentionChange((), self._open, self._settled)
 
     def renewed(self) -> AttentionChange:
-        """Closes the alerts: the program was adopted, and those that still stand are raised again."""
+        """Closes the alerts: the program was adopted, and those whose causes last are raised again."""
         return self._gone([one for one in self._open if one.code is not None])
 
     def over(self) -> AttentionChange:
@@ -142,7 +144,7 @@ class Attention:
         return "plan" if is_plan else OF_PROMPT[prompt.type]
 
     @property
-    def _asked(self) -> _Open | None:
+    def _open_question(self) -> _Open | None:
         return next((one for one in self._open if one.code is None), None)
 
     def _ended(

@@ -27,7 +27,7 @@ NOTHING_SAID = f"{NEW}nothing had been said in the one before"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationChange:
-    """Changes of the record, and the news about them for a person."""
+    """Changes of the record, and the alerts that report them to a person."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     alerts: Sequence[AgentAlert] = ()

@@ -24,12 +24,14 @@ def _future() -> asyncio.Future[bool]:
 
 @dataclass(slots=True)
 class PendingInterrupt:
-    """An interruption under way. A task that ran ends `canceled` with `reason`, or fails with the words of `failure`,
-    unless these are empty. `outcome` is whether the program confirmed the interruption."""
+    """An interruption under way."""
 
     reason: str
+    """A task that ran ends `canceled` with this reason, unless it is empty."""
     failure: str = ""
+    """A task that ran fails with these words, unless they are empty."""
     outcome: asyncio.Future[bool] = field(default_factory=_future)
+    """Its result is True if the program confirmed the interruption."""
     confirmed: bool = False
     timer: Timer | None = None
 

@@ -1,7 +1,8 @@
-"""One agent as a whole: its actor, its process, its turns, and the other pieces of this package.
+"""One agent as a whole: its actor, its process, its turns, and the other objects of this package.
 
 The agent only connects them: facts from the link go to the program (exit, session), to the turn queue and into the
-view; a change of activity and its effect on the present task are one commit.
+view; a change of activity and its effect on the present task are one commit. Features of parts (`hold`, `work`, the
+rules) are reached through doors: adapters that look the part up for each call, and do nothing without it.
 """
 
 import asyncio
@@ -123,8 +124,8 @@ class Agent:
         self.alerts = Alerts()
         self.stopped = False
         """True if this daemon was asked to stop it: then only a request starts it again."""
-        self.expected = False
-        """True until this daemon has started it, if the configuration says that it should."""
+        self.to_be_started = False
+        """True while the daemon starts and has not yet started this agent, which ran before or is configured to run."""
         self._seen: LinkObserved | None = None
         self.since = record.changed_at or record.created_at
         """Time of the last change of the state or the activity, in seconds since the epoch."""
@@ -166,7 +167,7 @@ class Agent:
     @property
     def comes_up(self) -> bool:
         """Returns whether no program of it runs, but one will without a request."""
-        return not self.stopped and (self.expected or self.process.returns)
+        return not self.stopped and (self.to_be_started or self.process.returns)
 
     @property
     def seen(self) -> LinkObserved | None:
@@ -196,8 +197,12 @@ class Agent:
             await self._actor.wait(self.adopt())
 
     def sweep(self) -> None:
-        """Checks, in case an event was missed, whether a waiting task can be delivered, a turn's reports have come, the
-        agent is to be parked, messages wait behind a draft, the program comes up, and its rules are kept."""
+        """Checks for work that is due even if the event that announces it was missed.
+
+        - a waiting task can be delivered; the reports of a turn have come
+        - the agent is to be parked; its program comes up
+        - messages wait behind a person's draft; the program's rules have no effect
+        """
         self.parking.sweep()
         held, now = self._seen.held if self._seen is not None else None, self._clock.monotonic()
         starting = self.seen.evidence if self.seen is not None and self.activity is Activity.STARTING else None
@@ -227,12 +232,13 @@ class Agent:
             self._actor.log.warning("the inbox cannot be tidied", error=str(error))
 
     async def believed(self) -> None:
-        """Returns when earlier durable changes have taken effect here: the event log reports them a moment earlier."""
+        """Returns when this object has applied all changes that are already in the event log, which has them a moment
+        earlier: the actor has then finished all earlier work."""
         with contextlib.suppress(NotReady):  # the actor has ended, with all that it had to do
             await self._actor.report(asyncio.sleep, 0)
 
     async def close(self) -> None:
-        """Lets go of the program, which lives on."""
+        """Closes the connection to the program, which goes on running."""
         self.process.leave_unreached()
         await self._actor.close()
         await self.process.let_go()
@@ -380,24 +386,32 @@ class Agent:
     # --- ProgramOwner ---
 
     def works_on_message(self) -> bool:
+        """Implements `ProgramOwner`: True if a turn runs that a message began, and that is not being stopped."""
         return self.turns.works_on_message
 
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
+        """Implements `ProgramOwner`: returns the change of the running task because its program has ended."""
         if (link := self.process.last_link) is not None and not self.record.parking:
             await self.screen.keep(link)
         self.exit = exited
         return self.turns.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     async def leaves(self, link: AgentLink) -> None:
+        """Implements `ProgramOwner`: saves the screen of a program that is about to be parked."""
         await self.screen.keep(link)
 
     def settled(self, commit: Commit) -> None:
+        """Implements `ProgramOwner`: applies the change that `settle` returned, once it is stored."""
         self.turns.believe(commit)
 
     def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
+        """Implements `ProgramOwner`: returns the events that close the open questions and alerts of a program that
+        ended."""
         return () if state is ProcessState.RUNNING else self.attention.over().events
 
     async def opened(self, link: AgentLink) -> None:
+        """Implements `ProgramOwner`: takes the first observation of a program that was started or adopted, and its next
+        task."""
         self._seen = await link.observe()
         await self._tell_of(self.attention.renewed())
         await self._tell_of_conversation()
@@ -408,6 +422,7 @@ class Agent:
         await self.recheck()
 
     def changed(self) -> None:
+        """Implements `ProgramOwner`: forgets what was known of a program that does not run any more."""
         self.since = self._clock.wall()
         if self.state is not ProcessState.RUNNING:
             self._seen = None
@@ -461,8 +476,8 @@ class Agent:
         match fact.event:
             case LinkObserved() as seen:
                 await self._observed(seen)
-            case LinkTold(told):
-                await self._told(told, fact.link)
+            case LinkTold(reported):
+                await self._handle_channel_fact(reported, fact.link)
             case LinkRefused(asked):
                 await self.work.do(lambda work: work.refused(asked))
             case LinkAlert() as alert:
@@ -478,27 +493,27 @@ class Agent:
                 await self.work.do(lambda work: work.turn(event))
                 await self.turns.handle(event, fact.link)
 
-    async def _told(self, told: ChannelFact, link: AgentLink) -> None:
-        if isinstance(told, PermissionAsked) and told.request is not None and not told.again:
-            self._actor.spawn(self._reply(link, told))
-        if isinstance(told, PromptAccepted):
-            await self.process.prompted(told.session, context_id=self._context_id)
-        await self.work.do(lambda work: work.told(told))
-        link.taken(told)
+    async def _handle_channel_fact(self, fact: ChannelFact, link: AgentLink) -> None:
+        if isinstance(fact, PermissionAsked) and fact.request is not None and not fact.again:
+            self._actor.spawn(self._reply(link, fact))
+        if isinstance(fact, PromptAccepted):
+            await self.process.prompted(fact.session, context_id=self._context_id)
+        await self.work.do(lambda work: work.told(fact))
+        link.taken(fact)
         asks = self.prompt is not None and self.prompt.type == "permission"
-        if asks and isinstance(told, ToolBegan | ToolOver | PermissionAsked):
+        if asks and isinstance(fact, ToolBegan | ToolOver | PermissionAsked):
             await self.observe_again()  # the dialog may be about that call
 
     async def _alert(self, alert: LinkAlert) -> None:
         """Reports an alert. If the disk is full and it cannot be recorded, it is shown all the same."""
         if alert.code == "KEEPER_SILENT":
             self.process.keeper_silent()
-        told, change = self.alerts.told(alert), self.attention.alerted(alert)
+        event, change = self.alerts.told(alert), self.attention.alerted(alert)
         try:
-            await self._store.commit(events=[NewEvent(self.id, told), *change.events])
+            await self._store.commit(events=[NewEvent(self.id, event), *change.events])
             self.attention.believe(change)
         except StoreError as error:
-            self._actor.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
+            self._actor.log.warning("an alert could not be recorded", alert=event.message, error=error.message)
 
     async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
         answer = await self.decide(asked.event, asked.told)
@@ -527,12 +542,12 @@ class Agent:
         commit = self.turns.observed(seen, again=before is not None and before.asking != seen.asking)
         change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
         if moved or commit is not None or change.events:
-            told = ActivityChanged(
+            event = ActivityChanged(
                 activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt, background=len(seen.background)
             )
             also: list[EventData] = []
             if moved:
-                also = [told, *await self._rested(seen.activity)]
+                also = [event, *await self._rested(seen.activity)]
             events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
             await self._actor.persist(self._store.commit, events=events, tasks=[commit.task] if commit else ())
             if commit is not None:

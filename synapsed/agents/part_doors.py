@@ -1,8 +1,8 @@
-"""Doors from an agent to the parts that read its answers, report its work, decide by rules what it may do, hold its
-messages back, and read the person's settings of its program.
+"""Adapters ("doors") through which an agent calls the parts that read its answers, report its work, decide by rules
+what it may do, hold its messages back, and read the person's settings of its program.
 
-Agents are made before parts are open, so each door looks for its part when it is used. If there is no such part, or if
-it has a fault, its work is not done, and the agent goes on.
+Agents are made before parts are open, so each adapter looks for its part when it is used. If there is no such part, or
+if it has a fault, its work is not done, and the agent goes on.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class PartDoors:
 
 
 class AnswerDoor:
-    """The door of one agent to the part that reads answers."""
+    """One agent's adapter to the part that reads answers."""
 
     def __init__(self, doors: PartDoors, profile: Profile) -> None:
         self._doors = doors
@@ -123,7 +123,7 @@ class AnswerDoor:
 
 
 class WorkDoor:
-    """The door of one agent to the part that reports work; implements `WorkOwner`. `since` is the monotonic time from
+    """One agent's adapter to the part that reports work; implements `WorkOwner`. `since` is the monotonic time from
     which this daemon has the agent."""
 
     def __init__(
@@ -198,7 +198,7 @@ class WorkDoor:
 
 
 class RuleDoor:
-    """The door of one agent to the part that decides by rules. If nothing can be decided, a person is asked; if no part
+    """One agent's adapter to the part that decides by rules. If nothing can be decided, a person is asked; if no part
     enforces the agent's rules, every call that can be refused is refused. `profile` returns the profile for the version
     that runs."""
 
@@ -271,8 +271,8 @@ class RuleDoor:
 
 
 class HoldDoor:
-    """The door of one agent to the part that holds its messages back. Without such a part no message is held, and a
-    task ends as its turn does. Implements `MessageHolder`; errors of the database go to the caller."""
+    """One agent's adapter to the part that holds its messages back. Without such a part no message is held, and a task
+    ends as its turn does. Implements `MessageHolder`; errors of the database go to the caller."""
 
     def __init__(self, doors: PartDoors, owner: HoldOwner, actor: Actor) -> None:
         self._doors = doors

@@ -1,4 +1,4 @@
-"""Answers that are being given to one agent, and the prompts that they have settled. Pure."""
+"""Answers that are being given to one agent, and the prompts that they have answered. Pure."""
 
 from dataclasses import dataclass
 

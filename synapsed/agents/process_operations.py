@@ -72,7 +72,7 @@ class ProcessOperations:
         self._reading: asyncio.Task[None] | None = None
         self._dismissing: asyncio.Task[None] | None = None
         self.leaving = False
-        """True if the daemon ends, and the program lives on."""
+        """True if the daemon ends, and the program goes on running."""
 
     def launch(self) -> None:
         """Begins a launch; `launched` or `launch_failed` follows."""

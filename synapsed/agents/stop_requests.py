@@ -135,14 +135,14 @@ class Unanswered:
 
     def sweep(self) -> None:
         """Stops the turn whose question has waited for too long."""
-        if (late := self._late()) is None or (limit := self._owner.config.question_timeout) is None:
+        if (late := self._overdue_task()) is None or (limit := self._owner.config.question_timeout) is None:
             return
         now = self._clock.monotonic()
         if self._tried[0] != late.updated_at or now - self._tried[1] >= TRY_AGAIN_S:
             self._tried = late.updated_at, now
             self._actor.post(self._give_up, late.updated_at, limit)
 
-    def _late(self) -> Task | None:
+    def _overdue_task(self) -> Task | None:
         limit, task = self._owner.config.question_timeout, self._turns.current
         if limit is None or task is None or task.status not in INTERRUPTED_STATES or task.prompt is None:
             return None
@@ -151,7 +151,7 @@ class Unanswered:
         return task if waited >= seconds_of(limit) and task.prompt.type not in OF_NO_TURN else None
 
     async def _give_up(self, asked_at: str, limit: str) -> None:
-        late = self._late()
+        late = self._overdue_task()
         if late is not None and late.prompt is not None and late.updated_at == asked_at:
             self._actor.log.info("a question timed out", task=late.id, after=limit)
             self._turns.interruption.begin(TIMED_OUT, f"nobody answered within {limit}: {late.prompt.prompt}")

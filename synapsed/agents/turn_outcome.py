@@ -19,8 +19,9 @@ INTERRUPTED = "interrupted"
 def outcome(
     event: LinkEvent, task: Task, *, asked: PendingInterrupt | None, keys: str = "", now: float
 ) -> Commit | None:
-    """Returns the commit for `task`; None if nothing changes, or if `event` is an answer, which `AgentTurns` reports
-    with its blocks. `asked` is the interruption that is under way; `keys` names the program's keys that are changed."""
+    """Returns the commit for `task`; None if nothing changes, and for an answer (LinkTurnEnded), which `AgentTurns`
+    itself commits, with the artifacts in it. `asked` is the interruption that is under way. `keys` is a text about key
+    bindings that the person has changed; it is added to the reason if a message was not delivered."""
     match event:
         case LinkTurnProgress():
             return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)

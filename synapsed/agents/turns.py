@@ -461,7 +461,7 @@ class AgentTurns:
         self.interruption.end()
         return True
 
-    async def _told(self, turn: _Turn) -> Told:
+    async def _pieces_of(self, turn: _Turn) -> Told:
         if turn.told is None:
             before = await self._actor.persist(told_before, self._store.events, turn.task.id)
             turn.told = Told(before, again=True)
@@ -469,7 +469,7 @@ class AgentTurns:
 
     async def _say(self, event: LinkTurnSaid, turn: _Turn) -> None:
         """Reports a piece of text. If the database refuses, the piece is reported with the next one."""
-        told = await self._told(turn)
+        told = await self._pieces_of(turn)
         before = told.text
         if (piece := told.piece(event)) is None:
             return
@@ -484,7 +484,7 @@ class AgentTurns:
 
     async def _completed(self, event: LinkTurnEnded, turn: _Turn) -> Commit:
         task, blocks = turn.task, await self._blocks.read(event.answer, whole=True)
-        told, now = (await self._told(turn)).text, self._clock.wall()
+        told, now = (await self._pieces_of(turn)).text, self._clock.wall()
         return transitions.completed(
             task,
             answer=event.answer,

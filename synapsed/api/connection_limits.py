@@ -190,7 +190,7 @@ class GuardedConnection(CountedConnection):
         self._wait(None)
         body = None
         if request.body_exists and not request.content.is_eof():
-            body = asyncio.get_running_loop().call_later(self._door.limits.body, _late, request)
+            body = asyncio.get_running_loop().call_later(self._door.limits.body, _time_out, request)
         try:
             yield
         finally:
@@ -216,7 +216,7 @@ class GuardedConnection(CountedConnection):
             self._transport.abort()
 
 
-def _late(request: web.Request) -> None:
+def _time_out(request: web.Request) -> None:
     if not request.content.is_eof():
         request.content.set_exception(web.HTTPRequestTimeout())
 

@@ -126,7 +126,7 @@ class ApiContext:
 
     control: Control
     faces: Sequence[Face]
-    """The faces of all parts; their routes are served."""
+    """Descriptions of all parts (`kernel.Face`); their routes are served."""
     parts: Parts
     security: Security
     clock: Clock

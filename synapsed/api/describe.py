@@ -17,7 +17,7 @@ KEY = "__synapsed_description__"
 LOADS = "__synapsed_loads__"
 """Attribute of a handler that stands for another one: the cached function that returns that one."""
 ROUTE = "__synapsed_route__"
-"""Attribute of a part's handler: its row in the part's face."""
+"""Attribute of a part's handler: its row in the part's description (`kernel.Face.routes`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """`errors` are those that do not follow from the path, the query and the body."""
+    """Description of one route. `errors` are those that do not follow from the path, the query and the body."""
 
     summary: str
     answer: Response | Streamed
@@ -73,6 +73,7 @@ def description_of(handler: Any) -> Description | None:
 
 
 def route_of(handler: object) -> Route | None:
-    """Returns the row of the part's face by which the handler is a route; None for a handler of the kernel."""
+    """Returns the row of the part's description (`kernel.Face.routes`) for this handler; None for a handler of the
+    kernel."""
     route: Route | None = getattr(handler, ROUTE, None)
     return route

@@ -21,8 +21,8 @@ READ_MAX = 64 * 1024
 """Bytes taken from one client at a time, into one buffer: allocating asyncio's default amount takes longer than all the
 work for a key."""
 
-READ_AT_ONCE = 512 * 1024
-"""Largest number of bytes that can be sent without being read: the sockets hold as many."""
+IN_FLIGHT_MAX = 512 * 1024
+"""Most bytes that the buffers of both sockets can hold unread."""
 
 UNSENT_MAX = 256 * 1024
 """Bytes that wait for one client's socket; beyond them its attachment holds back."""
@@ -45,7 +45,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._writable.set()
         self.lost = asyncio.Event()
         self._sent = self._read_upto = 0
-        """Number of sent bytes, and of those that the system had taken when the client was last seen to read."""
+        """Number of bytes sent, and number of bytes handed to the system when the client was last seen to read."""
 
     @classmethod
     async def accept(cls, request: web.Request, on_frame: Callable[[int, bytes], None]) -> "FramedConnection":
@@ -103,12 +103,12 @@ class FramedConnection(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def is_read(self) -> bool:
-        """Returns True if the client has read since the last call, as far as that can be known: it has everything, or
-        took more than can be on the way."""
+        """Returns True if the client has surely read something since the last call: nothing is unread, or more was sent
+        than the buffers can hold."""
         if self._transport is None:
             return False
         taken = self._sent - self._transport.get_write_buffer_size()
-        if not _waits(self._transport.get_extra_info("socket")) or taken - self._read_upto > READ_AT_ONCE:
+        if not _waits(self._transport.get_extra_info("socket")) or taken - self._read_upto > IN_FLIGHT_MAX:
             self._read_upto = taken
             return True
         return False
@@ -139,7 +139,7 @@ class FramedConnection(asyncio.BufferedProtocol):
 
 
 def _waits(sock: socket.socket) -> bool:
-    """Returns True if `sock` holds data that its peer has not read; False if the system does not say so."""
+    """Returns True if `sock` has data that its peer has not read; False if the system cannot report that."""
     size = array.array("i", [0])
     try:
         fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, size)

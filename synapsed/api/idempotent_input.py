@@ -23,10 +23,12 @@ REMEMBERED: Final = 1000
 
 @dataclass(slots=True)
 class _Under[T]:
-    """`body`: a digest of the request. `task` ends with the outcome."""
+    """An input that was begun under a key."""
 
     body: str
+    """Digest of the request."""
     task: asyncio.Task[T]
+    """Ends with the outcome."""
 
 
 class Acts:
@@ -45,7 +47,7 @@ class Acts:
         known = self._under.get(name)
         if known is None:
             known = _Under(digest, asyncio.ensure_future(self._do(name, digest, act, kind)))
-            known.task.add_done_callback(_seen)
+            known.task.add_done_callback(_consume_result)
             self._remember(name, known)
         elif known.body != digest:
             raise _other_body()
@@ -109,7 +111,7 @@ def _other_body() -> InvalidRequest:
     return InvalidRequest("Idempotency-Key: it came with another body before: take another one")
 
 
-def _seen(task: asyncio.Task[Any]) -> None:
+def _consume_result(task: asyncio.Task[Any]) -> None:
     """Fetches the result, since there may be no waiter any more."""
     if not task.cancelled():
         task.exception()

@@ -53,7 +53,7 @@ class Leases:
         """The number of the last piece that came in time."""
 
     def grant(self, now: float) -> dict[str, object]:
-        """Returns the news of a new lease."""
+        """Makes a new lease; returns the message about it for the sender."""
         self._number += 1
         self._granted[self._number] = now
         if len(self._granted) > GRANTED_MAX:
@@ -83,14 +83,15 @@ class Leases:
         return keys
 
     def late(self) -> dict[str, object] | None:
-        """Returns the news that keys came late, once each time: pieces sent until the sender has it are dropped."""
+        """Returns the message that keys came late, once each time: pieces that were sent before the sender has got it
+        are dropped."""
         if self._told == self._late:
             return None
         self._told = self._late
         return {"type": "late", "late": self._late, "taken": self.taken}
 
     def again(self, late: int, *, gone: bool) -> None:
-        """Notes that the sender has got the news of that number, and sends the late keys once more; `gone`: it sends
+        """Notes that the sender has got the message of that number, and sends the late keys once more; `gone`: it sends
         neither them nor the end of its paste."""
         if late == self._late:
             self._refuses = False

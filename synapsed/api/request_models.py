@@ -25,21 +25,21 @@ LIMIT_MAX = 7 * 24 * 3600.0
 """Largest number of seconds that a client may wait for a reply."""
 
 
-def _whole(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """Returns 2.0 as 2: it is an integer in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _wholes(value: Any, depth: int = 2) -> Any:
-    """Returns `value` with each whole number in it as `_whole` returns it, `depth` lists or objects deep."""
+    """Returns `value` with each whole number in it as `_as_integer` returns it, `depth` lists or objects deep."""
     if depth and isinstance(value, dict):
         return {name: _wholes(item, depth - 1) for name, item in value.items()}
     if depth and isinstance(value, list):
         return [_wholes(item, depth - 1) for item in value]
-    return _whole(value)
+    return _as_integer(value)
 
 
-Whole = BeforeValidator(_whole)
+Whole = BeforeValidator(_as_integer)
 _Priority = Annotated[int, Field(ge=1, le=5), Whole]
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 _SomeText = Annotated[str, StringConstraints(min_length=1)]

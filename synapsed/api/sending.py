@@ -186,7 +186,7 @@ async def expect_reply(
     if rights.agent_id not in (None, agent_id):
         raise Forbidden("an agent may not make tasks of other agents", agent=agent_id)
     return await _taken(
-        request, control.tasks.expect_reply(agent_id, _as(agent_id, wanted, rights, control.directory), limit)
+        request, control.tasks.expect_reply(agent_id, _with_sender(agent_id, wanted, rights, control.directory), limit)
     )
 
 
@@ -195,7 +195,9 @@ async def reply(request: web.Request, control: Control, agent_id: str, wanted: S
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
-    return await _taken(request, control.tasks.reply(agent_id, _as(agent_id, wanted, rights, control.directory)))
+    return await _taken(
+        request, control.tasks.reply(agent_id, _with_sender(agent_id, wanted, rights, control.directory))
+    )
 
 
 async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
@@ -207,7 +209,7 @@ async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
         release_body(request)
 
 
-def _as(agent_id: str, wanted: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
+def _with_sender(agent_id: str, wanted: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
     """Returns the request with the agent as its sender, by evidence or by claim."""
     return signed(replace(wanted, metadata={**wanted.metadata, KEY: agent_id}), rights, directory)
 

@@ -27,8 +27,9 @@ HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
 exit code by which a hook orders the program to block."""
 COMPANION = Path(__file__).parent.parent / "companion.py"
 COMPANION_S = 15
-"""Seconds that a companion may take until it listens: usually 0.5 s, but more than 5 s on a starved machine, and a
-program that was started without a companion never gets one. A companion that has ended is not waited for."""
+"""Seconds that a companion (a server of the program's own, started beside it) may take until it listens: usually 0.5 s,
+but more than 5 s on a starved machine, and a program that was started without a companion never gets one. A companion
+that has ended is not waited for."""
 INSTRUCTIONS_FILE = "instructions.md"
 """File in `LaunchContext.launch_dir` with the instructions of the launch."""
 _MCP = own_python.command("synapsectl.__main__", "mcp")[1:]
@@ -227,7 +228,7 @@ def plan(
         argv=line(fixed, injected),
         companion=None
         if server is None
-        else _beside(server, line(fixed, _injected(profile, server, injections)), expand),
+        else _companion_plan(server, line(fixed, _injected(profile, server, injections)), expand),
         env=env,
         files={names[name]: content for name, content in written.items()},
     )
@@ -302,7 +303,7 @@ def _injected(
     return [*server.args, *(text for each in injections if each not in replaced for text in each.args)]
 
 
-def _beside(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:
+def _companion_plan(server: Channel, argv: tuple[str, ...], expand: Callable[[str], str]) -> CompanionPlan:
     """Returns the companion's plan: options that the server takes, or that the program may not get, are no longer in
     the program's command line. An option without its value stays, for the program to refuse."""
     kept, taken = list[str](), list[str]()

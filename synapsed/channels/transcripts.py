@@ -85,14 +85,14 @@ def used(records: Iterable[Mapping[str, Any]], line: UsageLine) -> Used | None:
     sums: dict[str, int | float] = {}
     model = None
     for record in requests.values():
-        for name, value in _of(record, line).items():
+        for name, value in _usage_in(record, line).items():
             sums[name] = sums.get(name, 0) + value
         named = at_path(record, line.model) if line.model is not None else None
         model = named if isinstance(named, str) and named else model
     return {"model": model, **sums} if any(sums.values()) else None
 
 
-def _of(record: Mapping[str, Any], line: UsageLine) -> dict[str, int | float]:
+def _usage_in(record: Mapping[str, Any], line: UsageLine) -> dict[str, int | float]:
     read = _number(record, line.cache_read)
     given = _number(record, line.input)
     if given is not None and read is not None and not line.cached_apart:

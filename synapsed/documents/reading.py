@@ -1,8 +1,8 @@
 """Reads JSON from outside piece by piece, and refuses it early.
 
 The cost of a document depends on the number of its values, not of its bytes: half a million keys of five bytes each
-block the loop for seconds. So the values are counted before any is decoded, without looking into strings. A string of
-megabytes is read apart from its document, and then put in its place.
+block the loop for seconds. So the values are counted before any is decoded, without looking into strings. Strings of
+megabytes are decoded separately from the rest of their document, and then inserted.
 """
 
 import asyncio
@@ -20,11 +20,12 @@ KEYS_MAX: Final = 10_000
 VALUES_MAX: Final = 50_000
 """Values of all objects and arrays of a document together."""
 SLICE: Final = 64 * 1024
-"""Bytes that are scanned, or decoded, at a time. A string that long is read apart."""
+"""Bytes that are scanned, or decoded, at a time. A longer string is decoded separately."""
 SMALL: Final = 4 * KEYS_MAX
 """Bytes of a document that cannot have too many keys, and is read at once."""
 _MARK: Final = token_hex(16)
-"""Beginning of the mark for a string that is read apart. It stays secret, so that no text can contain it."""
+"""Beginning of the placeholder for a string that is decoded separately. It is random, so that no text can contain
+it."""
 _LARGE_EXPONENT: Final = re.compile(rb"[eE]\+?[0-9]{3}")
 _EXPONENT_SIZE: Final = 8
 _COLON: Final = re.compile(rb"[ \t\r\n]*:")
@@ -74,9 +75,9 @@ async def read(raw: bytes) -> Any:
         await asyncio.sleep(0)
 
 
-def read_aside(raw: bytes) -> Any:
-    """Returns the value of a JSON text, in a thread other than the loop's: the loop gets the interpreter between two
-    pieces. The text is our own, so its values are not counted."""
+def read_in_thread(raw: bytes) -> Any:
+    """Returns the value of a JSON text. Call it in a thread: it lets the event loop's thread run between two pieces.
+    The text is our own, so its values are not counted."""
     steps = reading(raw, counted=False)
     while True:
         try:
@@ -94,7 +95,7 @@ def reading(raw: bytes, *, counted: bool = True) -> Reading:
     if not survey.long:
         return _value(raw, infinite=survey.exponents)
     try:
-        return (yield from _apart(raw, survey))
+        return (yield from _with_long_strings(raw, survey))
     except TooMuch:
         raise
     except ValueError:
@@ -152,8 +153,8 @@ class _Survey:
         self._edge = outside[-_EXPONENT_SIZE:]
 
 
-def _apart(raw: bytes, survey: _Survey) -> Reading:
-    """Reads the document's long strings, then the rest of it with marks in their places."""
+def _with_long_strings(raw: bytes, survey: _Survey) -> Reading:
+    """Decodes the long strings, then the rest of the document with placeholders for them, and inserts them."""
     texts: dict[str, str] = {}
     rest: list[bytes] = []
     at = 0

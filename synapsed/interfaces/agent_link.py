@@ -375,7 +375,7 @@ class AgentLink(Protocol):
     async def signal(self, signum: int) -> None: ...
 
     async def poke(self) -> None:
-        """Called when a side channel has news."""
+        """Called when a side channel has new reports."""
         ...
 
     async def close(self) -> None:

@@ -178,7 +178,7 @@ class Directory(Protocol):
 
 
 class Processes(Protocol):
-    """The programs of the agents, and the daemon's own life."""
+    """The programs of the agents, and the end of the daemon itself."""
 
     async def start(self, request: StartRequest) -> StartedAgent: ...
 

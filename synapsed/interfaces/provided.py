@@ -171,14 +171,16 @@ class Deciding(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """The reason why an agent's messages wait. `word` is the value of `AgentView.held`, `reason` says the same in words
-    for people. With `evidence` the agent counts as `limited` while its program rests; `until` is the end of the hold
-    (Unix seconds)."""
+    """The reason why an agent's messages wait."""
 
     word: str
+    """The value of `AgentView.held`."""
     reason: str
+    """The same in words for people."""
     evidence: str = ""
+    """Evidence for the activity `limited`, which the agent has while its program rests; empty: it keeps its own."""
     until: float | None = None
+    """End of the hold (Unix seconds)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,19 +18,20 @@ STORE_RETRY_S = 1.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
     """Filter for tasks; None means any. Agents are the present ones: tasks of a removed agent with the same id do not
-    count. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the `task_cursor` of the last task of a
-    page: only tasks that sort after that one are returned (newest first). `visible_to` is an agent: only tasks that it
-    does or has sent. `size`: the list ends after this number of characters of JSON, but has at least one task if there
-    is one."""
+    count."""
 
     agent_id: str | None = None
     context_id: str | None = None
     states: frozenset[TaskState] | None = None
     updated_since: str | None = None
+    """Inclusive, in the form of `clock.iso`."""
     limit: int = 50
     before: str | None = None
+    """`task_cursor` of the last task of a page: only tasks that sort after it are returned (newest first)."""
     visible_to: str | None = None
+    """An agent: only tasks that it does or has sent."""
     size: int | None = None
+    """Most characters of JSON in the list, which has at least one task if there is one."""
 
 
 type Seal = Callable[[str], str]

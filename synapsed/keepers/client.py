@@ -66,7 +66,7 @@ class KeeperClient:
         self._unconfirmed = 0
         """Number of the writes of `write_now` that may still wait at the keeper."""
         self.lost: str | None = None
-        """Reason why the connection is gone; None while it stands."""
+        """Reason why the connection is gone; None while it is open."""
         self._paused = False
 
     @classmethod
@@ -126,7 +126,7 @@ class KeeperClient:
 
         A second call replaces the first. Raises KeeperRefused `beyond_end`.
         """
-        return _int(await self._ask(frames.SUBSCRIBE, _named(channel, offset=offset), timeout=None), "offset")
+        return _int(await self._ask(frames.SUBSCRIBE, _with_channel(channel, offset=offset), timeout=None), "offset")
 
     async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
         """Writes `data` to the program; returns when the last byte is written, however long that takes. Cancelling this
@@ -226,7 +226,7 @@ class KeeperClient:
         chunks: list[bytes] = []
         begin = at = start
         while limit > 0:
-            header = _named(channel, start=at, limit=min(limit, frames.MAX_PAYLOAD))
+            header = _with_channel(channel, start=at, limit=min(limit, frames.MAX_PAYLOAD))
             answer = await self._ask(frames.READ, header)
             offset, data = _int(answer, "offset"), answer.payload
             if not data:
@@ -266,7 +266,8 @@ class KeeperClient:
             self._link.send(frames.FLOW, {"paused": False})
 
     def close(self) -> None:
-        """Closes the connection; the keeper lives on. Requests under way raise KeeperLost; Lost is the last event."""
+        """Closes the connection; the keeper goes on running. Requests under way raise KeeperLost; Lost is the last
+        event."""
         self._link.abort()
         self._lose("closed")
 
@@ -356,5 +357,5 @@ def _int(frame: Frame, name: str) -> int:
     return value
 
 
-def _named(channel: str | None, **fields: object) -> dict[str, object]:
+def _with_channel(channel: str | None, **fields: object) -> dict[str, object]:
     return fields if channel is None else {"channel": channel, **fields}

@@ -219,7 +219,7 @@ class KeeperConnection(asyncio.BufferedProtocol):
         self._waits = False
         """True if `_hand_on` is due in the loop's next turn."""
         self._over: str | None = None
-        """Reason why the connection is gone, reported after the last frame; None while it stands."""
+        """Reason why the connection is gone, reported after the last frame; None while it is open."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

@@ -15,13 +15,14 @@ from synapsed.profiles.profile import Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
-    """Plan of one launch. `program` is run in place of the profile's command; its environment is `env` and the
-    additions of the profile's channels. `conversation` is the id for the profile's resume arguments: of an earlier
-    conversation if `resumed`, else of a new one."""
+    """Plan of one launch."""
 
     program: str
+    """It is run in place of the profile's command."""
     env: dict[str, str]
+    """Environment, without the additions of the profile's channels."""
     conversation: str | None = None
+    """Id for the profile's resume arguments: of an earlier conversation if `resumed`, else of a new one."""
     resumed: bool = False
     args: tuple[str, ...] = ()
     """Arguments that the person has given."""

@@ -80,8 +80,8 @@ _SEED_ACTIVITY: dict[Activity, SeedState] = {
 
 
 def seed_status(state: ProcessState, activity: Activity, *, asks: bool = False) -> SeedState:
-    """Returns the word for an agent's state that was first asked for (by the seeds), as `/status` and the registry show
-    it. `asks`: a person is needed, even if the question is not understood."""
+    """Returns the word for an agent's state as synapse-a2a and what was made after it name it; `/status` and the
+    registry show it. `asks`: a person is needed, even if the question is not understood."""
     if asks and state is ProcessState.RUNNING and activity is Activity.UNKNOWN:
         activity = Activity.WAITING
     return _SEED_ACTIVITY[activity] if state is ProcessState.RUNNING else SEED_STATUS[state]

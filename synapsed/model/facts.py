@@ -29,13 +29,15 @@ class SessionStarted(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptAccepted(ChannelFact):
-    """The program took a prompt; `prompt` is its text as the program understood it, if known. `key` is the key under
-    which synapsed gave the message over the channel (`Delivering.key`), None for a message that came in another way;
-    `own` is False if the channel knows that synapsed did not give the message."""
+    """The program took a prompt."""
 
     prompt: str | None = None
+    """Its text as the program understood it, if known."""
     key: str | None = None
+    """Key under which synapsed gave the message over the channel (`Delivering.key`); None for a message that came in
+    another way."""
     own: bool | None = None
+    """False if the channel knows that synapsed did not give the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +118,20 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(ChannelFact):
-    """The program asks for a permission. `event` is the program's own name of the question, `told` its whole content;
-    `request` is set if the channel can answer it (`SideChannel.reply`). With `options` a person's answer goes that way,
-    too (`Delivering.answer`), and `question` is the whole question."""
+    """The program asks for a permission."""
 
     tool: str = ""
     input: dict[str, Any] = field(default_factory=dict)
     request: str | None = None
+    """Set if the channel can answer it (`SideChannel.reply`)."""
     event: str = ""
+    """The program's own name of the question."""
     told: dict[str, Any] = field(default_factory=dict)
+    """The whole content of its report."""
     question: str = ""
+    """The whole question, if there are options."""
     options: tuple[Choice, ...] = ()
+    """The person's answers that can be given over the channel (`Delivering.answer`); empty if none can."""
     command: str | None = None
     diff: str | None = None
     """The whole command or edit that a `question` is about."""
@@ -181,13 +186,13 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsShown(ChannelFact):
-    """The tool calls on the screen in the turn of that task, from top to bottom. `leg` is the number (from 0) of the
-    message in this turn that they follow; a second one is a note after a refusal. `whole`: no call has scrolled
-    away."""
+    """The tool calls on the screen in the turn of that task, from top to bottom."""
 
     calls: tuple[ShownCall, ...] = ()
     leg: int = 0
+    """Number (from 0) of the message in this turn that they follow; a second message is a note after a refused call."""
     whole: bool = False
+    """True if no call of the leg has scrolled off the screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,12 +224,14 @@ class DiffTold(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitWindow:
-    """`used` is in percent, `resets_at` in Unix seconds."""
+    """One of the windows of time in which an account's usage is limited."""
 
     name: str
     used: float
+    """Percent."""
     minutes: int | None = None
     resets_at: float | None = None
+    """Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,16 +17,18 @@ SENDS: Final[frozenset[Right]] = frozenset({"send", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A grant by a person, with only a part of the person's rights. `kind`: the word for it in messages, such as
-    `token`; `id`: its id of that kind. `agents`: names of the only agents that it covers; None: all. `expires`: its
-    end, in seconds since the epoch; None: no end."""
+    """A grant by a person, with only a part of the person's rights."""
 
     kind: str
+    """The word for it in messages, such as `token`."""
     id: str
+    """Its id of that kind."""
     name: str
     rights: frozenset[str]
     agents: frozenset[str] | None = None
+    """Names of the only agents that it covers; None: all."""
     expires: float | None = None
+    """Its end, in seconds since the epoch; None: no end."""
 
     def covers(self, agent: str) -> bool:
         """Returns True if the grant covers the agent of that name."""

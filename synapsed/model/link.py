@@ -11,18 +11,19 @@ from synapsed.model.task import Prompt
 
 @dataclass(frozen=True, slots=True)
 class LinkObserved:
-    """Activity of the agent now, and the evidence for it. `can_receive` is true if a message would be delivered at
-    once; otherwise `held` says why not (`typing`, `dialog`, …), None while it is merely busy or starting. `asking` is
-    another number if the very same prompt is asked again (a password was wrong). `by_hand` is the id of a prompt that
-    has left the screen since a person pressed keys at its terminal."""
+    """Activity of the agent now, and the evidence for it."""
 
     activity: Activity
     evidence: str
     prompt: Prompt | None
     can_receive: bool
+    """True if a message would be delivered at once."""
     held: str | None = None
+    """The reason why it would not be (`typing`, `dialog`, …); None if the program is only busy or starting."""
     asking: int = 0
+    """Another number if the very same prompt is asked again (a password was wrong)."""
     by_hand: str | None = field(default=None, compare=False)
+    """Id of a prompt that has left the screen since a person pressed keys at its terminal."""
     background: tuple[str, ...] = ()
     """Tasks in its background, in its own words."""
     whole: bool = field(default=False, compare=False)

@@ -43,8 +43,8 @@ class Glyph:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`lines` has for each row its glyphs from left to right; blank ones without a background of their own are left
-    out. `cursor` is (row, column), None while it is hidden."""
+    """A screen to be drawn. `lines` has for each row its glyphs from left to right; blank ones without a background of
+    their own are left out. `cursor` is (row, column), None while it is hidden."""
 
     cols: int
     rows: int

@@ -293,7 +293,7 @@ class AcpLink(ProgramLink):
         except KeeperLost as error:
             return error.message  # the loss is also reported by itself
         if command.input_id is not None:
-            self._has_given(command.input_id, written)
+            self._note_given(command.input_id, written)
         return None
 
     async def _refusal_of(self, commands: Sequence[PipesCommand]) -> str | None:
@@ -322,9 +322,9 @@ class AcpLink(ProgramLink):
                 raise ChannelAway(error.message, sent=True) from None
             self._perform(self._session.unwritten(key))
             raise MessageRefused(f"it could not be written: {error.message}") from None
-        self._has_given(key, written)
+        self._note_given(key, written)
 
-    def _has_given(self, key: str, written: WriteResult | None) -> None:
+    def _note_given(self, key: str, written: WriteResult | None) -> None:
         at = written.offset if written is not None else None
         whole = at is not None and at >= self._read_from
         self._perform(self._session.given(key, time.monotonic_ns(), at=at, whole=whole))

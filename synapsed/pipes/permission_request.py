@@ -20,14 +20,17 @@ TEXT_MAX = 4000
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A permission request that waits. `id` is its id from the program, `place` its offset in the output; `options` has
-    the ids of the options, and `kinds` their kinds, by the key with which a person chooses one."""
+    """A permission request that waits."""
 
     id: Any
+    """Its id from the program."""
     place: int
+    """Its offset in the output."""
     prompt: Prompt
     options: dict[str, str]
+    """Ids of the options, by the key with which a person chooses one."""
     kinds: dict[str, str]
+    """Kinds of the options, by the same keys."""
     message: dict[str, Any]
     call: str
     """Id of the tool call that needs the permission."""

@@ -28,13 +28,16 @@ COUNT_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class RpcLine:
-    """One line, from offset `begin` to offset `end`. `message` is None for anything but JSON-RPC, such as plain text on
-    the program's stdout; then `text` is the beginning of the line."""
+    """One line of the output."""
 
     begin: int
+    """Spool offset of its first byte."""
     end: int
+    """Spool offset after it."""
     message: dict[str, Any] | None
+    """None for anything but JSON-RPC, such as plain text on the program's stdout."""
     text: str = ""
+    """Beginning of a line that is not JSON-RPC."""
 
 
 def size_of(value: Any) -> int:
@@ -89,7 +92,7 @@ def _read(end: int, line: bytes) -> RpcLine:
         with suppress(ValueError, RecursionError):
             told = json.loads(line)
     if isinstance(told, dict) and told.get("jsonrpc") == "2.0" and _is_sound(told, line):
-        return RpcLine(begin, end, _whole(told, line))
+        return RpcLine(begin, end, _encodable(told, line))
     return RpcLine(begin, end, None, line[:SHOWN_MAX].decode("utf-8", "replace"))
 
 
@@ -112,7 +115,7 @@ def _is_sound(message: dict[str, Any], line: bytes) -> bool:
     return False
 
 
-def _whole(message: dict[str, Any], line: bytes) -> dict[str, Any]:
+def _encodable(message: dict[str, Any], line: bytes) -> dict[str, Any]:
     """Returns `message` with halves of surrogate pairs replaced (escaped or not), so that its text can be encoded."""
     if b"\\u" not in line and b"\xed" not in line:
         return message

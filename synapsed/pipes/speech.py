@@ -253,13 +253,15 @@ class PromptResponse:
 
 @dataclass(slots=True)
 class PromptedTurn:
-    """A turn: of a task (`own`), or of a person at an attached terminal. `id` is the id of the request that gives the
-    message; `before` has the blocks that the request has before it."""
+    """A turn that a message began."""
 
     id: str
+    """Id of the request that gives the message."""
     text: str = ""
     own: bool = False
+    """True for the turn of a task, False for that of a person at an attached terminal."""
     before: list[str] = field(default_factory=list)
+    """Blocks that the request has before the message."""
     speech: TurnSpeech = field(default_factory=TurnSpeech)
     told: str | None = None
     """Name of the message whose text was shown last."""

@@ -21,14 +21,18 @@ from typing import NamedTuple
 
 
 class Leftover(NamedTuple):
-    """Variables that match one of `patterns` were set by the program `by`. They are not passed on, for the reason
-    `why`, if their value matches one of `values`, and if a variable that matches `beside` is set, too."""
+    """Environment variables that a program sets for its own child processes, and that an agent must not inherit."""
 
     by: str
+    """The program that sets them."""
     patterns: tuple[str, ...]
+    """Patterns of their names."""
     why: str
+    """Reason for people."""
     values: tuple[str, ...] = ("*",)
+    """Patterns of their values: variables with other values are passed on."""
     beside: str = ""
+    """Pattern of another variable: they are removed only if it is set."""
 
 
 IDENTITY = Leftover(
@@ -41,11 +45,14 @@ folder on PATH: it was activated (`uv run`, an activation) only to run synapsed.
 
 
 class Prefixed(NamedTuple):
-    """Folders that match `pattern` were put on PATH by the program `by`, if a variable that matches `beside` is set."""
+    """Folders that a program puts on PATH."""
 
     by: str
+    """The program."""
     pattern: str
+    """Pattern of the folders."""
     beside: str
+    """Pattern of a variable: the folders count only if it is set."""
 
 
 def _table() -> tuple[tuple[Leftover, ...], tuple[Prefixed, ...], tuple[str, ...], tuple[str, ...]]:
@@ -75,7 +82,7 @@ def inherited(
     """Returns `environ` without the leftovers. Variables that match `keep` always stay (except IDENTITY); those that
     match `drop` are left out. `own` is the folder of the environment that synapsed is installed in (`sys.prefix`)."""
     kept, dropped = _names(tuple(keep)), _names(tuple(drop))
-    left = _left(environ, own)
+    left = _removed_names(environ, own)
     found = {
         name: value
         for name, value in environ.items()
@@ -110,7 +117,7 @@ def without(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, st
     return {name: value for name, value in environ.items() if not matches(name)}
 
 
-def _left(environ: Mapping[str, str], own: str) -> set[str]:
+def _removed_names(environ: Mapping[str, str], own: str) -> set[str]:
     """Returns the names that the table takes out."""
     found: set[str] = set()
     for row in LEFTOVERS:

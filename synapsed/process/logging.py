@@ -233,7 +233,7 @@ class Repeats(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
-        key = (record.name, record.levelno, _said(record))
+        key = (record.name, record.levelno, _message_of(record))
         at, left_out = self._last.pop(key, (0.0, 0))
         if 0 <= record.created - at < REPEATED_EVERY_S:
             self._last[key] = at, left_out + 1
@@ -249,7 +249,7 @@ class Repeats(logging.Filter):
         return True
 
 
-def _said(record: logging.LogRecord) -> str:
+def _message_of(record: logging.LogRecord) -> str:
     """Returns the text of the record, without the time."""
     told: object = record.msg
     if isinstance(told, dict):

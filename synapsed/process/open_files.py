@@ -13,7 +13,7 @@ MANY = 65_536
 """Requested limit, if the hard limit allows it: a higher limit would only make closing all files slower."""
 
 LOG_MAX = 4 * 1024 * 1024
-"""Bytes at which a log is moved aside; one older log is kept."""
+"""Bytes at which a log is renamed and a new one begun; one older log is kept."""
 
 
 def raise_limit() -> tuple[int, int]:
@@ -47,8 +47,8 @@ class OwnLog:
         self._fd = fd
 
     def rotate(self) -> bool:
-        """Moves the log aside if it has grown too large, and opens a new one. Returns True if it did. It is called
-        every second, and usually looks at one file only."""
+        """Renames the log if it has grown too large, and opens a new one. Returns True if it did. It is called every
+        second, and usually looks at one file only."""
         try:
             found = os.fstat(self._fd)
             if found.st_size <= LOG_MAX or not os.path.samestat(found, self._path.stat()):

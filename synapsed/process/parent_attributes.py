@@ -38,7 +38,8 @@ def measured() -> dict[str, object]:
         "umask": umask,
         "nice": os.getpriority(os.PRIO_PROCESS, 0),
         "limits": {
-            name: {"soft": _told(soft), "hard": _told(hard)} for name, (soft, hard) in sorted(_limits().items())
+            name: {"soft": _limit_or_none(soft), "hard": _limit_or_none(hard)}
+            for name, (soft, hard) in sorted(_limits().items())
         },
     }
     if hasattr(os, "sched_getaffinity"):
@@ -74,7 +75,7 @@ def hindrances() -> list[str]:
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     told = [f"nice {nice}"] if nice > 0 and os.geteuid() != 0 else []
     for name, (_, hard) in sorted(_limits().items()):
-        most = _told(hard)
+        most = _limit_or_none(hard)
         if name in {*HINDERING, *ENOUGH} and most is not None and most < ENOUGH.get(name, most + 1):
             told.append(f"limit {name} {most}")
     return told
@@ -89,5 +90,5 @@ def _limits() -> dict[str, tuple[int, int]]:
     return found
 
 
-def _told(value: int) -> int | None:
+def _limit_or_none(value: int) -> int | None:
     return None if value < 0 or value >= resource.RLIM_INFINITY > 0 else value

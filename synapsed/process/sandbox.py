@@ -1,4 +1,5 @@
-"""Gives up, for good, rights that a process which only computes does not need: files, network, other processes, memory.
+"""Gives up permanently the rights that a process which only computes does not need: to files, the network, other
+processes, memory.
 
 It is for processes that feed hostile bytes to native code. It leaves out protections that the system does not have, and
 reports those that took effect:
@@ -7,7 +8,7 @@ reports those that took effect:
 protection             where         keeps the process from
 =====================  ============  ==================================================================================
 limits                 everywhere    opening a file or a socket, more memory and time than it is given, a core dump,
-                                     and (where it is not root's) another process
+                                     and, unless it runs as root, starting another process
 no new privileges      Linux         gaining rights from a program that it starts
 undumpable             Linux         being read by other processes of its user, and leaving its memory in a dump
 landlock               Linux 5.13    every file; from 6.7 on TCP; from 6.12 on signals and abstract sockets of others

@@ -45,7 +45,7 @@ class ServiceNotifier:
         """Reports that the daemon serves. `status` returns a line about the daemon for every sign of life."""
         self._status = status
         self._settled = True
-        self._send("READY=1", *self._news())
+        self._send("READY=1", *self._status_lines())
 
     def stopping(self) -> None:
         """Reports that the daemon ends. That may take longer than is usually waited for, as long as the loop runs."""
@@ -84,11 +84,11 @@ class ServiceNotifier:
     async def _beat(self) -> None:
         while True:
             signs = ["WATCHDOG=1"] if self._watched else []
-            signs += self._news() if self._settled else [_extension()]
+            signs += self._status_lines() if self._settled else [_extension()]
             self._send(*signs)
             await asyncio.sleep(self._interval)
 
-    def _news(self) -> list[str]:
+    def _status_lines(self) -> list[str]:
         status = self._status().replace("\n", " ")
         if status == self._told:
             return []

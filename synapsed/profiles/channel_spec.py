@@ -30,7 +30,7 @@ def _hashes_nothing(text: str) -> str:
     return text
 
 
-def _is_there(adapter: object) -> object:
+def _check_adapter(adapter: object) -> object:
     if adapter == "event-files":
         raise ValueError(
             "'event-files' is no longer supported: remove this channel, and its messages are typed; 'hooks' and "
@@ -293,7 +293,7 @@ class Channel(_Section):
     `{conversation}`.
     """
 
-    adapter: Annotated[Literal["hooks", "session-server", "app-server"], BeforeValidator(_is_there)]
+    adapter: Annotated[Literal["hooks", "session-server", "app-server"], BeforeValidator(_check_adapter)]
     rank: int = 10
     """The channel with the lowest rank is asked first."""
     delivers: bool = False

@@ -44,7 +44,7 @@ class SettingsNote(_Section):
     """False: only a person is told whose agent has rules that do not count for this reason."""
 
     @model_validator(mode="after")
-    def _is_about_values(self) -> "SettingsNote":
+    def _check_values_or_lacks(self) -> "SettingsNote":
         if bool(self.values) == bool(self.lacks):
             raise ValueError("a note is for 'values' or for what the settings lack ('lacks')")
         return self

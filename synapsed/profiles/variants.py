@@ -8,13 +8,13 @@ from synapsed.profiles.channel_spec import Pattern
 from synapsed.profiles.releases import PRINTED, find, key
 
 
-def _is_release(version: str) -> str:
+def _checked_release(version: str) -> str:
     if key(version) is None:
         raise ValueError(f"{version[:40]!r} is no version: numbers with dots between them, like 2.1.0")
     return version
 
 
-Release = Annotated[str, AfterValidator(_is_release)]
+Release = Annotated[str, AfterValidator(_checked_release)]
 
 
 class VersionCheck(BaseModel):
@@ -64,7 +64,7 @@ class Variant(BaseModel):
     """A note to the person about these versions, shown at a start."""
 
     @model_validator(mode="after")
-    def _is_bounded(self) -> "Variant":
+    def _check_bounded(self) -> "Variant":
         if self.since is None and self.below is None:
             raise ValueError("must say of which versions it speaks: 'below', 'since' or both")
         if fixed := sorted(_SAME & self.overrides.keys()):

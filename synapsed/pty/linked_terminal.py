@@ -1,5 +1,6 @@
-"""`ProgramLink`, the base of all links to a program in a keeper: its life and its viewers (attached terminals); and
-`LinkedTerminal`, the objects that the parts of a terminal's link share: session, stage, keeper and channels."""
+"""`ProgramLink`, the base of all links to a program in a keeper, which opens and closes the link and has its viewers
+(attached terminals); and `LinkedTerminal`, the objects that the parts of a terminal's link share: session, stage,
+keeper and channels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -110,7 +110,7 @@ class Observations:
         self._misread = MISREAD.format(profile.name)
         self.asking = Asking(asked)
         self.last: LinkObserved | None = None
-        """The last observation; it was sent if it had any news."""
+        """The last observation; it was sent if it differed from the one before."""
         self._alerted: Obstacle | None = None
         """The present obstacle, if an alert about it was sent."""
         self.touched: str | None = None

@@ -52,7 +52,7 @@ class OutputTimes:
             raw = self._path.read_bytes()
         except OSError:
             return []
-        return list(_MARK.iter_unpack(_whole(raw)))
+        return list(_MARK.iter_unpack(_complete_marks(raw)))
 
     def _known(self) -> tuple[int, int, float]:
         """Returns the number of marks, and the last mark. It does not read the whole file, because output waits."""
@@ -78,11 +78,11 @@ class OutputTimes:
             os.close(fd)
 
     def _drop_older(self) -> int:
-        kept = _whole(self._path.read_bytes())[-MARKS_MAX // 2 * _MARK.size :]
+        kept = _complete_marks(self._path.read_bytes())[-MARKS_MAX // 2 * _MARK.size :]
         write_whole(self._path, kept, durable=False)
         return len(kept) // _MARK.size
 
 
-def _whole(raw: bytes) -> bytes:
+def _complete_marks(raw: bytes) -> bytes:
     """Returns the marks without a torn one at their end."""
     return raw[: len(raw) - len(raw) % _MARK.size]

@@ -137,7 +137,7 @@ class PtyLink(ProgramLink):
         self._viewers = Viewers(stage, self._person_keys, self, now=clock.monotonic, outer=seen.outer)
         self._kernel = KernelWitness(terminal, driver.looks)
         self._unsettled: int | None = None
-        """`at_ns` of the last fact that was taken and is not settled yet."""
+        """`at_ns` of the last fact that was taken and about which the events are not stored yet."""
         self._undrawn = UndrawnOutput(terminal, drawn=stage.start.offset, passed=self._passed_over)
         self._beside: ChannelWay | None = None
         """The program's own way of messages, which is asked before anything is typed."""

@@ -205,7 +205,7 @@ class Session:
 
     def _follow_conversation(self, fact: ChannelFact) -> None:
         """Notes that the program is in another conversation. Only a start or a prompt in a conversation shows this;
-        other facts that name a conversation may be late news of the last one."""
+        other facts that name a conversation may be late reports of the last one."""
         if fact.session is None or fact.session == self._conversation:
             return
         moves = isinstance(fact, SessionStarted | PromptAccepted) and fact.at_ns >= self._conversation_at

@@ -26,7 +26,7 @@ class SavePrompts:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Asks the channels for news."""
+    """Asks the channels for new reports."""
 
 
 @dataclass(frozen=True, slots=True)

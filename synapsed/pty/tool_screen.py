@@ -124,7 +124,7 @@ class ToolScreen:
 
     @property
     def due(self) -> float | None:
-        """Returns the time at which `seen` must be called again; None if no news is expected."""
+        """Returns the time at which `seen` must be called again; None if no new call is expected."""
         return self._due if self._open else None
 
     def seen(self, look: Look, now: float) -> None:

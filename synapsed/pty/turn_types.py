@@ -162,36 +162,43 @@ UNASKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A judged screen. `composer` is the state of the composer, `text` its content, `prompt` the text before it. The
-    screen shows the output up to `offset`. `echoed`: the message is above the composer or, while it is being typed at a
-    program without one, ends at the cursor. `error` and `interrupted` come from the chrome (status lines) of a ready
-    program, below the turn's message; `marks`: see `TurnState`. `stopped`: the status record says that the turn was
-    stopped. `unread`: the program has not read all its input. `worked_until`: the offset at which the status record
-    last changed from work to rest. Times are monotonic seconds."""
+    """A judged screen. Times are monotonic seconds."""
 
     verdict: Verdict
     composer: str
+    """State of the composer."""
     offset: int
+    """Spool offset up to which the output is drawn."""
     now: float
     changed_at: float
     error: tuple[str, str] | None = None
+    """Error in the chrome (status lines) of a ready program, below the turn's message."""
     interrupted: bool = False
+    """True if the chrome says that the turn was interrupted."""
     echoed: bool = False
+    """True if the message is above the composer or, while it is being typed at a program without one, ends at the
+    cursor."""
     replaced: bool = False
     """True if the text above the composer is almost all different from when the submit key was pressed, and fills the
     screen: the program's reaction to the message has replaced it."""
     text: str = ""
+    """Content of the composer."""
     prompt: str = ""
+    """Text before the composer's content."""
     stopped: bool = False
+    """True if the status record says that the turn was stopped."""
     unread: bool = False
+    """True if the program has not read all its input."""
     computes: bool = False
     """True if the program computes, or waits for a processor: it may be about to show its input."""
     starting: bool = False
     """True if the program shows that it is still starting, and keeps the message in its composer until then."""
     worked_until: int = 0
+    """Spool offset at which the status record last changed from work to rest."""
     person: bool = False
     """True if a person has pressed a key since the message was about to be submitted."""
     marks: tuple[int, int] = (0, 0)
+    """See `TurnState`."""
     may_type: bool = False
     """True if nothing prevents a message (`readiness`); asked only for one that is not typed yet."""
     above: list[int] = field(default_factory=list)
@@ -351,7 +358,7 @@ PASTED_AGAIN = 1
 """Number of times that a paste is typed again if it was never shown."""
 
 LOOK_AGAIN_S = 0.02
-"""Seconds between two looks while a result is due but the screen has not settled."""
+"""Seconds between two looks while a result is due but the screen still changes."""
 
 SLOW_AGAIN_S = 0.25
 """Seconds between two looks while the turn waits for a slow program on a busy machine."""

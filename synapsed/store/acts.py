@@ -46,13 +46,16 @@ class _Line(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """`at`: seconds since the epoch; `began`: the same by the boot clock. `body`: a digest of the request, None if an
-    older program wrote none. `answer` None: it was begun, and its result is unknown."""
+    """An action, as it was begun under a key."""
 
     at: float
+    """Seconds since the epoch."""
     began: float
+    """The same moment by the boot clock."""
     body: str | None
+    """Digest of the request; None if an older program wrote none."""
     answer: dict[str, Any] | None
+    """None: it was begun, and its result is unknown."""
 
 
 class ActLog:

@@ -384,8 +384,8 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Makes sure, before SQLite opens `path`, that it is a file of this user which no other user can read (its
-    companions `-wal` and `-shm` get the same mode). Environments of agents are in it."""
+    """Makes sure, before SQLite opens `path`, that it is a file of this user which no other user can read (its `-wal`
+    and `-shm` files get the same mode). Environments of agents are in it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel
 
 from synapsed.documents.budget import Budget
-from synapsed.documents.reading import SLICE, read_aside
+from synapsed.documents.reading import SLICE, read_in_thread
 from synapsed.documents.writing import LARGE, Texts, has_large, joined
 from synapsed.errors import StoreError
 from synapsed.model.masking import is_secret_key, mask, nested_under_key, secret_spans
@@ -251,7 +251,7 @@ def _stored(connection: sqlite3.Connection, table: str, key: int) -> Iterator[by
 def _document(connection: sqlite3.Connection, raw: bytes) -> Any:
     if SEALED in raw:
         (raw,) = connection.execute("SELECT unsealed(?)", (raw,)).fetchone()
-    return read_aside(raw)
+    return read_in_thread(raw)
 
 
 def _digest(raw: bytes = b"") -> "hashlib._Hash":

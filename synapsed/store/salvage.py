@@ -88,13 +88,16 @@ type Change = Callable[[Row], tuple[object, ...] | None]
 
 @dataclass(slots=True)
 class Salvaged:
-    """`rows` by table of the damaged database, `filled` those of the copies; `lost` counts the places (rows, or runs of
-    them) that could not be read. `damaged` is where the old file is now."""
+    """Result of saving a damaged database."""
 
     damaged: Path
+    """Present path of the damaged file."""
     rows: dict[str, int] = field(default_factory=dict)
+    """Number of rows saved from the damaged database, by table."""
     filled: dict[str, int] = field(default_factory=dict)
+    """Number of rows taken from copies, by table."""
     lost: int = 0
+    """Number of places (rows, or runs of them) that could not be read."""
 
 
 def is_sound(path: Path) -> bool:

@@ -13,7 +13,8 @@ _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' un
 
 
 class AgentTerminals:
-    """`agents`: all, by id. `routing` takes the lines that a person types at their terminals, if a part takes them."""
+    """Implements `interfaces.Terminals`. `agents` are all agents, by id. `routing` takes the lines that a person types
+    at their terminals, if a part takes them."""
 
     def __init__(self, agents: Mapping[str, Agent], *, roster: Roster) -> None:
         self._agents = agents

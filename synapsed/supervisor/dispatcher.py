@@ -1,7 +1,7 @@
 """Turns each message to an agent into tasks: one in the agent's mailbox, or those of a reply.
 
-All messages come through this module, by HTTP or any other way. Their sender was decided before (`metadata.sender`, by
-`sender_verdict.settle_sender`).
+All messages come through this module, from the HTTP API and from everything else. Their sender was determined before
+(`metadata.sender`, by `sender_verdict.settle_sender`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,8 @@ log = structlog.stdlib.get_logger("synapsed.post")
 
 
 class Dispatcher:
-    """`agents` has all agents of this daemon, by id; `carriers` reach those of others."""
+    """Sends, answers and cancels tasks. `agents` are all agents of this daemon, by id; `carriers` bring messages to
+    agents elsewhere."""
 
     def __init__(
         self, *, store: Store, clock: Clock, agents: Mapping[str, Agent], reply_broker: ReplyBroker, carriers: Carriers
@@ -65,7 +66,8 @@ class Dispatcher:
         self._carriers = carriers
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
-        """Waits of agents that do nothing else, by the awaited task's id: the waiting agent and the awaited one."""
+        """Agents that are blocked in a wait: the id of the awaited task → (waiting agent, awaited agent). Used to find
+        deadlocks."""
 
     # --- messages ---
 
@@ -94,7 +96,7 @@ class Dispatcher:
         return await self._idempotency.sent(request, {address, external_id(address)})
 
     def _name_of(self, sender: Sender | None) -> str | None:
-        """Returns the sender's name at this daemon; None for a person, and for a part that sends for a person."""
+        """Returns the sender's name on this daemon; None for a person, and for a part that sends for a person."""
         if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
@@ -322,8 +324,8 @@ class Dispatcher:
 
 
 def _sender_and_scope(request: SendRequest) -> tuple[Sender | None, str | None]:
-    """Returns the replying sender, and the only agent whose requests the beginning of an id may name; None: a person
-    may name any."""
+    """Returns the sender of the reply, and the agent whose requests may be named by the beginning of their ids; None
+    for a person, who may name all requests so."""
     sender = Sender.of(request.metadata)
     if not request.of_agent:
         return sender, None

@@ -1,6 +1,6 @@
 """The two sockets to which the hooks of programs connect: one for notices, one for questions.
 
-A notice is a datagram that says that there is news of an agent. On the stream socket, a hook asks one question in each
+A notice is a datagram that says that an agent has new reports. On the stream socket, a hook asks one question in each
 connection.
 
 A question is the agent's id, a line break and a hook's report (see `hookclient`); the asker then closes its side. The
@@ -110,7 +110,7 @@ async def _answer(question: bytes, decide: Decide) -> bytes:
 
 @asynccontextmanager
 async def poked(path: Path, directory: AgentDirectory) -> AsyncIterator[None]:
-    """Listens for the datagrams by which hooks report news of an agent."""
+    """Listens for the datagrams by which hooks say that an agent has new reports."""
     path.unlink(missing_ok=True)  # the lock is held: no other daemon uses it
     transport, protocol = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: _Pokes(directory), local_addr=str(path), family=socket.AF_UNIX

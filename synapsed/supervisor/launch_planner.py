@@ -47,8 +47,8 @@ class ManagerSettings:
 
 
 class Planner:
-    """`listen` is the real address of the main listener, once it is known: the configuration may ask for any free port.
-    `agents` has all agents, by id."""
+    """Plans launches. `listen` is the real address of the main listener, once it is known: the configuration may ask
+    for any free port. `agents` has all agents, by id."""
 
     def __init__(
         self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent], doors: PartDoors

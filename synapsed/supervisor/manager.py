@@ -1,4 +1,4 @@
-"""All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
+"""All agents of one daemon: `Control` for the API, and the adoption of the agents by the next daemon.
 
 The actor of each agent does that agent's work. `Manager` does the common work: it makes, starts and ends agents, and
 implements `interfaces.Processes`; the other parts of `Control` are objects of their own.
@@ -157,7 +157,7 @@ class Manager:
             self._lost += self._restore(agent, tasks, turn_records)
         await self._store.commit(agents=records, events=[views.taken_up(stray) for stray in strays])
         for agent in self._to_start():
-            agent.expected = True
+            agent.to_be_started = True
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
                 self._lost.append(transitions.canceled(task, reason="removed", now=self._clock.wall()))
@@ -208,7 +208,7 @@ class Manager:
             await self._order.start(self._to_start(), self._roster.config)
         finally:
             for agent in self._agents.values():
-                agent.expected = False
+                agent.to_be_started = False
 
     def _to_start(self) -> list[Agent]:
         return [

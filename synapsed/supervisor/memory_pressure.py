@@ -20,7 +20,8 @@ log = structlog.stdlib.get_logger("synapsed.parking")
 
 
 class MemoryWatch:
-    """`look` is called about once a second. One agent is parked at a time: the freed memory may be enough."""
+    """Parks idle agents while memory is short; `look` is called about once a second. One agent is parked at a time: the
+    freed memory may be enough."""
 
     def __init__(
         self, *, agents: Mapping[str, Agent], memory: Callable[[], Memory], clock: Clock, background: TaskSet

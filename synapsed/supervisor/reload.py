@@ -83,7 +83,7 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None, model: type[AgentC
 
 
 def _of_daemon(section: str, old: BaseModel | None, new: BaseModel | None) -> ConfigChange | None:
-    """Returns the change of settings that are read once in a daemon's life."""
+    """Returns the change of settings that a daemon reads only at its start."""
     if old is None or new is None:
         reason = f"{section} counts after a restart of the daemon"
         return ConfigChange(None, "daemon", reason) if old is not new else None

@@ -55,7 +55,7 @@ class ReplyBroker:
         self._requests: dict[str, str] = {}
         """Requests by id, with the tasks that their replies complete."""
         self._ended: dict[str, Task] = {}
-        """Ended requests whose replies are to be settled."""
+        """Ended requests whose replies are still to be completed."""
         self._callers: Counter[str] = Counter()
         """Number of callers that wait for the reply to a task."""
         self._lock = asyncio.Lock()

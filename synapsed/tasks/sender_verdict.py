@@ -30,13 +30,16 @@ from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier, is_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Evidence about the caller of a request: `person`, else an agent, with `agent_id` if it is known. `remote`: on
-    another machine. `visitor`: `token-ID` or `device-ID` of a person's token or device."""
+    """Evidence about the caller of a request."""
 
     person: bool
+    """False for an agent."""
     agent_id: str | None = None
+    """The agent, if it is known."""
     remote: bool = False
+    """True if the caller is on another machine."""
     visitor: str | None = None
+    """`token-ID` or `device-ID` of a person's token or device."""
 
 
 def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) -> Sender | None:

@@ -305,7 +305,8 @@ def _without_blocks(task: Task) -> list[Artifact]:
 
 
 def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
-    """Returns the news of the answer's blocks: the new and changed blocks, and those that are gone, without parts."""
+    """Returns the changes of the answer's blocks: the new and changed blocks, and those that are gone, without
+    parts."""
     before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
     told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
     gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]

@@ -25,16 +25,19 @@ from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 @dataclass(frozen=True, slots=True)
 class ComposerState:
-    """Content of the composer. `absent`: it is not on the screen (a dialog, a start-up, a running line-oriented
-    program). `text` is the draft; `prompt` is the text before it if the composer is at the cursor; `learned`: the
-    prompt was learned, for a program that no profile describes; `why` is the reason for the state."""
+    """The state of the composer. `absent`: it is not on the screen (a dialog, a start-up, a running line-oriented
+    program)."""
 
     state: Literal["empty", "draft", "absent"]
     text: str = ""
+    """The draft."""
     row: int | None = None
     prompt: str = ""
+    """Text before the draft, if the composer is at the cursor."""
     learned: bool = True
+    """True if the prompt was learned, for a program that no profile describes."""
     why: str = field(default="", compare=False)
+    """Reason for the state."""
 
 
 ABSENT = ComposerState("absent")

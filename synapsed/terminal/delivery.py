@@ -92,12 +92,14 @@ _SLICE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The keystrokes of a message: `paste`, then `submit` when the program has taken the paste in. `text` is the text
-    that the program should then have, for comparing."""
+    """The keystrokes of a message."""
 
     text: str
+    """Text that the program should then have, for comparing."""
     paste: bytes
+    """Typed first."""
     submit: bytes
+    """Typed when the program has taken the paste in."""
 
     @property
     def one_by_one(self) -> bool:

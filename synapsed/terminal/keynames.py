@@ -34,7 +34,7 @@ _NAMED: Final = {
     **{f"F{number}": f"\x1bO{letter}" for number, letter in enumerate("PQRS", 1)},
 }
 _CURSOR: Final = {"Up": "A", "Down": "B", "Right": "C", "Left": "D", "End": "F", "Home": "H"}
-"""Keys that have another form while a program has switched that on (DECCKM)."""
+"""Keys with another sequence while the program has switched on application cursor keys (DECCKM)."""
 _ALIASES: Final = {
     "Return": "Enter",
     "Escape": "Esc",
@@ -46,7 +46,7 @@ _ALIASES: Final = {
 }
 _MODIFIED: Final = re.compile(r"(?P<modifiers>(?:[CM]-){1,2})(?P<key>.+)", re.DOTALL)
 _UNTYPED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that no text may have: those of control, and halves of a pair, which no encoding has."""
+"""Characters that no text may have: control characters, and lone surrogates, which cannot be encoded."""
 
 
 _EXTENDED: Final = re.compile(
@@ -54,7 +54,7 @@ _EXTENDED: Final = re.compile(
     rb"(?:;(?P<modifiers>\d{0,3})(?::[12]?)?(?:;[\d:]{0,64})?)?u"
     rb"|27;(?P<its>\d{1,3});(?P<other>\d{1,7})~)"
 )
-"""A key in the form of CSI u, unless it is a release, or of xterm's modifyOtherKeys."""
+"""A key in the CSI u format, except a release, or in the format of xterm's modifyOtherKeys."""
 _CTRL: Final = 4
 _LOCKS: Final = 64 | 128
 

@@ -8,8 +8,8 @@ from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import Verdict
 
 GONE_S = 0.5
-"""Seconds after which the end of a dialog without a successor is reported: a program clears its screen and draws a
-dialog again."""
+"""Seconds to wait before a dialog that has disappeared counts as gone: programs often clear the screen and draw the
+same dialog again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,18 @@ class TerminalReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The terminal at one moment. Times are those that were passed in, monotonic seconds. `steady_at` is the time at
-    which the prompt on the screen counts as wholly drawn, or a former one as gone; 0 if it counts at once."""
+    """The terminal at one moment. Times are monotonic seconds, from the caller's clock."""
 
     verdict: Verdict
     composer: ComposerState
     screen: ScreenSnapshot
     offset: int
+    """Spool offset up to which the output was drawn."""
     changed_at: float
+    """Time of the last change of the text, the progress or the status record."""
     steady_at: float = 0.0
+    """Time from which the prompt on the screen counts as completely drawn, or a prompt that has disappeared as gone; 0:
+    at once."""
     still_since: float = 0.0
     """Time of the last change of the screen or the title, or of the request to stop the turn."""
     unreadable_at: float = 0.0
@@ -59,11 +62,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harm:
-    """Known output that ended the emulator: output before `skip_to` is not drawn, and no output at all is drawn if the
-    launch goes on without a screen (`blind`)."""
+    """Output that crashed or blocked the terminal emulator, which is started again without it."""
 
     skip_to: int
+    """Spool offset at which the drawing begins again; output before it is skipped."""
     blind: bool = False
+    """True after too many crashes: nothing is drawn any more until the program ends."""
 
     @property
     def until(self) -> float:

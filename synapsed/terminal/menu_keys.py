@@ -24,16 +24,19 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MenuWindow:
-    """Parts of a window besides its list: buttons, the first of which goes on. `focus` is the button that has the focus
-    of the keyboard; `field`: instead of a list there is a text field, which has the text `typed` in it. `radio`: one
-    row of the list is chosen, with a key of its own. `hides`: the typed text is a secret, and is not checked."""
+    """Parts of a window besides its list: buttons, the first of which goes on."""
 
     buttons: tuple[MenuOption, ...]
     focus: int | None = None
+    """The button that has the keyboard's focus."""
     radio: bool = False
+    """True if one row of the list is chosen, with a key of its own."""
     field: bool = False
+    """True if there is a text field instead of a list."""
     typed: str = ""
+    """Text in the field."""
     hides: bool = False
+    """True if the typed text is a secret, and is not checked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,15 +36,17 @@ BODY_ROWS_MAX = 24
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt on the screen, and the profile's dialog that it was read by (None: a generic question). `for_words` are
-    the keys of the dialog's rows for free text. `doubtful`: it has only the sign of a prompt, and output may end in
-    such a sign for a moment. `menu`: the question was read as this menu, and is answered by moving its mark."""
+    """A prompt on the screen."""
 
     prompt: Prompt
     dialog: Dialog | None
+    """The profile's dialog that it was read by; None for a generic question."""
     for_words: tuple[str, ...] = ()
+    """Keys of the dialog's rows for free text."""
     doubtful: bool = False
+    """True if it has only the sign of a prompt, which output may end in for a moment."""
     menu: Menu | None = None
+    """The menu as which the question was read; it is answered by moving the menu's mark."""
 
     @property
     def drawn(self) -> bool:
@@ -100,8 +102,8 @@ def find_filter(spec: Prompts, screen: ScreenSnapshot, cells: Cells) -> Asked | 
 
 
 def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
-    """Returns True if the same question stands while its answer is typed: its options may have changed by that, and the
-    row for free text may look like a composer."""
+    """Returns True if the same question is still shown while its answer is typed: its options may have changed by that,
+    and the row for free text may look like a composer."""
     found = find_prompt(spec, screen)
     return found is not None and found.prompt.prompt == asked.prompt.prompt
 

@@ -40,10 +40,12 @@ class StopOver:
 
 @dataclass(frozen=True, slots=True)
 class TurnOpened:
-    """`channel` reported at `at_ns` (CLOCK_MONOTONIC) that the program had taken a prompt."""
+    """A side channel has reported that the program had taken a prompt."""
 
     channel: str
+    """Name of the channel."""
     at_ns: int
+    """Time of the report (CLOCK_MONOTONIC)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +123,14 @@ class LinesWanted:
 
 @dataclass(frozen=True, slots=True)
 class Redraw:
-    """The bytes that bring a terminal to what the screen shows: `drawn`, then `pending`, which is an unfinished
-    sequence of the output, then the output from `offset` on."""
+    """Bytes that bring a terminal to what the screen shows."""
 
     drawn: bytes
+    """Sent first."""
     pending: bytes
+    """Sent next: an unfinished sequence of the output."""
     offset: int
+    """Spool offset from which the output is sent after that."""
 
     def rest(self, offset: int, data: bytes) -> bytes:
         """Returns the part of the output `data` at `offset` that comes after `drawn` and `pending`."""

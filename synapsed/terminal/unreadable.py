@@ -32,7 +32,7 @@ class Unreadable:
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._told: Asked | None = None
+        self._report: Asked | None = None
         self._patience = UNREADABLE_S
 
     def look(
@@ -51,16 +51,16 @@ class Unreadable:
         stuck = verdict.activity in (Activity.UNKNOWN, Activity.WAITING) or verdict.lacks_composer
         lost = stuck and verdict.asked is None
         if not lost:
-            self._since = self._told = None
+            self._since = self._report = None
             return None
         if self._since is None:
             self._since = now - (quiet_s if verdict.activity is not Activity.WAITING else 0.0)
         self._patience = IN_TURN_S if in_turn and not (rests or reads_lines) else UNREADABLE_S
-        if now - self._since < self._patience and self._told is None:
+        if now - self._since < self._patience and self._report is None:
             return None
-        if self._told is None or quiet_s >= QUIET_UNKNOWN_S:
-            self._told = _told(screen, reads_lines=reads_lines)
-        return self._told
+        if self._report is None or quiet_s >= QUIET_UNKNOWN_S:
+            self._report = _report(screen, reads_lines=reads_lines)
+        return self._report
 
     @property
     def lost(self) -> bool:
@@ -70,23 +70,23 @@ class Unreadable:
     @property
     def due(self) -> float | None:
         """Time at which the result of `look` may change by time alone."""
-        if self._since is None or self._told is not None:
+        if self._since is None or self._report is not None:
             return None
         return self._since + self._patience
 
 
-def _told(screen: ScreenSnapshot, *, reads_lines: bool) -> Asked:
+def _report(screen: ScreenSnapshot, *, reads_lines: bool) -> Asked:
     rows = [line.rstrip() for line in screen.lines if line.strip()][-ROWS_MAX:]
     text = "\n".join(rows)
     digest = hashlib.sha256(f"screen\0{reads_lines}\0{text}".encode()).hexdigest()[:16]
     return Asked(Prompt(prompt_id=digest, type="screen", prompt=text, own_words=reads_lines), None)
 
 
-SILENT = ("composer", "quiet", "kernel")
-"""Sources of a verdict that does not rest on a sign of the program's own."""
+INFERRED = ("composer", "quiet", "kernel")
+"""Sources of verdicts that are only inferred: the program itself showed no sign of its status."""
 
 DEFACED_S = 3.0
-"""Seconds after which a program that rests without its composer has probably been written over. Less than
+"""Seconds after which a resting program without a visible composer probably has other output over its screen. Less than
 `UNREADABLE_S`: a person is asked only if a redraw does not help."""
 
 DEFACED_HURRY_S = 1.0
@@ -95,10 +95,10 @@ DEFACED_HURRY_S = 1.0
 
 def is_defaced(profile: Profile, look: Look, now: float, *, hurry: bool = False) -> bool:
     """Returns True if a program that draws its composer itself gives no report and shows no composer: a warning that it
-    printed, or another program's output, stands in its place. A redraw would bring it back. `hurry`: a message is half
-    typed, and is not in the composer."""
+    printed, or another program's output, is in its place. A redraw would bring it back. `hurry`: a message was typed in
+    part, and the composer does not show it."""
     composer, verdict = profile.composer, look.verdict
-    silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT
+    silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in INFERRED
     unseen = hurry and verdict.asked is None and look.composer.state != "draft"
     return (
         composer.line is not None
@@ -117,7 +117,8 @@ def is_as_drawn(look: Look) -> bool:
 
 def _is_garbled(profile: Profile, look: Look, now: float) -> bool:
     """Returns True if the program was asked to stop, shows no work and no composer, and nothing moves: some programs
-    draw over themselves when they give a message back, on the main screen too."""
+    corrupt their own screen when they put the text of a stopped message back into the composer, on the main screen
+    too."""
     return (
         look.stopping
         and profile.composer.line is not None

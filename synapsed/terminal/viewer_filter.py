@@ -1,9 +1,9 @@
-"""Filters a program's output for a viewer's terminal: text passes, and the sequences that `passing` lists. Pure."""
+"""Filters a program's output for a viewer's terminal: text passes, and the sequences in `passed_sequences`. Pure."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from synapsed.terminal.passing import passes, sets_clipboard
+from synapsed.terminal.passed_sequences import passes, sets_clipboard
 from synapsed.terminal.tokenizer import (
     NOTHING,
     REMEMBERED,

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from synapsed.api import attached_terminals
-from synapsed.api.framed_terminal import READ_AT_ONCE, FramedConnection
+from synapsed.api.framed_terminal import IN_FLIGHT_MAX, FramedConnection
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.shared.attach_frames import (
     COMMAND,
@@ -275,8 +275,8 @@ def test_whether_a_client_reads() -> None:
         theirs.recv(1000)
         assert connection.is_read()
         connection.send(NEWS, b"x")
-        connection._sent += READ_AT_ONCE
+        connection._sent += IN_FLIGHT_MAX
         assert connection.is_read(), "so much waits nowhere"
-        transport.unsent = READ_AT_ONCE
-        connection._sent += READ_AT_ONCE
+        transport.unsent = IN_FLIGHT_MAX
+        connection._sent += IN_FLIGHT_MAX
         assert not connection.is_read()

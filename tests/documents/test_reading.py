@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.documents import reading
-from synapsed.documents.reading import KEYS_MAX, SLICE, VALUES_MAX, TooMuch, read, read_aside
+from synapsed.documents.reading import KEYS_MAX, SLICE, VALUES_MAX, TooMuch, read, read_in_thread
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text('\\"/ubn€😀\x00\x1f ', max_size=80)
 VALUES = st.recursive(
@@ -90,7 +90,7 @@ async def test_a_large_text_is_read_with_pauses(*, ascii_only: bool):
     finally:
         task.cancel()
     assert turns >= len(raw) / SLICE
-    assert read_aside(raw) == json.loads(raw)
+    assert read_in_thread(raw) == json.loads(raw)
 
 
 def _array(one: bytes, count: int) -> bytes:

@@ -32,7 +32,7 @@ from synapsed.model.task import TaskState
 from synapsed.parts.answer_blocks.reading import Reading
 from synapsed.parts.history.service import FILE, SqliteHistory
 from synapsed.parts.hooks.channel import ADAPTERS
-from synapsed.parts.work_events.telling import WorkEvents
+from synapsed.parts.work_events.reporting import WorkEvents
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.pty.link_factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader

@@ -12,7 +12,7 @@ from synapsed.interfaces import EventFilter, EventLog, NewEvent, SendRequest, St
 from synapsed.model.events import REMOVED, AttentionChanged, EventData, StateChanged, TaskStatusChanged, TokensUsed
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.parts.history.asked import HistoryFilter
+from synapsed.parts.history.interface import HistoryFilter
 from synapsed.parts.history.service import SqliteHistory
 from synapsed.store.database import Database
 from synapsed.store.idempotency import Idempotency

@@ -193,7 +193,7 @@ async def test_every_file_is_served(api: Api):
 )  # fmt: skip
 async def test_how_a_file_is_packed(api: Api, taken: str, sent: str | None):
     file = page_files().files["vendor/xterm.mjs"]
-    bodies = {"br": file.squeezed, "gzip": file.packed, None: file.body}
+    bodies = {"br": file.brotli, "gzip": file.gzip, None: file.body}
     async with api.http.get(
         "/web/vendor/xterm.mjs", headers={"Accept-Encoding": taken}, auto_decompress=False
     ) as answer:

@@ -19,7 +19,7 @@ USAGE = "js/usage.js"
 
 def other(than: Pages, missing: str = "") -> Pages:
     """Another installation: its HTML says so, and each of its modules is another one."""
-    found = {name: (file.body, file.squeezed) for name, file in than.files.items()}
+    found = {name: (file.body, file.brotli) for name, file in than.files.items()}
     for name, (body, _) in found.items():
         if name.startswith("js/"):
             found[name] = (body + b"/* another */", None)

@@ -58,7 +58,7 @@ def add(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
         if name == brokers[0].host:
             raise ConfigError(f"{name} is this host, and keeps a broker already")
         members.plan = replace(members.plan, brokers=(*others, place))
-        return _told(members.plan)
+        return _answer_of(members.plan)
 
 
 async def take(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> Told:
@@ -120,8 +120,8 @@ async def scale(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> 
     """Goes from one broker to three, or back: `replicas` is 1 or 3.
 
     The broker's unit is to be started again afterwards, unless all was done before (`again` in the answer), and
-    `settle` ends the change. A second call goes on where the first was interrupted. Raises ConfigError, Unreachable,
-    StoreError.
+    `operations.settle` ends the change. A second call continues where the first was interrupted. Raises ConfigError,
+    Unreachable, StoreError.
     """
     wanted, ring, folder = body.get("replicas"), home.keyring, BrokerFolder(home.broker)
     if wanted not in (1, THREE):
@@ -130,12 +130,12 @@ async def scale(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> 
     _own_brokers(plan)
     clustered = bool(folder.read().get("cluster"))
     if plan.replicas == wanted and clustered is (wanted == THREE):
-        return {**_told(plan), "again": not folder.is_outdated()}
+        return {**_answer_of(plan), "again": not folder.is_outdated()}
     if wanted == THREE:
         if len(plan.brokers) != THREE:
             raise ConfigError("name two other hosts first: 'synapsectl fleet broker add HOST --address WHERE'")
         for one in plan.brokers[1:]:
-            await _is_up(ring, one)
+            await _check_up(ring, one)
     if clustered is not (wanted == THREE):
         async with administering(ring, _now(home, config, plan)) as admin:
             await folder.moving.pack(admin)
@@ -144,7 +144,7 @@ async def scale(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> 
         brokers = members.plan.brokers if wanted == THREE else ()
         urls = tuple(one.url for one in brokers) or (members.plan.brokers[0].url,)
         members.plan = replace(members.plan, replicas=wanted, urls=urls, brokers=brokers)
-        return {**_told(members.plan), "again": False}
+        return {**_answer_of(members.plan), "again": False}
 
 
 def _regroup(ring: Keyring, folder: BrokerFolder, config: DaemonSettings, plan: Plan | None) -> None:
@@ -178,7 +178,7 @@ async def drop(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> T
         BrokerFolder(home.broker).regroup(_cluster(plan.brokers[0], plan.brokers, settings), empty=False)
         async with administering(ring, plan.urls) as admin:
             await admin.publish_brokers(plan.urls)
-    return _told(plan)
+    return _answer_of(plan)
 
 
 async def request(
@@ -270,7 +270,7 @@ def _own_brokers(plan: Plan) -> None:
         raise ConfigError("the fleet's broker is somebody else's: how many there are is its owner's to say")
 
 
-async def _is_up(ring: Keyring, one: PlannedBroker) -> None:
+async def _check_up(ring: Keyring, one: PlannedBroker) -> None:
     try:
         async with connected(ring, [one.url]):
             return
@@ -278,7 +278,7 @@ async def _is_up(ring: Keyring, one: PlannedBroker) -> None:
         raise ConfigError(f"{one.host}: {error.message}. There: 'synapsectl fleet broker start'") from None
 
 
-def _told(plan: Plan) -> Told:
+def _answer_of(plan: Plan) -> Told:
     return {"replicas": plan.replicas, "urls": list(plan.urls), "brokers": _told_of(plan.brokers)}
 
 

@@ -160,7 +160,7 @@ class Working:
             return await delivered.later(AGAIN_S)
         work = WorkCandidate(src=subject.src, id=envelope.id, cls=subject.cls, round=round_, body=json.dumps(document))
         if await deps.table.taken(subject.src, envelope.id) is not None:
-            verdict = await self._has_it(work)
+            verdict = await self._judge_again(work)
         else:
             await deps.table.change(FleetChange(candidates=(work,)))
             self.undecided.set()
@@ -171,7 +171,7 @@ class Working:
         deps.owed()
         return None
 
-    async def _has_it(self, work: WorkCandidate) -> ClaimVerdict:
+    async def _judge_again(self, work: WorkCandidate) -> ClaimVerdict:
         """Decides about work that was taken here before. If it comes in another round, its sender believed this host to
         be lost: the work done here counts for that round too, unless another host has claimed it."""
         verdict = await self.claim(work) if work.round > 1 else ClaimVerdict.OURS

@@ -52,3 +52,4 @@ FACE = Face(
     ),
     routes_in="synapsed_fleet.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

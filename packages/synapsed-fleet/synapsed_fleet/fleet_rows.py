@@ -38,23 +38,24 @@ class FleetOrigin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutRow:
-    """A message to another host that has not confirmed it.
-
-    `id` is the row's id here, `wire` its id on the way. The content of a message or an update is made of the task
-    `task_id` when it is published; `body` is that of a control. `piped`: the broker has acked it, at `seq` of the
-    stream that was made at `stream`; the row stays open all the same. `n` counts the updates of one task, so that the
-    receipt of an older one does not close the row.
-    """
+    """A message to another host, until that host has confirmed it. The content of a message or an update is made of the
+    task `task_id` when it is published."""
 
     id: str
+    """Id of the row here; `wire` is the id that the other host gets."""
     dst: str
     kind: OutKind
     task_id: str
     n: int = 0
+    """Number of the update of the task, so that the receipt of an older update does not close the row."""
     body: str | None = None
+    """Content of a control."""
     state: OutState = "new"
     stream: str | None = None
+    """Time at which the broker's stream was made; with `seq` it says where the message is, once the broker has
+    acknowledged it."""
     seq: int | None = None
+    """Number of the message in that stream."""
     attempt: int = 0
     at: float = 0.0
     """Time since which it is under way, in seconds since the epoch; the database sets it."""
@@ -97,19 +98,18 @@ class WorkCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetChange:
-    """Changes of these rows in one transaction, besides those that follow from its tasks.
-
-    `closed`: ids, the `n` up to which they are closed, and the host whose receipt closes them. `taken`: messages for
-    which a receipt is due from then on. `decided`: candidates, by host and id. `given_up`: tasks of which no row is
-    sent any more.
-    """
+    """Changes of these rows in one transaction, besides those that follow from its tasks."""
 
     put: tuple[OutRow, ...] = ()
     closed: tuple[tuple[str, int, str], ...] = ()
+    """Ids, the `n` up to which they are closed, and the host whose receipt closes them."""
     taken: tuple[InRow, ...] = ()
+    """Messages for which a receipt is due from then on."""
     candidates: tuple[WorkCandidate, ...] = ()
     decided: tuple[tuple[str, str], ...] = ()
+    """Candidates, by host and id."""
     given_up: tuple[str, ...] = ()
+    """Tasks of which no row is sent any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

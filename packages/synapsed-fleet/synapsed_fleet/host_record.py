@@ -177,7 +177,8 @@ class Twin:
         self._until = 0.0
 
     def note(self, record: HostRecord, now: float) -> bool:
-        """Notes a record; returns True if it is news of a twin."""
+        """Notes a record; returns True if it shows for the first time that another running host has the same identity
+        (a twin)."""
         if record.boot == self._boot or record.state != "up":
             return False
         before, self._last = self._last, LastRecord(record.boot, record.n, now)

@@ -155,7 +155,7 @@ class Incoming:
         self._put_off = PutOffMail()
 
     def lock(self, task_id: str) -> asyncio.Lock:
-        """Lock of a task: news of it is written in one place at a time."""
+        """Lock of a task: only one writer at a time records updates of it."""
         return self.locks.setdefault(task_id, asyncio.Lock())
 
     async def take(self, delivered: Delivered) -> None:

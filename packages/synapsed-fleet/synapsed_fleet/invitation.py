@@ -92,7 +92,7 @@ class Invitation(NamedTuple):
 
 def asked(invitation: Invitation, host: KeyPair) -> dict[str, Any]:
     """Returns the request of a host with its invitation."""
-    said = _said(invitation.fleet, invitation.name, host.public)
+    said = _signed_bytes(invitation.fleet, invitation.name, host.public)
     return {
         "v": 1,
         "key": host.public,
@@ -109,7 +109,7 @@ def key_asked_for(document: object, *, fleet: str, name: str, invited: str) -> s
     key = document.get("key")
     if not isinstance(key, str) or not is_public(key, "user"):
         raise InvalidRequest("the host's key is no key of a user")
-    said = _said(fleet, name, key)
+    said = _signed_bytes(fleet, name, key)
     try:
         signed = all(
             verify(public, "user", base64.b64decode(str(document.get(field)), validate=True), said)
@@ -161,7 +161,7 @@ def _chain(host: str, port: int) -> list[bytes]:
         return [ssl.PEM_cert_to_DER_cert(one.public_bytes()) for one in shown]
 
 
-def _said(fleet: str, name: str, key: str) -> bytes:
+def _signed_bytes(fleet: str, name: str, key: str) -> bytes:
     return f"synapsed fleet join\n{fleet}\n{name}\n{key}".encode()
 
 

@@ -70,15 +70,17 @@ class PlannedBroker(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The planned brokers. `urls`: their addresses for hosts; `store`: the bytes that each keeps at most. `account`:
-    the fleet's account at another owner's broker, "" if the fleet has its own; `ca` is then the authority of that
-    broker, "" for those that the system trusts."""
+    """The planned brokers."""
 
     urls: tuple[str, ...] = ()
+    """Their addresses for hosts."""
     store: int = 0
+    """Most bytes that each stores."""
     replicas: int = 1
     account: str = ""
+    """The fleet's account at another owner's broker; empty if the fleet has its own broker."""
     ca: str = ""
+    """Authority of another owner's broker; empty for those that the system trusts."""
     brokers: tuple[PlannedBroker, ...] = ()
     """Brokers if several are planned, this host's among them; empty for a single one."""
 

@@ -174,8 +174,8 @@ def _shown(task: Task) -> dict[str, Any]:
 
 
 def read_update(document: Mapping[str, Any], src: str) -> Snapshot | None:
-    """Returns the news of `src` about its task, with the files under their addresses here; None if the task is not
-    known there any more. Raises BadEnvelope."""
+    """Returns the update of host `src` about the task, with the files under their addresses here; None if the task is
+    not known there any more. Raises BadEnvelope."""
     if document == GONE:
         return None
     task = document.get("task")

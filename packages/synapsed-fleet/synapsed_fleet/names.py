@@ -50,7 +50,7 @@ class BadName(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class MailSubject:
-    """`syn.to.<dst>.<src>.<kind>`."""
+    """Subject of mail for one host: `syn.to.<dst>.<src>.<kind>`."""
 
     dst: str
     src: str
@@ -70,7 +70,7 @@ class MailSubject:
 
 @dataclass(frozen=True, slots=True)
 class WorkSubject:
-    """`syn.work.<class>.<src>`."""
+    """Subject of work for any host of a class: `syn.work.<class>.<src>`."""
 
     cls: str
     src: str
@@ -89,7 +89,7 @@ class WorkSubject:
 
 @dataclass(frozen=True, slots=True)
 class SaySubject:
-    """`syn.say.<dst>.<src>`."""
+    """Subject of the text of an answer that still grows, which the broker does not store: `syn.say.<dst>.<src>`."""
 
     dst: str
     src: str
@@ -108,7 +108,7 @@ class SaySubject:
 
 @dataclass(frozen=True, slots=True)
 class EventSubject:
-    """`syn.ev.<host>.<type>`. The agent is not in it: names of agents may have dots."""
+    """Subject of a host's events: `syn.ev.<host>.<type>`. The agent is not in it: names of agents may have dots."""
 
     src: str
     type: str

@@ -132,15 +132,17 @@ WHY_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """State of a parcel at its receiver; the parcel belongs to the message `of`. The receiver has the first `have`
-    chunks; `missing`: it waits for the next, which is not at the broker; `why`: the reason why it cannot take more
-    now."""
+    """State of a parcel at its receiver."""
 
     parcel: str
     of: str
+    """Message that the parcel belongs to."""
     have: int
+    """Number of chunks that the receiver has: the first ones."""
     missing: bool
+    """True if it waits for the next chunk, which is not at the broker."""
     why: str | None = None
+    """The reason why it cannot take more now."""
 
     def told(self) -> dict[str, Any]:
         told = {"do": "parcel", "parcel": self.parcel, "of": self.of, "have": self.have, "missing": self.missing}

@@ -61,16 +61,20 @@ log = structlog.stdlib.get_logger("synapsed.fleet")
 
 @dataclass(slots=True)
 class Arrival:
-    """A parcel that comes, `sealed` if it is a message, with the message that the sender calls `named`. `have`: bytes;
-    `since`: in seconds since the epoch; `why`: the reason why it is delayed."""
+    """A parcel that is being fetched."""
 
     src: str
     ref: ParcelRef
     named: str
+    """The sender's name of the message that it belongs to."""
     sealed: bool
+    """True for a message, False for a file."""
     since: float
+    """Seconds since the epoch."""
     have: int = 0
+    """Number of bytes that have come."""
     why: str | None = None
+    """The reason why it is delayed."""
     tries: int = 0
     """Times that the content was not the one in the reference."""
     damaged: set[int] = field(default_factory=set)
@@ -138,13 +142,13 @@ class Fetching:
         if BODY in document:
             ref = ParcelRef.read(document[BODY], size_max=WHOLE_MAX)
             self._names(src, envelope.id).body = ref.id
-            await self._here(src, dst, ref, envelope.id, sealed=True)
+            await self._require(src, dst, ref, envelope.id, sealed=True)
             document = await self._body(src, ref)
         refs = files_of(document)
         if refs:
             self._names(src, envelope.id).files |= {ref.id for ref in refs}
         for ref in refs:
-            await self._here(src, dst, ref, envelope.id, sealed=False)
+            await self._require(src, dst, ref, envelope.id, sealed=False)
         return document
 
     def _names(self, src: str, named: str) -> Named:
@@ -189,7 +193,7 @@ class Fetching:
         except NotJson:
             raise BadEnvelope("its body is no object of JSON") from None
 
-    async def _here(self, src: str, dst: str, ref: ParcelRef, named: str, *, sealed: bool) -> None:
+    async def _require(self, src: str, dst: str, ref: ParcelRef, named: str, *, sealed: bool) -> None:
         """Returns if the parcel is here, else has it fetched and raises NotHere. Raises BadEnvelope, StoreError."""
         key = (src, ref.id)
         if await asyncio.to_thread(self._spool.path(src, ref.id).is_file):

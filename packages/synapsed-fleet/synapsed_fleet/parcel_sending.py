@@ -237,7 +237,9 @@ class Parcels:
         await self._settle()
         await self._release()
         await self._look_through()
-        waiting = [(parcel, leg) for parcel in self._kept.values() for leg in parcel.legs if self._left(parcel, leg)]
+        waiting = [
+            (parcel, leg) for parcel in self._kept.values() for leg in parcel.legs if self._has_chunks_left(parcel, leg)
+        ]
         room = await self._window() if waiting else self._room
         busy = False
         for parcel, leg in waiting:
@@ -257,7 +259,7 @@ class Parcels:
             if not await asyncio.to_thread(self._spool.is_whole, parcel, self._ref(parcel), n):
                 await self._gone(parcel, "is damaged on the disk here")
 
-    def _left(self, parcel: Parcel, leg: Leg) -> bool:
+    def _has_chunks_left(self, parcel: Parcel, leg: Leg) -> bool:
         return max(leg.published, leg.have) < self._ref(parcel).chunks
 
     async def _window(self) -> int:

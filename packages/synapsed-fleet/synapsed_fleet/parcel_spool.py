@@ -1,14 +1,15 @@
-"""Parcels on this host's disk: outgoing ones, until no host needs them, and incoming ones.
+"""Parcels on this host's disk: outgoing ones, until no host needs them, and incoming ones. A parcel is a file, or a
+message too large for one message of the broker, and is sent in encrypted chunks.
 
 ::
 
-    files/out/<id>          content of a file, or sealed chunks of a message
+    files/out/<id>          content of a file, or sealed (encrypted) chunks of a message
     files/out/<id>.json     its description and receivers: it exists once this file does
     files/in/<src>/<id>     complete content from a host
     files/in/<src>/<id>.part  the chunks that have come so far, in order
 
-All have mode 0600. A message is kept sealed, as secrets in the database are; a file is kept as it is, as in an agent's
-inbox. Every function here blocks on the disk: call it in a thread.
+All have mode 0600. A message is stored encrypted, like secrets in the database; a file is stored as it is, as in an
+agent's inbox. Every function here blocks on the disk: call it in a thread.
 """
 
 import contextlib
@@ -35,29 +36,35 @@ HASHED_AT_ONCE: Final = 1 << 20
 
 @dataclass(slots=True)
 class Leg:
-    """One host, or class of work, that a parcel goes to, with the row `row` of the outbox as it was at `n`. The
-    receiver has the first `have` chunks; the first `published` chunks were put at the broker."""
+    """One receiver of a parcel, and what it has so far."""
 
     dst: str
+    """The host, or the class of work."""
     row: str
+    """Id of the outbox row whose message refers to the parcel."""
     n: int
+    """Version of that row (`OutRow.n`): the parcel is no longer needed for it once the row is closed or has another
+    version."""
     have: int = 0
+    """Number of chunks that the receiver has: the first ones."""
     published: int = 0
+    """Number of chunks that were published at the broker: the first ones."""
 
 
 @dataclass(slots=True)
 class Parcel:
-    """A parcel to be sent. `sealed`: its chunks are kept as they are sent. `at`: the time since which it is here, in
-    seconds since the epoch."""
+    """A parcel to be sent; `written` is its description on the disk."""
 
     id: str
     size: int
     sha256: str
     sealed: bool
+    """True if the content is stored encrypted, as it is sent."""
     at: float
+    """Time since which it is here, in seconds since the epoch."""
     name: str = ""
     sent: bool = False
-    """True once it has gone with a message."""
+    """True once a message has referred to it."""
     legs: list[Leg] = field(default_factory=list)
 
     def written(self) -> bytes:
@@ -67,9 +74,9 @@ class Parcel:
     def read(cls, raw: bytes) -> Self:
         """Reads a description. Raises ValueError."""
         try:
-            told = json.loads(raw)
-            legs = [Leg(**leg) for leg in told.pop("legs")]
-            made = cls(**told, legs=legs)
+            fields = json.loads(raw)
+            legs = [Leg(**leg) for leg in fields.pop("legs")]
+            made = cls(**fields, legs=legs)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from error
         if not is_id(made.id):
@@ -214,8 +221,8 @@ class InSpool:
         for path in sorted(self._folder.glob("*/*")):
             with contextlib.suppress(OSError):
                 if is_id(path.name):
-                    told = path.stat()
-                    found.append((path.parent.name, path.name, told.st_size, told.st_mtime))
+                    status = path.stat()
+                    found.append((path.parent.name, path.name, status.st_size, status.st_mtime))
         return found
 
     def drop(self, src: str, parcel_id: str) -> None:
@@ -275,8 +282,8 @@ class Coming:
         return done
 
     def end(self) -> bool:
-        """Puts complete content in its place. Returns False if it does not match its reference; it is then fetched
-        again from the beginning. Raises StoreError."""
+        """Moves complete content to its final path. Returns False if it does not match its reference; it is then
+        fetched again from the beginning. Raises StoreError."""
         with _storing(self._part):
             os.fsync(self._file.fileno())
             if not self._sealed and self._hash() != self._ref.sha256:  # a message is checked when it is read

@@ -44,8 +44,8 @@ from synapsed_fleet.ports import BrokerRefused, NoBroker
 from synapsed_fleet.presence import Records
 from synapsed_fleet.removed_hosts import RemovedHosts
 from synapsed_fleet.stranded_work import EVERY_S as LOST_EVERY_S
-from synapsed_fleet.stranded_work import LostWork
-from synapsed_fleet.task_inquiries import Questions
+from synapsed_fleet.stranded_work import StrandedWork
+from synapsed_fleet.task_inquiries import TaskInquiries
 from synapsed_fleet.views import FleetTold
 from synapsed_fleet.wakeup import Bell
 
@@ -141,7 +141,7 @@ class Fleet:
             persons=persons,
             owed=self._something_owed,
         )
-        self._questions = Questions(store=store, table=table, outgoing=self._outgoing, clock=clock)
+        self._questions = TaskInquiries(store=store, table=table, outgoing=self._outgoing, clock=clock)
         self._working = Working(
             WorkDeps(
                 me=me,
@@ -187,7 +187,7 @@ class Fleet:
             taken=self.presence.classes,
             met=lambda: self.presence.met,
         )
-        self._lost = LostWork(
+        self._lost = StrandedWork(
             me=me,
             store=store,
             table=table,

@@ -21,7 +21,7 @@ _PURPOSE: Final = "synapsed fleet"
 
 def signed(envelope: Envelope, fleet: str, pair: KeyPair) -> Envelope:
     """Returns the envelope with the signature of the host whose keys are `pair`."""
-    signature = base64.b64encode(pair.sign(_said(envelope, fleet))).decode()
+    signature = base64.b64encode(pair.sign(_signed_bytes(envelope, fleet))).decode()
     return replace(envelope, signature=signature)
 
 
@@ -29,13 +29,13 @@ def check(envelope: Envelope, fleet: str, public: str) -> None:
     """Raises BadEnvelope unless the host of the key `public` has signed exactly this message in this fleet."""
     try:
         signature = base64.b64decode(envelope.signature, validate=True)
-        right = verify(public, "user", signature, _said(envelope, fleet))
+        right = verify(public, "user", signature, _signed_bytes(envelope, fleet))
     except (binascii.Error, ValueError, BadKey) as error:
         raise BadEnvelope("its signature cannot be read") from error
     if not right:
         raise BadEnvelope("its signature is not its sender's")
 
 
-def _said(envelope: Envelope, fleet: str) -> bytes:
+def _signed_bytes(envelope: Envelope, fleet: str) -> bytes:
     body = hashlib.sha256(envelope.body).hexdigest()
     return "\n".join((_PURPOSE, fleet, envelope.version, envelope.subject, envelope.id, body)).encode()

@@ -1,4 +1,4 @@
-"""Handles work for any host that no host takes, or whose host is lost. Its sender does that.
+"""Work that any host may take, but none has taken, or whose host is lost: the sender takes it back or sends it again.
 
 ==========================================  ==========================================================================
 no host has claimed it for long             the sender claims it itself, so that no host begins it any more; it ends
@@ -38,7 +38,7 @@ EVERY_S: Final = 30.0
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
-class LostWork:
+class StrandedWork:
     """Finds stranded work; `look` is called regularly. `idle_for` returns the seconds since the last sign of life of a
     host, None if not known."""
 
@@ -108,9 +108,11 @@ class LostWork:
             if now is None or now.terminal or _host_of(now) != host:
                 return
             round_ = receipts.round_of(now) + 1
-            told = {key: value for key, value in now.metadata[EXTERNAL].items() if key not in ("host", "task_id", "n")}
-            told |= {"round": round_, "lost": [*receipts.lost_with(now), host][-receipts.ROUNDS_MAX :]}
-            after = now.model_copy(update={"metadata": {**now.metadata, EXTERNAL: told}})
+            metadata = {
+                key: value for key, value in now.metadata[EXTERNAL].items() if key not in ("host", "task_id", "n")
+            }
+            metadata |= {"round": round_, "lost": [*receipts.lost_with(now), host][-receipts.ROUNDS_MAX :]}
+            after = now.model_copy(update={"metadata": {**now.metadata, EXTERNAL: metadata}})
             row = OutRow(
                 id=now.id,
                 dst=work_class(now.agent_id, now.priority),

@@ -1,5 +1,5 @@
-"""Copies a stream of the broker to a file, and back, as JetStream's snapshots. Consumers are not in the copy: their
-replicas must be the stream's, and messages that they had not acked are still in a stream of work."""
+"""Copies a JetStream stream of the broker to a file, and back. Consumers are not copied: they would keep their old
+number of replicas. A work-queue stream still has every message that was not acknowledged."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ async def copy_out(client: Client, name: str, path: Path, *, chunk: int) -> dict
     subscription = await client.subscribe(inbox, cb=parts.put)
     try:
         asked = {"deliver_subject": inbox, "no_consumers": True, "jsck": False, "chunk_size": chunk}
-        told = await _asked(client, f"$JS.API.STREAM.SNAPSHOT.{name}", asked)
+        answer = await _asked(client, f"$JS.API.STREAM.SNAPSHOT.{name}", asked)
         file = await asyncio.to_thread(_new, path)
         try:
             await _receive(client, name, parts, file)
@@ -39,7 +39,7 @@ async def copy_out(client: Client, name: str, path: Path, *, chunk: int) -> dict
             await asyncio.to_thread(file.close)
     finally:
         await subscription.unsubscribe()
-    return {"config": told["config"], "state": told["state"]}
+    return {"config": answer["config"], "state": answer["state"]}
 
 
 async def _receive(client: Client, name: str, parts: "asyncio.Queue[Msg]", file: BinaryIO) -> None:
@@ -59,12 +59,12 @@ async def _receive(client: Client, name: str, parts: "asyncio.Queue[Msg]", file:
             await client.publish(part.reply, b"")
 
 
-async def copy_in(client: Client, wanted: Document, told: Mapping[str, Any], path: Path, *, chunk: int) -> None:
+async def copy_in(client: Client, wanted: Document, copied: Mapping[str, Any], path: Path, *, chunk: int) -> None:
     """Makes the stream with the configuration `wanted`, from a file that `copy_out` has written. Raises RemoteRefused,
     Unreachable, StoreError."""
     name = wanted["name"]
-    config = {key: value for key, value in told["config"].items() if key != "persist_mode"} | wanted
-    answer = await _asked(client, f"$JS.API.STREAM.RESTORE.{name}", {"config": config, "state": told["state"]})
+    config = {key: value for key, value in copied["config"].items() if key != "persist_mode"} | wanted
+    answer = await _asked(client, f"$JS.API.STREAM.RESTORE.{name}", {"config": config, "state": copied["state"]})
     to = str(answer["deliver_subject"])
     try:
         file = await asyncio.to_thread(path.open, "rb")
@@ -78,23 +78,23 @@ async def copy_in(client: Client, wanted: Document, told: Mapping[str, Any], pat
 
 async def _part(client: Client, name: str, to: str, part: bytes) -> None:
     try:
-        answer = await client.request(to, part, timeout=PART_S)
-        told = read_object(answer.data or b"{}")
+        message = await client.request(to, part, timeout=PART_S)
+        answer = read_object(message.data or b"{}")
     except (nats.errors.Error, NotJson) as error:
         raise Unreachable(f"the broker does not take the copy of {name}: {error}", sent=True) from None
-    if failed := told.get("error"):
+    if failed := answer.get("error"):
         raise RemoteRefused(f"the broker refuses the copy of {name}: {failed.get('description')}")
 
 
 async def _asked(client: Client, subject: str, body: Document) -> dict[str, Any]:
     try:
-        answer = await client.request(subject, json.dumps(body).encode(), timeout=PART_S)
-        told = read_object(answer.data)
+        message = await client.request(subject, json.dumps(body).encode(), timeout=PART_S)
+        answer = read_object(message.data)
     except (nats.errors.Error, NotJson) as error:
         raise Unreachable(f"the broker does not answer {subject}: {error}", sent=True) from None
-    if failed := told.get("error"):
+    if failed := answer.get("error"):
         raise RemoteRefused(f"the broker refuses {subject}: {failed.get('description')}")
-    return told
+    return answer
 
 
 def _new(path: Path) -> BinaryIO:

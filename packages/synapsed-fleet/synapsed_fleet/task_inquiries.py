@@ -1,5 +1,5 @@
-"""Asks other hosts about tasks that they have, at each connection and every ten minutes, if no update has come. A host
-sends the updates again, or reports that it does not know the tasks."""
+"""Asks other hosts, on connecting and every ten minutes, about tasks that they have received and not reported on. A
+host sends the updates again, or reports that it does not know the tasks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ LATER_S: Final = 5.0
 log = structlog.stdlib.get_logger("synapsed.fleet")
 
 
-class Questions:
+class TaskInquiries:
     """Asks about tasks; `run` does so whenever `bell` rings."""
 
     def __init__(

@@ -43,16 +43,16 @@ class Uploads:
             await self._let_go(idle)
         upload = await self._parcels.upload()
         begun = self._begun[upload.id] = Begun(name, upload, now)
-        return _told(begun)
+        return _shown(begun)
 
     async def add(self, file_id: str, offset: int, piece: bytes, *, last: bool) -> FleetFile:
         """Adds the next piece; one that is there already changes nothing. Raises TaskNotFound, InvalidRequest with the
         present `size`; TooLarge and StoreError, after which the file is to be begun again."""
         if (begun := self._begun.get(file_id)) is None:
-            return self._over(file_id)
+            return self._completed(file_id)
         async with begun.lock:
             if self._begun.get(file_id) is not begun:  # it became whole, or was given up, while this piece waited
-                return self._over(file_id)
+                return self._completed(file_id)
             begun.at = self._clock.monotonic()
             size = begun.upload.size
             if offset > size or offset + len(piece) < size:
@@ -60,7 +60,7 @@ class Uploads:
             try:
                 await asyncio.to_thread(begun.upload.write, piece[size - offset :])
                 if not last:
-                    return _told(begun)
+                    return _shown(begun)
                 parcel = await self._parcels.uploaded(begun.upload, begun.name)
             except SynapsedError:  # a part of the piece may be in the file, or the file closed
                 await self._let_go(begun)
@@ -71,7 +71,7 @@ class Uploads:
             self._done[file_id] = told = told_of(parcel)
             return told
 
-    def _over(self, file_id: str) -> FleetFile:
+    def _completed(self, file_id: str) -> FleetFile:
         """Returns a file that is whole. Raises TaskNotFound."""
         if (done := self._done.get(file_id)) is None:
             raise TaskNotFound(f"no file {file_id[:40]!r} is being given: begin again", id=file_id[:40])
@@ -86,7 +86,7 @@ class Uploads:
         await asyncio.to_thread(begun.upload.abandon)
 
 
-def _told(begun: Begun) -> FleetFile:
+def _shown(begun: Begun) -> FleetFile:
     uri = KeptFile(None, begun.upload.id).uri
     return FleetFile(id=begun.upload.id, uri=uri, name=begun.name, size=begun.upload.size, whole=False)
 

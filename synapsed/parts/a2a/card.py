@@ -33,7 +33,8 @@ def agent_card(
     """The card of `view`, whose routes the client reaches below `base`.
 
     It is valid in 1.0 and in 0.3: clients of one version ignore the members of the other. `extensions` at the top level
-    and `capabilities.multiTurn` belong to neither version: the seeds' clients read them.
+    and `capabilities.multiTurn` belong to neither version: clients of synapse-a2a, and of what was made after it, read
+    them.
     """
     rpc_url = f"{base}/a2a"
     return {
@@ -105,7 +106,7 @@ def _security(authentication: Authentication) -> dict[str, Any]:
 
 
 def capabilities(*, pushes: bool) -> dict[str, Any]:
-    """Returns the capabilities of all agents; `multiTurn` is for the seeds' clients."""
+    """Returns the capabilities of all agents; `multiTurn` is for clients of synapse-a2a and what was made after it."""
     return {
         "streaming": True,
         "pushNotifications": pushes,

@@ -77,3 +77,4 @@ FACE = Face(
     ),
     routes_in="synapsed.parts.a2a.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

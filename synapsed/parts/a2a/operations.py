@@ -136,7 +136,7 @@ class Operations:
         self, agent_id: str, caller: RequestScope, request: pb.SubscribeToTaskRequest
     ) -> AsyncGenerator[dict[str, Any]]:
         """Yields the task as it is, then its updates (3.1.6). Refuses (-32004) a task that is over. A task that waits
-        for input is followed further: its subscriber wants the news after the answer."""
+        for input is followed further: its subscriber wants the updates after the answer."""
         await self._task(agent_id, caller, request.id)
         task, cursor = await self._snapshot(agent_id, request.id)
         if task.terminal:
@@ -310,7 +310,7 @@ class Operations:
                         continue
                     first = event.data.artifact.artifact_id not in begun
                     begun.add(event.data.artifact.artifact_id)
-                    told = await self._whole(event, event.data) if event.data.append and first else event.data
+                    told = await self._whole_artifact(event, event.data) if event.data.append and first else event.data
                     yield artifact_update(event, told, context_id)
                     del told
                 elif isinstance(event.data, TaskStatusChanged):
@@ -319,7 +319,7 @@ class Operations:
                         return
                 del event
 
-    async def _whole(self, event: Event, piece: TaskArtifactAdded) -> TaskArtifactAdded:
+    async def _whole_artifact(self, event: Event, piece: TaskArtifactAdded) -> TaskArtifactAdded:
         """Returns the artifact's whole text up to this piece: the first piece that a stream sends begins the artifact,
         because clients have nothing to append to."""
         text, after = "", 0

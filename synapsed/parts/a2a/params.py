@@ -1,5 +1,5 @@
-"""Requests from JSON and from queries, with checks that the SDK's parser lacks: it ignores unknown fields as demanded
-(5.7), but takes an unknown enum value for no value, and a value that is no object for an empty object."""
+"""Requests from JSON and from queries, with checks that the SDK's parser lacks: it ignores unknown fields, as A2A
+demands (5.7), but also treats an unknown enum value as not set, and a value that is no object as an empty object."""
 
 import math
 import re

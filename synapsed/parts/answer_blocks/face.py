@@ -8,3 +8,4 @@ artifacts of them. A profile chooses the kinds of blocks (`parsers`).
 from synapsed.kernel import Face
 
 FACE = Face(name="answer_blocks", opens="synapsed.parts.answer_blocks.reading")
+"""Description of this part for the daemon, which reads it without loading the part's code."""

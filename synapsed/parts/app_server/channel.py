@@ -1,8 +1,9 @@
-"""Follows a program's own app server, which has threads of turns, over JSON-RPC in WebSocket messages on a private Unix
-socket. The program's terminal is attached to the same server (`companion`).
+"""Client of a program's own server (such as `codex app-server`): JSON-RPC in WebSocket messages on a private Unix
+socket. The server has threads (conversations) of turns (a message, and the work on it). The program's terminal is a
+client of the same server, which runs beside it (`companion`).
 
 One thread is this agent's: the one that the terminal shows. The server reports new threads to all clients, and the
-events of a thread to those that have resumed it. Missed events are read from the thread's turns.
+events of a thread to those that have resumed it. Missed events are read from the thread's list of turns.
 
 The server sends its questions to all of its clients, and the first answer counts. This module leaves questions and
 methods that it does not know to the terminal.
@@ -42,10 +43,10 @@ GONE_S = 3.0
 MESSAGE_MAX = 64 << 20
 """Most bytes of a message from the server."""
 SETTLES_S = 15.0
-"""Seconds for which a message that was given may be missing in all turns: on a busy machine the server lists a turn
-some seconds after it began, and its message some seconds after that."""
+"""Seconds to wait until a message that was sent is in the server's list of turns: on a busy machine the server lists a
+turn some seconds after it began, and its message some seconds after that."""
 STALE_S = 0.5
-"""Seconds for which the server's pages may show a turn that has just ended as interrupted."""
+"""Seconds for which the server's list of turns may show a turn that has just ended as interrupted."""
 RUNS = "inProgress"
 WAITS = "waitingOnApproval"
 """Flag of a thread that has asked for an approval; a client that resumes it gets the question as well."""
@@ -56,10 +57,10 @@ TURNS_READ = 20
 TURNS_MAX = 200
 """Most turns that are remembered, and searched for a message."""
 SETTLE_AFTER_S = (0.1, 0.3, 1.0, 3.0)
-"""Seconds after a thread became idle, and then between the looks, until its turns are read for ends that were not
-reported; a slow server writes them late."""
+"""Seconds after a thread became idle, and then between the reads of its list of turns, to find ends of turns that were
+not reported; a slow server writes them late."""
 SETTLE_LOOKS = 40
-"""Number of further looks, at the last interval, while the server still shows such a turn as running."""
+"""Number of further reads, at the last interval, while the server still lists such a turn as running."""
 
 _log = structlog.get_logger(__name__)
 
@@ -79,7 +80,7 @@ class AppServerChannel:
         self._dates = PastDates(SystemClock())
         self._emit: Callable[[ChannelFact], None] | None = None
         self._changed: Callable[[], None] = lambda: None
-        self._told_reach: tuple[Reach, str | None] = ("away", None)
+        self._reported_reach: tuple[Reach, str | None] = ("away", None)
         self._task: asyncio.Task[None] | None = None
         self._subscribing: asyncio.Task[None] | None = None
         self._settling: asyncio.Task[None] | None = None
@@ -95,7 +96,7 @@ class AppServerChannel:
         self._subscribed = False
         self._busy = False
         self._running: frozenset[str] | None = None
-        """Turns that the last pages showed as running; None while that is not known."""
+        """Turns that were running when the list of turns was last read; None if that is not known."""
         self._threads: set[str] = set()
         """The program's threads that were reported; its internal ones are there for a short time only."""
         self._turns = AppTurns(name, channel, self._say)
@@ -121,8 +122,8 @@ class AppServerChannel:
         self._retry.set()
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
-        """Returns the answer to the last message that was given since then. A date later than now was written before
-        the clock was set back."""
+        """Returns the answer to the last message that was sent since then. A start time in the future is ignored: the
+        clock was set back since."""
         if self._thread is None or self.reach() == "away":
             return None
         since, now = self._dates.of(since_ns / 1e9), self._dates.of(time.monotonic())
@@ -144,10 +145,11 @@ class AppServerChannel:
         return False
 
     async def rests(self) -> None:
-        """Does nothing: nothing is reported before the program rests."""
+        """Called when the program has come to rest. Does nothing: this channel reports the end of a turn itself."""
 
     async def settled(self, at_ns: int) -> None:
-        """Does nothing: the server keeps its threads itself."""
+        """Called when all facts so far are stored. Does nothing: after a restart, missed facts are read from the
+        server."""
 
     async def close(self) -> None:
         self._emit = None
@@ -186,7 +188,7 @@ class AppServerChannel:
             raise ChannelAway("its server began a turn without an id", sent=True)
         self._turns.began(turn)
         if turn in self._turns.open:
-            self._busy = True  # until the thread is reported as active, pages show the turn as interrupted
+            self._busy = True  # until the thread is reported as active, the list shows the turn as interrupted
         if not self._subscribed:
             self._subscribe()
         return Submitted(turn=turn, joined=turn in known)
@@ -210,7 +212,7 @@ class AppServerChannel:
         if status == "failed":
             code, message = code_of(self._channel, turn.get("error"))
             return FoundTurn(turn=id_, over=TurnFailed(**common, code=code, message=message))
-        # A page may show a turn as interrupted that has not ended, and its thread as idle before the turn has begun.
+        # The list may show a turn as interrupted that has not ended, and its thread as idle before the turn has begun.
         runs = id_ not in self._turns.over and (status == RUNS or (newest and self._busy))
         return FoundTurn(turn=id_, over=None if runs else TurnInterrupted(**common))
 
@@ -247,7 +249,7 @@ class AppServerChannel:
         return None
 
     def _refuse(self) -> None:
-        """Makes the next launches of this program file run without its server."""
+        """Records that this program file is started without its server from now on."""
         with suppress(OSError):
             write_whole(self._context.refused_file, self._context.program.encode(), durable=False)
 
@@ -265,8 +267,8 @@ class AppServerChannel:
             except (aiohttp.ClientError, OSError, ChannelAway, MessageRefused) as error:
                 self._lost(error)
             except Exception as error:  # noqa: BLE001  # of another shape: the next connection may work
-                if (told := f"{type(error).__name__}: {error}") != self._puzzled:
-                    self._puzzled = told
+                if (text := f"{type(error).__name__}: {error}") != self._puzzled:
+                    self._puzzled = text
                     _log.exception("its server says what is not understood", agent=self._context.agent_id)
                 self._lost(error)
             self.coming = False
@@ -340,9 +342,9 @@ class AppServerChannel:
             self._subscribe()
 
     async def _choose(self, server: AppConnection) -> None:
-        """Chooses the thread that the terminal shows: the known one, unless a newer one has begun."""
-        told = await server.call("thread/loaded/list", {})
-        loaded = [str(id_) for id_ in _list(told.get("data")) if isinstance(id_, str)]
+        """Follows the thread that the terminal shows: the one known so far, unless a newer one has begun."""
+        answer = await server.call("thread/loaded/list", {})
+        loaded = [str(id_) for id_ in _list(answer.get("data")) if isinstance(id_, str)]
         found: list[tuple[float, str, Any]] = []
         for id_ in loaded[-TURNS_MAX:]:
             with suppress(MessageRefused):
@@ -371,7 +373,7 @@ class AppServerChannel:
     # --- the thread ---
 
     def _follow(self, thread: str) -> None:
-        """Makes that thread the agent's from now on."""
+        """Follows this thread from now on, as the agent's."""
         if thread == self._thread and self._subscribed:
             return
         changed = thread != self._thread
@@ -446,18 +448,18 @@ class AppServerChannel:
             turns = [turn for turn in _list(page.get("data")) if isinstance(turn, dict)]
             read += turns
             cursor = page.get("nextCursor")
-            if not turns or cursor is None or any(_is(turn, until) for turn in turns):
+            if not turns or cursor is None or any(_is_wanted(turn, until) for turn in turns):
                 break
         return read
 
-    # --- what is told ---
+    # --- messages from the server ---
 
-    def _hear(self, told: _Json) -> None:
-        method, params = told.get("method"), told.get("params")
+    def _hear(self, message: _Json) -> None:
+        method, params = message.get("method"), message.get("params")
         if not isinstance(method, str):
-            if self._thread is not None and words_of(told, "result.thread.id") == self._thread:
+            if self._thread is not None and words_of(message, "result.thread.id") == self._thread:
                 # Handled here, in its order among the messages, and not when the caller continues.
-                self._busy = at_path(told, "result.thread.status.type") == "active"
+                self._busy = at_path(message, "result.thread.status.type") == "active"
             return
         params = params if isinstance(params, dict) else {}
         thread = params.get("threadId")
@@ -471,8 +473,8 @@ class AppServerChannel:
             if method == "turn/started" and thread in self._threads:  # a person went back to it in the terminal
                 self._follow(str(thread))
                 self._subscribe()
-        elif "id" in told:
-            self._questions.hear(told["id"], method, params, thread=thread)
+        elif "id" in message:
+            self._questions.hear(message["id"], method, params, thread=thread)
             if self._questions.are_open:
                 self._request_came.set()
         else:
@@ -509,19 +511,19 @@ class AppServerChannel:
             self._emit(fact)
 
     @property
-    def _unsettled(self) -> bool:
-        """Returns True if the open turns do not fit the thread's state. An idle thread has no open turn, and a busy one
-        has one: the end of a turn that began before the thread was resumed may not have come."""
+    def _contradicts(self) -> bool:
+        """Returns True if the turns that are open here contradict the thread's state: an idle thread has no open turn,
+        and a busy one has one. The end of a turn that began before the thread was resumed may not have come."""
         return self._subscribed and bool(self._turns.open) is not self._busy
 
     def _settle(self) -> None:
-        if self._unsettled and (self._settling is None or self._settling.done()):
+        if self._contradicts and (self._settling is None or self._settling.done()):
             self._settling = asyncio.create_task(self._settled_soon())
 
     async def _settled_soon(self) -> None:
         for number, wait in enumerate([*SETTLE_AFTER_S, *SETTLE_AFTER_S[-1:] * SETTLE_LOOKS], start=1):
             await asyncio.sleep(wait)
-            if not self._unsettled:
+            if not self._contradicts:
                 return
             self._running = None
             with suppress(ChannelAway, MessageRefused):
@@ -533,15 +535,15 @@ class AppServerChannel:
         self._tell()
 
     def _end_what_does_not_run(self) -> None:
-        """Ends open turns if the thread is idle and its pages do not show them as running: they were stopped."""
-        for turn in list(self._turns.open) if self._unsettled and not self._busy else []:
+        """Ends open turns as stopped if the thread is idle and the list of turns does not show them as running."""
+        for turn in list(self._turns.open) if self._contradicts and not self._busy else []:
             if self._running is not None and turn not in self._running:
                 self._turns.end({"turn": {"status": "interrupted"}}, turn)
 
     def _tell(self) -> None:
         self._settle()
-        if (told := (self.reach(), self._gone)) != self._told_reach:
-            self._told_reach = told
+        if (now := (self.reach(), self._gone)) != self._reported_reach:
+            self._reported_reach = now
             self._changed()
 
 
@@ -553,8 +555,8 @@ def looks_for_thread() -> Iterator[float]:
         pause = min(LOOK_GROWS * pause, LOOK_MAX_S)
 
 
-def _is(turn: _Json, wanted: tuple[str, str | None] | None) -> bool:
-    """Returns whether it is the turn with the message of that key, or the one with that id."""
+def _is_wanted(turn: _Json, wanted: tuple[str, str | None] | None) -> bool:
+    """Returns True if the turn has the message with that key, or has that id."""
     return wanted is not None and (user_key(turn, wanted[0]) or turn.get("id") == wanted[1])
 
 

@@ -41,3 +41,4 @@ FACE = Face(
     agent_settings={"approval": ConfigKey(ApprovalConfig, ApprovalConfig())},
     guards=True,
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

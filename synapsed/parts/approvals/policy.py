@@ -50,16 +50,19 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool call that a program wants to make. `command` is a shell command (None for other tools), `subjects` are the
-    paths or addresses that other tools act on, `input` is the whole input from the program. `folder` and `home` are
-    absolute; the agent's paths, and those of its rules, are relative to them."""
+    """A tool call that a program wants to make."""
 
     tool: str
     command: str | None = None
+    """A shell command; None for other tools."""
     subjects: tuple[str, ...] = ()
+    """Paths or addresses that other tools act on."""
     folder: str | None = None
+    """Absolute path to which the agent's paths, and those of its rules, are relative."""
     home: str | None = None
+    """Absolute path of the home folder."""
     input: dict[str, Any] = field(default_factory=dict)
+    """The whole input from the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Rule:
 
     def allows(self, call: ToolCall) -> bool:
         """Returns True if the rule, in a list of allowed calls, matches `call`."""
-        if not self._of(call):
+        if not self._is_for_tool(call):
             return False
         if self.pattern is None:
             return True
@@ -93,23 +96,23 @@ class Rule:
         if subject != subject.strip():  # some programs take it without
             return False
         places = [subject] if _ADDRESS.match(subject) else _places(call, subject)
-        pattern = self._place(call)
+        pattern = self._subject_pattern(call)
         return any(_matches(pattern, place, r"[^\x00-\x1f\x7f]") for place in places if not _UPWARDS.search(place))
 
     def denies(self, call: ToolCall) -> bool:
         """Returns True if the rule, in a list of denied calls, matches `call` or a part of it."""
-        if not self._of(call):
+        if not self._is_for_tool(call):
             return False
         if self.pattern is None:
             return True
         said = _commands(call.command) if call.command is not None else ()
         if any(_matches(self.pattern, text, r"[\s\S]") for text in said):
             return True
-        pattern = self._place(call)
+        pattern = self._subject_pattern(call)
         places = (place for subject in call.subjects for place in (subject, *_places(call, subject.strip())))
         return any(_matches(pattern, place, r"[\s\S]") for place in places)
 
-    def _place(self, call: ToolCall) -> str:
+    def _subject_pattern(self, call: ToolCall) -> str:
         """Returns the pattern of a subject; a pattern that leads out of the folder becomes an absolute path."""
         pattern = self.pattern or ""
         if call.folder is None or _UPWARDS.search(pattern) is None:
@@ -118,9 +121,9 @@ class Rule:
 
     def unclear(self, call: ToolCall) -> bool:
         """Returns True if the tool matches, but the program does not give the command or the paths of the call."""
-        return self.pattern is not None and call.command is None and not call.subjects and self._of(call)
+        return self.pattern is not None and call.command is None and not call.subjects and self._is_for_tool(call)
 
-    def _of(self, call: ToolCall) -> bool:
+    def _is_for_tool(self, call: ToolCall) -> bool:
         return _matches(self.tool.casefold(), call.tool.casefold(), r"[\s\S]")
 
 

@@ -99,12 +99,12 @@ class Board:
         match event.data:
             case InputRequired(prompt=prompt):
                 self._asked(event, prompt)
-            case AttentionChanged(state="opened") as told:
-                self._opened(event, told)
-            case AttentionChanged() as told:
-                if self._open.pop(told.id, None) is not None:
+            case AttentionChanged(state="opened") as change:
+                self._opened(event, change)
+            case AttentionChanged() as change:
+                if self._open.pop(change.id, None) is not None:
                     self._in_order = None
-                self._closed[told.id] = told
+                self._closed[change.id] = change
                 if len(self._closed) > CLOSED_MAX:
                     del self._closed[next(iter(self._closed))]
             case StateChanged(state=state) if state == REMOVED:
@@ -126,21 +126,21 @@ class Board:
         agent = self._agents.get(agent_id)
         return agent.running_since if agent is not None else None
 
-    def _opened(self, event: Event, told: AttentionChanged) -> None:
+    def _opened(self, event: Event, change: AttentionChanged) -> None:
         agent = self._agent(event)
         asked = agent.prompt
-        prompt = asked if asked is not None and asked.prompt_id == told.prompt_id else None
+        prompt = asked if asked is not None and asked.prompt_id == change.prompt_id else None
         item = OpenItem(
-            id=told.id,
+            id=change.id,
             agent_id=event.agent_id,
-            kind=kind_of(told.kind),
-            question=prompt.prompt if prompt is not None else told.question,
+            kind=kind_of(change.kind),
+            question=prompt.prompt if prompt is not None else change.question,
             since=event.at,
             event=event.id,
             task_id=event.task_id,
-            prompt_id=told.prompt_id,
+            prompt_id=change.prompt_id,
             prompt=prompt,
-            until=told.until,
+            until=change.until,
         )
         self._open[item.id] = item
         self._in_order = None

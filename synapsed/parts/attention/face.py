@@ -36,3 +36,4 @@ FACE = Face(
     ),
     routes_in="synapsed.parts.attention.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

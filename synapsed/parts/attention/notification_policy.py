@@ -37,12 +37,14 @@ type Verdict = Literal["tell", "wait", "never"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """The moment of a decision. `open_s`: seconds for which the item is open, negative after the clock was set back;
-    `idle_s`: seconds since the person did something; `local`: the machine's local time."""
+    """The moment of a decision."""
 
     open_s: float
+    """Seconds for which the item is open; negative after the clock was set back."""
     idle_s: float
+    """Seconds since the person did something."""
     local: datetime
+    """The machine's local time."""
 
 
 def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:

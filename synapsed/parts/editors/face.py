@@ -8,3 +8,4 @@ events of the daemon; `server` performs that, with `daemon_calls` for waiting ca
 from synapsed.kernel import Face
 
 FACE = Face(name="editors")
+"""Description of this part for the daemon, which reads it without loading the part's code."""

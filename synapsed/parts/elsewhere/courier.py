@@ -50,7 +50,7 @@ _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _DONE: Final = frozenset({TaskState.COMPLETED})
 """States of earlier tasks that the agent must know: it may have lost the memory of failed ones before."""
 _SECRET: Final = frozenset({"password", "login"})
-"""Types of prompts whose answer stands in no event."""
+"""Types of prompts whose answer is in no event."""
 
 
 class Contacts(Protocol):
@@ -90,7 +90,7 @@ class Courier:
         self._before: Told | None = None
         """The part of the answer that was reported so far; None until it is read from the log."""
         self._turn = asyncio.Lock()
-        """Lock that lets one writer at a time record news of the task."""
+        """Lock that lets one writer at a time record updates of the task."""
         self._answering = False
         """True while an answer to its question is on its way."""
 
@@ -211,7 +211,7 @@ class Courier:
                 return found
 
     async def _earlier(self) -> str | None:
-        """Returns the id that an earlier task of ours has over there."""
+        """Returns the id that an earlier task of ours has at the agent."""
         which = TaskFilter(agent_id=self.task.agent_id, states=_DONE, limit=EARLIER_MAX, size=EARLIER_SIZE)
         endpoint = self._there.get("endpoint")
         for task in (await self._store.tasks(which))[0]:
@@ -263,7 +263,7 @@ class Courier:
     async def _attend(
         self, stream: AsyncGenerator[Snapshot | ArtifactPiece], first: asyncio.Future[Snapshot] | None = None
     ) -> None:
-        """Records the news of a stream while the agent works. The end of the stream does not end the task: the task
+        """Records the updates of a stream while the agent works. The end of the stream does not end the task: the task
         itself is asked for next."""
         async with aclosing(stream) as heard:
             async for told in heard:

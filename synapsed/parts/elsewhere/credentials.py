@@ -1,4 +1,4 @@
-"""Credentials for one agent elsewhere: they go with every request to it, and stand in no message."""
+"""Credentials for one agent elsewhere: they go with every request to it, and are in no message."""
 
 import base64
 from collections.abc import Iterator

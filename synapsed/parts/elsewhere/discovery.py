@@ -49,13 +49,15 @@ _NOTHING_HERE: Final = (404, 405, 410, 501)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms on which a person has agreed to an agent. With `other_host` its card may name an endpoint on another
-    host than its own; with `in_the_clear` credentials may go there by http; with `key` its card must be signed."""
+    """The terms on which a person has agreed to an agent."""
 
     credentials: Credentials = NONE
     other_host: bool = False
+    """True if its card may name an endpoint on another host than its own."""
     in_the_clear: bool = False
+    """True if credentials may be sent there by http."""
     key: str = ""
+    """Public keys: its card must be signed by one of them."""
 
     @classmethod
     def of(cls, agent: ExternalAgent, credentials: Credentials) -> "Terms":

@@ -361,7 +361,7 @@ class Externals:
         made: AgentConnection
         if agent.binding == SEEDS:
             module = await _load("synapsed.parts.elsewhere.synapse_a2a")
-            made = module.SeedsRemote(agent, credentials, self._outgoing)
+            made = module.SynapseA2aConnection(agent, credentials, self._outgoing)
         elif agent.protocol_version == FIRST:
             module = await _load("synapsed.parts.elsewhere.first_a2a")
             made = module.FirstRemote(agent, credentials, self._outgoing)

@@ -36,7 +36,8 @@ _ANSWER = frozenset({"answer"})
 
 
 def _external(method: str, path: str, handler: str) -> Route:
-    """Returns a route that exists on agents' own ports too, where the seeds' clients look for it."""
+    """Returns a route that exists on agents' own ports, too, where clients of synapse-a2a, and of what was made after
+    it, look for it."""
     return Route(
         method=method, path=f"/external{path}", handler=f"external.{handler}", parameters=_ALIAS, on_ports=True
     )
@@ -64,3 +65,4 @@ FACE = Face(
     ),
     routes_in="synapsed.parts.elsewhere.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

@@ -166,7 +166,7 @@ class FirstRemote:
     async def _events(
         self, method: str, params: dict[str, Any], headers: dict[str, str]
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Yields the news of the task in a stream, or the task if it is the whole answer."""
+        """Yields the updates of the task from a stream; if the answer is no stream, the task that it has."""
         limits, parser = httpx.Timeout(SILENCE_S, connect=CONNECT_S), SseParser()
         body, accept = self._request(method, params), {**headers, "Accept": EVENT_STREAM}
         try:

@@ -26,9 +26,9 @@ def _all(card: pb.AgentCard, given: Credentials, key: str) -> Iterator[str]:
         yield f"{CREDENTIALS}{' or '.join(dict.fromkeys(told))}"
     for extension in card.capabilities.extensions:
         if extension.required:
-            yield f"the extension {_said(extension.uri)}, which is not spoken here: it may refuse what is sent"
+            yield f"the extension {_printable(extension.uri)}, which is not spoken here: it may refuse what is sent"
     if card.signatures and not key:
-        by = ", ".join(repr(_said(name)) for name in dict.fromkeys(names_of(card)))
+        by = ", ".join(repr(_printable(name)) for name in dict.fromkeys(names_of(card)))
         yield f"the public key of its signer, {by}, if its card is to be believed (--key FILE)"
 
 
@@ -57,14 +57,14 @@ def _met(card: pb.AgentCard, name: str, given: Credentials) -> bool:
 def _scheme(card: pb.AgentCard, name: str) -> str:
     """Returns the name of a way to log in, with the option that gives the credentials."""
     if name not in card.security_schemes:
-        return f"{_said(name)}, which its card does not explain"
+        return f"{_printable(name)}, which its card does not explain"
     scheme = card.security_schemes[name]
     match scheme.WhichOneof("scheme"):
         case "api_key_security_scheme":
             key = scheme.api_key_security_scheme
             place = {"query": " in the query", "cookie": " in a cookie"}.get(key.location, "")
             option = key.location if key.location in ("query", "cookie") else "header"
-            return f"an API key{place} (--{option}-env {_said(key.name)}=VARIABLE)"
+            return f"an API key{place} (--{option}-env {_printable(key.name)}=VARIABLE)"
         case "http_auth_security_scheme":
             http = scheme.http_auth_security_scheme.scheme
             match http.lower():
@@ -72,13 +72,13 @@ def _scheme(card: pb.AgentCard, name: str) -> str:
                     return "a bearer token (--token-env VARIABLE)"
                 case "basic":
                     return "a name and a password (--basic-env VARIABLE, which holds NAME:PASSWORD)"
-            return f"HTTP {_said(http)} (--header-env Authorization=VARIABLE)"
+            return f"HTTP {_printable(http)} (--header-env Authorization=VARIABLE)"
         case "oauth2_security_scheme" | "open_id_connect_security_scheme":
             return "a token of OAuth (--token-env VARIABLE)"
         case "mtls_security_scheme":
             return "a client certificate, which cannot be given here"
-    return f"{_said(name)}, of a kind that is not known here"
+    return f"{_printable(name)}, of a kind that is not known here"
 
 
-def _said(text: str) -> str:
+def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_WORDS])

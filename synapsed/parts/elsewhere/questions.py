@@ -1,9 +1,9 @@
 """Questions that agents elsewhere ask a person, reported as those of agents here: in the inbox, and in notices
 everywhere.
 
-It follows the states of their tasks, whoever changes these. The open questions are kept with the place in the log, in
-one commit with the events that tell of them: even after a kill nothing is opened twice, and a question that is over is
-closed. Agents of the user's other hosts are not included: their questions stand in the inbox of their host.
+It follows the states of their tasks, whoever changes these. The open questions are stored together with the position in
+the log, in one commit with the events that report them: even after a kill nothing is opened twice, and a question that
+is over is closed. Agents of the user's other hosts are not included: their questions are in the inbox of their host.
 """
 
 import hashlib
@@ -38,10 +38,11 @@ class AskedElsewhere(BaseModel):
     agent_id: str
     context_id: str | None = None
     told: AttentionChanged
+    """The event that opened the question."""
     since: str
     """RFC 3339, UTC."""
     said: str = ""
-    """A digest of the prompt; empty if an older daemon reported it."""
+    """Digest of the prompt, by which a changed prompt is noticed; empty if an older daemon reported it."""
 
 
 Open = Mapping[str, AskedElsewhere]
@@ -73,22 +74,22 @@ def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:
 def opened(agent_id: str, context_id: str | None, prompt: Prompt, *, mark: str, since: str) -> AskedElsewhere:
     """Returns the question that is open from now on. Its id is made of `mark`: the same, however often the event is
     read."""
-    told = AttentionChanged(
+    event = AttentionChanged(
         id=f"asked-{mark}",
         state="opened",
         kind=kind_of(prompt.type),
         question=prompt.prompt[:QUESTION_MAX],
         prompt_id=prompt.prompt_id,
     )
-    return AskedElsewhere(agent_id=agent_id, context_id=context_id, told=told, since=since, said=_digest(prompt))
+    return AskedElsewhere(agent_id=agent_id, context_id=context_id, told=event, since=since, said=_digest(prompt))
 
 
 def _more(task_id: str, known: Open, asked: AskedElsewhere, prompt: Prompt) -> tuple[list[NewEvent], Open] | None:
     """Returns the event for a prompt of which more is known now, its command say, and the open questions."""
-    if (said := _digest(prompt)) == asked.said:
+    if (digest := _digest(prompt)) == asked.said:
         return None
     event = NewEvent(asked.agent_id, InputRequired(prompt=prompt), task_id, asked.context_id)
-    return [event], {**known, task_id: asked.model_copy(update={"said": said})}
+    return [event], {**known, task_id: asked.model_copy(update={"said": digest})}
 
 
 def _digest(prompt: Prompt) -> str:
@@ -106,8 +107,8 @@ def _closed(task_id: str, known: Open, by: Origin | None) -> tuple[list[NewEvent
         return [], known
     rest = {key: one for key, one in known.items() if key != task_id}
     who = {} if by is None else {"by": by.by, "who": by.who, "where": by.where}
-    told = asked.told.model_copy(update={"state": "gone" if by is None else "answered", **who})
-    return [NewEvent(asked.agent_id, told, task_id, asked.context_id)], rest
+    event = asked.told.model_copy(update={"state": "gone" if by is None else "answered", **who})
+    return [NewEvent(asked.agent_id, event, task_id, asked.context_id)], rest
 
 
 class ElsewhereAsking(DurableFollower):
@@ -127,9 +128,9 @@ class ElsewhereAsking(DurableFollower):
         self._open = _OPEN.validate_json(self.state.secret or "{}")
 
     async def handle(self, event: Event) -> Changes | None:
-        if (told := follows(event, self._open)) is None:
+        if (change := follows(event, self._open)) is None:
             return None
-        events, self._open = told
+        events, self._open = change
         return Changes(events)
 
     def agents(self) -> list[AgentView]:

@@ -100,12 +100,12 @@ class Remote:
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
-        """Sends the message once. `key` tells the daemon over there that a repeated message is the same one."""
+        """Sends the message once. `key` tells the other daemon that a repeated message is the same one."""
         headers = headers_of(metadata) | ({KEY_HEADER: key} if key else {})
         context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
         request = self._request(message, metadata, task_id, context_id)
         request.configuration.return_immediately = True
-        with self._told(asked=True):
+        with self._calling(asked=True):
             async for answer in self._calls.send_message(request, context=context):
                 if answer.HasField("task"):
                     return snapshot_of(answer.task)
@@ -116,9 +116,9 @@ class Remote:
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Sends the message, and yields the news of its task."""
+        """Sends the message, and yields the updates of its task."""
         request = self._request(message, metadata, task_id, context_id)
-        with self._told(asked=True):
+        with self._calling(asked=True):
             context = ClientCallContext(timeout=SILENCE_S, service_parameters=headers_of(metadata) or None)
             stream = self._streams.send_message(request, context=context)
             try:
@@ -140,18 +140,18 @@ class Remote:
         return request
 
     async def get(self, task_id: str) -> Snapshot:
-        with self._told():
+        with self._calling():
             return snapshot_of(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
 
     async def cancel(self, task_id: str) -> Snapshot:
-        with self._told():
+        with self._calling():
             return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """Returns the task that was made of the message, None if no task was made. Raises RemoteRefused if that cannot
         be found out: 0.3 has no list of tasks."""
         request = pb.ListTasksRequest(page_size=LISTED, include_artifacts=True)
-        with self._told():
+        with self._calling():
             listed = await self._calls.list_tasks(request, context=_call())
             for task in listed.tasks:
                 if any(message.message_id == message_id for message in task.history):
@@ -162,7 +162,7 @@ class Remote:
 
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Yields the texts and states of the task up to the end of the stream."""
-        with self._told():
+        with self._calling():
             context = ClientCallContext(timeout=SILENCE_S)
             stream = self._streams.subscribe(pb.SubscribeToTaskRequest(id=task_id), context=context)
             try:
@@ -174,12 +174,12 @@ class Remote:
 
     async def extended_card(self) -> pb.AgentCard:
         """Returns the card that the agent shows to those it knows."""
-        with self._told():
+        with self._calling():
             return await self._calls.get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=_call())
 
     @contextlib.contextmanager
-    def _told(self, *, asked: bool = False) -> Iterator[None]:
-        with self._credentials.kept(), _ours(self._agent.endpoint, asked=asked):
+    def _calling(self, *, asked: bool = False) -> Iterator[None]:
+        with self._credentials.kept(), _as_own_errors(self._agent.endpoint, asked=asked):
             yield
 
 
@@ -188,7 +188,7 @@ def _call() -> ClientCallContext:
 
 
 @contextlib.contextmanager
-def _ours(url: str, *, asked: bool = False) -> Iterator[None]:
+def _as_own_errors(url: str, *, asked: bool = False) -> Iterator[None]:
     """Turns the errors of the SDK and of httpx into ours. `asked`: the request has an effect if it arrives."""
     try:
         yield

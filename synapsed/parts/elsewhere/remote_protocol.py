@@ -3,7 +3,7 @@ below it, with its bounds.
 
 Each failure becomes one of four errors: `Unreachable` (`details["sent"]`: the request may have arrived; `busy`: it has
 not arrived, and may be sent again later), `CardInvalid`, `CardChanged`, `RemoteRefused` (`details["remote"]` names the
-error over there).
+error of the agent).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -31,7 +31,7 @@ SEND_S = 600.0
 SILENCE_S = 120.0
 """Seconds of silence of a stream after which the task is asked for instead."""
 LONGEST_PAUSE_S: Final = 30.0
-"""Longest seconds between two requests for a task that sends no news by itself."""
+"""Longest seconds between two requests for a task that sends no updates by itself."""
 ANSWER_BYTES = 32 << 20
 """Most bytes of one answer, and of one stream."""
 EVENT_STREAM: Final = "text/event-stream"
@@ -111,7 +111,7 @@ class AgentConnection(Protocol):
     def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Sends the message once, and yields the news of its task."""
+        """Sends the message once, and yields the updates of its task."""
         ...
 
     async def get(self, task_id: str) -> Snapshot: ...

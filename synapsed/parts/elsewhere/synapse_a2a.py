@@ -42,7 +42,8 @@ from synapsed.parts.elsewhere.synapse_a2a_json import body_of, event_of, made_of
 from synapsed.shared.sse_parser import SseEvent, SseParser, SseTooLarge
 
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
-"""Pauses before each search for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""
+"""Seconds to pause before each search for a message whose answer was lost, 47 s together: synapse-a2a waits up to 30 s
+for its program to start."""
 POLL_S: Final = 3.0
 """Seconds between two requests for a task of an agent that has no streams."""
 RETRY_MAX_S: Final = 60.0
@@ -57,11 +58,13 @@ class _Missing(RemoteRefused):
     """Error for a path that the agent does not have; nothing was done."""
 
 
-class SeedsRemote:
+class SynapseA2aConnection:
     """Connection to an agent that speaks as synapse-a2a does; see `AgentConnection`."""
 
     own = False
+    """The agent is not on a host of the user's own."""
     names_tasks = False
+    """The agent gives its tasks ids of its own."""
 
     def __init__(self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig) -> None:
         self._agent = agent
@@ -113,9 +116,9 @@ class SeedsRemote:
             yield await self.send(message, metadata=metadata, task_id=task_id, key=key)
             return
         try:
-            async with aclosing(self._send_subscribe(message, metadata, key)) as heard:
-                async for told in heard:
-                    yield told
+            async with aclosing(self._send_subscribe(message, metadata, key)) as updates:
+                async for update in updates:
+                    yield update
         except _Missing:
             self._streams = False
             yield await self.send(message, metadata=metadata, key=key)
@@ -126,12 +129,12 @@ class SeedsRemote:
         url, known = f"{self._base}/tasks/sendSubscribe", ""
         headers = {KEY_HEADER: key or message.message_id, "Accept": f"{EVENT_STREAM}, application/json"}
         body = body_of(message, metadata)
-        async with aclosing(self._events("POST", url, "", json=body, headers=headers)) as heard:
-            async for told in heard:
-                if not (known := told.id if isinstance(told, Snapshot) else told.task_id):
+        async with aclosing(self._events("POST", url, "", json=body, headers=headers)) as updates:
+            async for update in updates:
+                if not (known := update.id if isinstance(update, Snapshot) else update.task_id):
                     break
-                yield _unsettled(told)
-                if _settled(told):
+                yield _without_final_state(update)
+                if _settled(update):
                     return
         if not known:
             raise Unreachable(f"{url} does not say which task it tells of", sent=True)
@@ -150,12 +153,13 @@ class SeedsRemote:
         return await self.get(task_id)
 
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
-        """Looks for the task of a lost answer; never returns None (see above)."""
+        """Searches the agent's list of tasks for a message whose answer was lost. Raises RemoteRefused (LOST) if the
+        list never has it: that does not prove that the message was not accepted, so None is never returned."""
         for pause in LATE_S:
             await asyncio.sleep(pause)
-            told = await self._json_of("GET", f"{self._base}/tasks")
+            answer = await self._json_of("GET", f"{self._base}/tasks")
             try:
-                found = await asyncio.to_thread(_found, told, message_id)
+                found = await asyncio.to_thread(_found, answer, message_id)
             except ValueError as error:
                 raise RemoteRefused(f"{self._base}/tasks lists what is no task: {error}", remote="INVALID") from error
             if found is not None:
@@ -165,10 +169,10 @@ class SeedsRemote:
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         url = f"{self._task(task_id)}/subscribe"
         try:
-            async with aclosing(self._events("GET", url, task_id, headers={"Accept": EVENT_STREAM})) as heard:
-                async for told in heard:
-                    yield _unsettled(told)
-                    if _settled(told):
+            async with aclosing(self._events("GET", url, task_id, headers={"Accept": EVENT_STREAM})) as updates:
+                async for update in updates:
+                    yield _without_final_state(update)
+                    if _settled(update):
                         return
         except _Missing:
             self._follows = False
@@ -183,8 +187,8 @@ class SeedsRemote:
         return f"{self._base}/tasks/{quote(task_id, safe='')}"
 
     async def _answer(self, task_id: str, text: str, metadata: dict[str, Any]) -> Snapshot:
-        """Answers a question by the seeds' `…/input`; synapse-a2a has no such path, and takes only a yes or a no to a
-        permission."""
+        """Answers a question of a task by `…/input`. synapse-a2a itself has no such path: it only takes a yes or a no
+        to a permission."""
         task = self._task(task_id)
         given = metadata.get("synapsed")
         asked = given.get("prompt_id") if isinstance(given, dict) else None
@@ -202,9 +206,9 @@ class SeedsRemote:
         return await self.get(task_id)
 
     async def _post_task(self, url: str, body: Any, headers: dict[str, str], **options: Any) -> Snapshot:
-        told = await self._json_of("POST", url, json=body, headers=headers, asked=True, timeout=SEND_S, **options)
+        answer = await self._json_of("POST", url, json=body, headers=headers, asked=True, timeout=SEND_S, **options)
         try:
-            return await asyncio.to_thread(snapshot_of, told)
+            return await asyncio.to_thread(snapshot_of, answer)
         except ValueError as error:
             raise Unreachable(f"{url} has taken it and answers what is no task: {error}", sent=True) from error
 
@@ -230,8 +234,8 @@ class SeedsRemote:
     async def _events(
         self, method: str, url: str, task_id: str, **options: Any
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
-        """Yields the news of the task in a stream, or the task if it is the whole answer. Raises the same errors as
-        `_json_of`."""
+        """Yields the updates of the task from a stream; if the answer is no stream, the task that it has. Raises the
+        same errors as `_json_of`."""
         asked, parser = method == "POST", SseParser()
         limits = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
         try:
@@ -243,10 +247,10 @@ class SeedsRemote:
                     return
                 async for piece in response.aiter_bytes():
                     for event in parser.feed(piece):
-                        told = await _heard(event, task_id)
-                        if told is not None:
-                            task_id = told.id if isinstance(told, Snapshot) else told.task_id
-                            yield told
+                        update = await _heard(event, task_id)
+                        if update is not None:
+                            task_id = update.id if isinstance(update, Snapshot) else update.task_id
+                            yield update
         except httpx.HTTPError as error:
             raise unreachable(url, error, asked=asked) from error
         except (ValueError, SseTooLarge) as error:
@@ -255,31 +259,32 @@ class SeedsRemote:
 
 
 async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | None:
-    """Returns the content of an event. Most are so small that a thread would cost more."""
-    said = await read(event.data.encode())
+    """Returns the content of an event. Small ones, which are the most, are parsed at once: a thread would cost more."""
+    data = await read(event.data.encode())
     if len(event.data) <= LITTLE:
-        return event_of(event.event, said, task_id)
-    return await asyncio.to_thread(event_of, event.event, said, task_id)
+        return event_of(event.event, data, task_id)
+    return await asyncio.to_thread(event_of, event.event, data, task_id)
 
 
-def _found(told: Any, message_id: str) -> Snapshot | None:
+def _found(answer: Any, message_id: str) -> Snapshot | None:
     """Returns the task that was made of this message, from a list of tasks."""
-    tasks = told.get("tasks") if isinstance(told, dict) else told
+    tasks = answer.get("tasks") if isinstance(answer, dict) else answer
     listed = tasks if isinstance(tasks, list) else []
     return next((snapshot_of(task) for task in listed if made_of(task, message_id)), None)
 
 
-def _settled(told: Snapshot | ArtifactPiece) -> bool:
-    """Returns True if nothing useful follows, though a stream may continue while the task waits for an answer."""
-    return isinstance(told, Snapshot) and told.state in _SETTLED
+def _settled(update: Snapshot | ArtifactPiece) -> bool:
+    """Returns True if the task is at its end or waits for an answer: nothing useful follows, even if the stream stays
+    open."""
+    return isinstance(update, Snapshot) and update.state in _SETTLED
 
 
-def _unsettled(told: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
-    """Returns the news without its end: a status comes without the task's artifacts, so the task is asked for after the
-    stream."""
-    if isinstance(told, Snapshot) and told.artifacts is None and _settled(told):
-        return replace(told, state=TaskState.WORKING)
-    return told
+def _without_final_state(update: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
+    """Returns a final status as WORKING, and everything else unchanged: in a stream, a status comes without the task's
+    artifacts, so the caller has to read the whole task afterwards."""
+    if isinstance(update, Snapshot) and update.artifacts is None and _settled(update):
+        return replace(update, state=TaskState.WORKING)
+    return update
 
 
 def _priority(metadata: dict[str, Any]) -> int:

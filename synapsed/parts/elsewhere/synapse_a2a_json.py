@@ -1,8 +1,8 @@
 """The JSON of agents that speak as synapse-a2a does, from and to our models. Pure.
 
-Two forms of everything are read: that of the seed documents (S1, S2, S15), and that of synapse-a2a as it is (`{"type",
-"data": {"content"}}` for an artifact, `metadata.permission` for a question, `data: {"type": "done", …}` for the end of
-a stream). Every value is checked for its type.
+Two forms of everything are read: the one that was first asked for (S1, S2, S15: docs/words.md), and that of synapse-a2a
+as it is (`{"type", "data": {"content"}}` for an artifact, `metadata.permission` for a question, `data: {"type": "done",
+…}` for the end of a stream). Every value is checked for its type.
 """
 
 import hashlib
@@ -133,7 +133,8 @@ def _part(told: Any) -> Part:
 
 
 def _prompt(task_id: str, task: dict[str, Any], status: dict[str, Any]) -> Prompt:
-    """Returns the task's question: in the seeds' form, as a permission of synapse-a2a's, or as a plain one."""
+    """Returns the task's question: in the form that was first asked for, as a permission of synapse-a2a's, or as a
+    plain one."""
     told = _object(task.get("prompt")) or _object(status.get("message"))
     permission = _object(_object(task.get("metadata")).get("permission"))
     if not told and permission:

@@ -28,3 +28,4 @@ FACE = Face(
     ),
     routes_in="synapsed.parts.history.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

@@ -13,7 +13,7 @@ from synapsed.api import CONTEXT, Flag, Query, Text, Time, between, flag, one_of
 from synapsed.api.operation import operation
 from synapsed.errors import AmbiguousAddress, Busy, NotReady, UnknownAgent
 from synapsed.parts.history.answers import KINDS, HistoryKind, HistoryPage, HistoryStats, UsageReport
-from synapsed.parts.history.asked import By, History, HistoryFilter
+from synapsed.parts.history.interface import By, History, HistoryFilter
 
 QUERY_MAX = 1000
 ID_MAX = 2**62

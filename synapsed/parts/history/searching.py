@@ -16,9 +16,9 @@ from typing import Any, Final
 from synapsed.clock import iso
 from synapsed.errors import Busy, InvalidRequest
 from synapsed.parts.history.answers import HistoryItem, HistoryPage, HistoryStats, UsageReport, UsageRow
-from synapsed.parts.history.asked import By, HistoryFilter
 from synapsed.parts.history.file import Connections, connect, open_source
 from synapsed.parts.history.indexing import there
+from synapsed.parts.history.interface import By, HistoryFilter
 from synapsed.parts.history.texts import Pattern, snippet, terms_of
 
 TERMS_MAX = 32

@@ -21,9 +21,9 @@ from synapsed.errors import Busy, StoreError
 from synapsed.interfaces import EVERY_EVENT, EventLog
 from synapsed.kernel import Kernel, Running
 from synapsed.parts.history.answers import HistoryPage, HistoryStats, UsageReport
-from synapsed.parts.history.asked import By, History, HistoryFilter
 from synapsed.parts.history.file import discard
 from synapsed.parts.history.indexing import Indexer
+from synapsed.parts.history.interface import By, History, HistoryFilter
 from synapsed.parts.history.searching import Searcher
 from synapsed.store.database import store_error
 
@@ -191,7 +191,7 @@ class SqliteHistory:
                 opened = False
                 await self._retry_later()
                 continue
-            if not await self._news():
+            if not await self._wait_for_work():
                 return
 
     async def _catch_up(self) -> None:
@@ -206,7 +206,7 @@ class SqliteHistory:
             if more:  # half of the time is left to other threads
                 await self._pause(time.monotonic() - begin)
 
-    async def _news(self) -> bool:
+    async def _wait_for_work(self) -> bool:
         """Waits until there is work; returns False once the store is closed."""
         try:
             async with asyncio.timeout(TIDY_S):

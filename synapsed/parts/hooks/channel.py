@@ -83,7 +83,8 @@ class _Turn:
 
 class HookChannel:
     """One agent's hooks. After a restart the facts of the last two turns are reported again, except those before
-    `settled`: a reported end may not have been recorded when the daemon was killed."""
+    `settled`, about which the events are stored: a reported end may not have been recorded when the daemon was
+    killed."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -117,7 +118,7 @@ class HookChannel:
         await self.poll()
 
     async def poll(self) -> None:
-        """Reports the news in the maildir, and in the transcript of the open turn."""
+        """Reports the new entries of the maildir, and of the transcript of the open turn."""
         self._dates.note()
         async with self._lock:
             while self._emit is not None:

@@ -3,3 +3,4 @@
 from synapsed.kernel import Face
 
 FACE = Face(name="hooks", adapters_in="synapsed.parts.hooks.channel")
+"""Description of this part for the daemon, which reads it without loading the part's code."""

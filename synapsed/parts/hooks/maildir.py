@@ -1,5 +1,6 @@
-"""The maildir of an agent's hooks: reports wait in `new/` until they are taken, then in `cur/` until they are settled.
-Short-lived reports, of which a turn may have thousands, wait in `passing/` instead, so that they do not delay others.
+"""The maildir of an agent's hooks: reports wait in `new/` until they are taken, then in `cur/` until they are settled,
+that is, until the events about them are stored. Short-lived reports, of which a turn may have thousands, wait in
+`passing/` instead, so that they do not delay others.
 
 Taking moves a file, settling deletes it: a report that was taken but is not settled when the daemon is killed is taken
 again. Unreadable files go to `bad/`. Everything here blocks on the disk: call it in a thread.

@@ -8,3 +8,4 @@ FACE = Face(
     routes=(Route(method="GET", path="/screen/live", handler="screen.live", needs=frozenset({"look"}), at="agent"),),
     routes_in="synapsed.parts.live_screens",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

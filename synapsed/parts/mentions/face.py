@@ -12,3 +12,4 @@ class MentionsConfig(AttachConfig):
 
 
 FACE = Face(name="mentions", opens="synapsed.parts.mentions.routing", extends={"attach": MentionsConfig})
+"""Description of this part for the daemon, which reads it without loading the part's code."""

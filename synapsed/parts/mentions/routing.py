@@ -1,8 +1,8 @@
-"""`@agent message` in an attached terminal: does the I/O around `typed_line`.
+"""`@agent message` in an attached terminal: does the I/O for `typed_line`, which finds such lines.
 
-An Enter that would submit a line for another agent is held until the program's composer shows just that line; the line
-is removed there, and only then does the message go. In case of doubt the Enter goes to the program, as without this
-part.
+An Enter that would submit a line for another agent is held until the program's composer (its input line) shows just
+that line; the line is removed there, and only then the message is sent. In case of doubt the Enter goes to the program,
+as without this part.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ class MentionedAgents:
 
 
 class Mentions(Running):
-    """Makes the lines of terminals, if the configuration enables mentions."""
+    """Creates the typed line of each attachment, if the configuration enables mentions."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -103,8 +103,8 @@ async def opened(kernel: Kernel) -> AsyncIterator[Running]:
 
 
 class MentionLine:
-    """The line (`interfaces.TypedLine`) that is typed at an attachment to agent `own`, whose person may write to other
-    agents too: to the names in `only`, or with None to all."""
+    """Implements `interfaces.TypedLine` for an attachment to agent `own`. Its person may write to the agents whose
+    names are in `only`; None: to all."""
 
     def __init__(
         self, attachment: Attachment, own: str, addressees: MentionedAgents, only: frozenset[str] | None = None
@@ -117,13 +117,16 @@ class MentionLine:
         self._answers = TaskSet()
 
     def passes(self, data: bytes) -> bool:
+        """Returns True if these keys may go to the program at once: they cannot end a line for another agent."""
         return self._line.sure and self._line.is_plain(data)
 
     def passed(self, data: bytes) -> None:
+        """Follows keys that the program got at once."""
         for _ in self._line.feed(data):
             pass  # it holds no Enter
 
     async def write(self, data: bytes) -> None:
+        """Types the bytes, except an Enter that ends a line for another agent, which is sent to that agent instead."""
         if not self._line.sure and not await self._attachment.composes():
             self._line.clear()
         for part in self._line.feed(data):
@@ -174,10 +177,10 @@ class MentionLine:
 
     async def _show_answer(self, to: Addressee, task: Task) -> None:
         with contextlib.suppress(SynapsedError):
-            self._attachment.notice(f"[← {to.name}] {_said(await self._addressees.settled(task))}", stays=True)
+            self._attachment.notice(f"[← {to.name}] {_outcome(await self._addressees.settled(task))}", stays=True)
 
 
-def _said(task: Task) -> str:
+def _outcome(task: Task) -> str:
     """Returns the text for a person about a task that is over."""
     if task.status is TaskState.COMPLETED:
         return task.answer or "(nothing)"

@@ -306,7 +306,7 @@ def _combines(char: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """`@name [--response] text`."""
+    """A line for another agent: `@name [--response] text`."""
 
     name: str
     text: str

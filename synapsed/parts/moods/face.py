@@ -22,3 +22,4 @@ FACE = Face(
     sections={"moods": ConfigKey(MoodsConfig, MoodsConfig())},
     agent_settings={"moods": ConfigKey(bool, True)},  # if `[moods]` is enabled
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

@@ -14,14 +14,17 @@ PATTERN: Source = "interaction_pattern"
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A signal in a text, or in actions. `points` by emotion, for each occurrence in one message or action; `most`:
-    highest number that counts. `evidence` is reported, `when` is for the documentation."""
+    """A signal in a text, or in actions."""
 
     source: Source
     points: Mapping[Emotion, float]
+    """Points by emotion, for each occurrence in one message or action."""
     evidence: str
+    """Words that are reported with the mood."""
     when: str
+    """Words for the documentation."""
     most: int = 1
+    """Highest number of occurrences that counts."""
 
 
 SIGNALS: Mapping[str, Signal] = {

@@ -41,7 +41,7 @@ _OF: Mapping[Emotion, tuple[str, str, str]] = {
     "fatigue": ("tired_words", "late_words", "tired_face"),
     "joy": ("glad_words", "thanks", "glad_face"),
 }
-"""Signals of strong terms, mild terms and faces."""
+"""Signals of strong terms, mild terms and emoticons."""
 
 
 def _index(terms: Terms, kind: int) -> Iterator[tuple[str, tuple[tuple[str, ...], str]]]:

@@ -19,3 +19,4 @@ FACE = Face(
     ),
     routes_in="synapsed.parts.openapi.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

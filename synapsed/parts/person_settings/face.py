@@ -7,3 +7,4 @@ precedence.
 from synapsed.kernel import Face
 
 FACE = Face(name="person_settings", opens="synapsed.parts.person_settings.reading")
+"""Description of this part for the daemon, which reads it without loading the part's code."""

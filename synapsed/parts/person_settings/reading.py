@@ -38,13 +38,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Settings that were found: `layers` from the weakest to the strongest; `args` are the person's own, without a
-    document that goes into a file of synapsed's."""
+    """Settings that were found."""
 
     layers: tuple[Layer, ...] = ()
+    """The weakest comes first."""
     keys: Layer | None = None
     documents: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     args: tuple[str, ...] = ()
+    """The person's own arguments, without a document that goes into a file of synapsed's."""
     unread: tuple[str, ...] = ()
     """Existing files that could not be read, with the reasons."""
 
@@ -136,7 +137,7 @@ def judge(spec: SettingsSpec, found: Read, replaced: Collection[str] = ()) -> Pe
         layers, refused = _without_folders(layers, each)
         notes += refused
     for note in spec.notes:
-        if note.channel not in replaced and (said := _said(note, layers)) is not None:
+        if note.channel not in replaced and (said := _note_text(note, layers)) is not None:
             notes += [said] if note.told else []
             lost_by += [said] if note.loses else []
             loses |= set(note.loses)
@@ -161,20 +162,20 @@ def _without_folders(layers: Sequence[Layer], said: Yields) -> tuple[list[Layer]
         if layer.in_folder and isinstance(value, str | bool) and value in said.not_by_folder:
             where = f"{said.to} = {_word(value)} in {layer.source}"
             notes.append(f"{where}: not followed, as that may be a repository's; say so in settings of your own")
-            layer = Layer(layer.source, _less(layer.values, said.to), in_folder=True)  # noqa: PLW2901
+            layer = Layer(layer.source, _without(layer.values, said.to), in_folder=True)  # noqa: PLW2901
         kept.append(layer)
     return kept, notes
 
 
-def _less(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _without(values: Mapping[str, Any], path: str) -> dict[str, Any]:
     """Returns the document without the value at `path`."""
     first, _, rest = path.partition(".")
     if not rest:
         return {key: value for key, value in values.items() if key != first}
-    return {key: _less(value, rest) if key == first else value for key, value in values.items()}
+    return {key: _without(value, rest) if key == first else value for key, value in values.items()}
 
 
-def _said(note: SettingsNote, layers: Sequence[Layer]) -> str | None:
+def _note_text(note: SettingsNote, layers: Sequence[Layer]) -> str | None:
     if note.lacks:
         values = [value for layer in layers for value in _every(_value(layer.values, note.path))]
         return note.says if not any(value in note.lacks for value in values) else None

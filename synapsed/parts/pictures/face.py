@@ -4,3 +4,4 @@ Pillow."""
 from synapsed.kernel import Face
 
 FACE = Face(name="pictures", opens="synapsed.parts.pictures.drawing")
+"""Description of this part for the daemon, which reads it without loading the part's code."""

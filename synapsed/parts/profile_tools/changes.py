@@ -59,7 +59,7 @@ class Change:
 
 def changes(before: Profile | None, after: Profile) -> list[Change]:
     """Returns the differences in `after`; for a new profile, all keys that it sets."""
-    old, new = {} if before is None else _said(before), _said(after)
+    old, new = {} if before is None else _set_keys(before), _set_keys(after)
     at_versions = list(_at_versions(before, after))
     found: list[Change] = []
     for key in _differing(old, new, _OURS):
@@ -71,10 +71,10 @@ def changes(before: Profile | None, after: Profile) -> list[Change]:
     return found
 
 
-def _said(profile: Profile) -> dict[str, Any]:
-    """Returns the keys that are set."""
-    told = profile.model_dump(mode="json", exclude_defaults=True)
-    return {**told, "command": profile.command}
+def _set_keys(profile: Profile) -> dict[str, Any]:
+    """Returns the values of the keys that the profile sets; its command in any case."""
+    keys = profile.model_dump(mode="json", exclude_defaults=True)
+    return {**keys, "command": profile.command}
 
 
 def _exactly(profile: Profile) -> str:
@@ -83,11 +83,11 @@ def _exactly(profile: Profile) -> str:
 
 def _at_versions(before: Profile | None, after: Profile) -> Iterator[Change]:
     """Yields changes of what is run or typed that apply only from some version of the program on."""
-    old, new = {} if before is None else _said(before), _said(after)
+    old, new = {} if before is None else _set_keys(before), _set_keys(after)
     variants = [*(before.versions if before is not None else ()), *after.versions]
     bounds = {bound for variant in variants for bound in (variant.since, variant.below) if bound is not None}
     for bound in sorted({"0", *bounds} if bounds else (), key=lambda bound: order_of(bound) or ()):
-        then, now = {} if before is None else _said(before.at(bound)), _said(after.at(bound))
+        then, now = {} if before is None else _set_keys(before.at(bound)), _set_keys(after.at(bound))
         for key in _differing(then, now, _OURS | READING | {"versions"}):
             pair = then.get(key, _ABSENT), now.get(key, _ABSENT)
             if not (_same(pair[0], old.get(key, _ABSENT)) and _same(pair[1], new.get(key, _ABSENT))):

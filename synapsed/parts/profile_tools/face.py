@@ -25,7 +25,7 @@ from synapsed.kernel import Face
 from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
 
 
-def _is_key(value: str) -> str:
+def _checked_key(value: str) -> str:
     PublicKey.parse(value)
     return value
 
@@ -33,7 +33,7 @@ def _is_key(value: str) -> str:
 class ProfilesConfig(Section):
     """`[profiles]`."""
 
-    keys: list[Annotated[str, AfterValidator(_is_key)]] = Field(default=[], max_length=50)
+    keys: list[Annotated[str, AfterValidator(_checked_key)]] = Field(default=[], max_length=50)
     """Public keys whose bundles of profiles may be taken, each followed by a name."""
 
 
@@ -44,3 +44,4 @@ FACE = Face(
     profiles_in="synapsed.parts.profile_tools.bundles.stand_ins",
     findings_in="synapsed.parts.profile_tools.bundles.findings",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

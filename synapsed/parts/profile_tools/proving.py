@@ -23,13 +23,15 @@ FAULTS_MAX = 50
 
 @dataclass(slots=True)
 class Proved:
-    """The findings. `profiles` has the profiles by name, including those that only extend one in the folder; `gone`
-    names those that will no longer exist; `faults` has the first faults, in sentences."""
+    """The findings."""
 
     profiles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Profiles by name, including those that only extend one in the folder."""
     gone: list[str] = field(default_factory=list)
+    """Names of profiles that will no longer exist."""
     recordings: int = 0
     faults: list[str] = field(default_factory=list)
+    """The first faults, in sentences."""
     faults_in_all: int = 0
 
     def document(self) -> dict[str, Any]:

@@ -46,15 +46,18 @@ class RecordedLook:
 
 @dataclass
 class Player:
-    """Plays one recording: `record` has its `size`, `chunks` and `marks`. `facts`: facts of side channels, each with
-    its time. `cut`: cuts the chunks; `looks`: the screen is also looked at between chunks."""
+    """Plays one recording."""
 
     profile: Profile
     record: Mapping[str, Any]
+    """Document with `size`, `chunks` and `marks`."""
     raw: bytes
     facts: Sequence[tuple[float, ChannelFact]] = ()
+    """Facts of side channels, each with its time."""
     cut: Cut = whole
+    """Cuts the chunks."""
     looks: bool = True
+    """True if the screen is looked at between chunks, too."""
     observer: TerminalObserver = field(init=False)
 
     def __post_init__(self) -> None:

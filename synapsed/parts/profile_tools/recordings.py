@@ -47,7 +47,7 @@ class Recording(BaseModel):
     marks: list[tuple[float, int, str]] = Field(max_length=1000)
 
     @model_validator(mode="after")
-    def _fits(self) -> "Recording":
+    def _check_bounds(self) -> "Recording":
         cols, rows = self.size
         if not (20 <= cols <= 1000 and 5 <= rows <= 1000):
             raise ValueError("size must be 20 to 1000 columns and 5 to 1000 rows")

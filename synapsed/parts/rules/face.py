@@ -40,3 +40,4 @@ FACE = Face(
     },
     check=_fit_together,
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

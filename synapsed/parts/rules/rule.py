@@ -42,7 +42,7 @@ def _event(name: str) -> str:
     return name
 
 
-def _name(text: str) -> str:
+def _checked_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise ValueError("must be letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit")
     return text
@@ -88,7 +88,7 @@ class Do(_Section):
     """Name of the receiver in `[webhooks.NAME]`."""
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_one_action(self) -> Self:
         chosen = [key for key in ACTIONS if getattr(self, key) is not None]
         if len(chosen) != 1:
             raise ValueError(f"must have one of {', '.join(ACTIONS)}, not {', '.join(chosen) or 'none'}")
@@ -111,12 +111,12 @@ _ASKING = frozenset({"inputRequired", "taskStatus", "activity"})
 class RuleConfig(_Section):
     """`[[rule]]`."""
 
-    name: Annotated[str, AfterValidator(_name)]
+    name: Annotated[str, AfterValidator(_checked_name)]
     on: On
     do: Do
 
     @model_validator(mode="after")
-    def _asked(self) -> Self:
+    def _check_asking_event(self) -> Self:
         if self.do.action in ANSWERING and self.on.event not in _ASKING:
             raise ValueError(
                 f"do.{self.do.action} answers a question: on.event must be one of {', '.join(sorted(_ASKING))}"

@@ -58,3 +58,4 @@ FACE = Face(
     ),
     routes_in="synapsed.parts.schedules.routes",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

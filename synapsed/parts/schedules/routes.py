@@ -23,7 +23,7 @@ from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.parts.schedules.spec import AT_MAX
 
 
-def _whole(value: object) -> object:
+def _as_integer(value: object) -> object:
     """Returns 2.0 as 2: it is an integer in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -39,7 +39,7 @@ class ScheduleBody(BaseModel):
     agent: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x20\x7f]{1,256}$")]
     message: Annotated[str, StringConstraints(min_length=1, max_length=MESSAGE_MAX)]
     missed: Literal["skip", "once"] = "skip"
-    priority: Annotated[int, Field(ge=1, le=5), BeforeValidator(_whole)] = 1
+    priority: Annotated[int, Field(ge=1, le=5), BeforeValidator(_as_integer)] = 1
     new_conversation: bool = False
 
     def schedule(self) -> NewSchedule:

@@ -28,13 +28,13 @@ type Outcome = Literal["sent", "missed", "refused"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-def _name(text: str) -> str:
+def _checked_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise ValueError("must be letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit")
     return text
 
 
-def _at(text: str) -> str:
+def _checked_time(text: str) -> str:
     parse(text)
     return text.strip()
 
@@ -50,10 +50,10 @@ class NewSchedule(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, AfterValidator(_name)] | None = None
+    name: Annotated[str, AfterValidator(_checked_name)] | None = None
     """Name of the schedule. Without one, a name is made: from its contents in the configuration, else from its agent's
     name."""
-    at: Annotated[str, AfterValidator(_at)]
+    at: Annotated[str, AfterValidator(_checked_time)]
     """Times in cron's notation, or systemd's."""
     zone: Annotated[str, AfterValidator(check_zone)] | None = None
     """The time zone of `at`, if that names none. None: the machine's."""
@@ -77,16 +77,18 @@ class NewSchedule(BaseModel):
 
 
 class Schedule(NewSchedule):
-    """A present schedule. `id` is `file:NAME` for one of the configuration, else its name; `by` is the id of the agent
-    that has made it, None for a person, and `born` tells that agent from a later one with the same id
-    (`EventLog.born`); `created_at` is in seconds since the epoch."""
+    """A present schedule."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str
+    """`file:NAME` for one of the configuration, else its name."""
     by: str | None = None
+    """Id of the agent that has made it; None for a person."""
     born: int = 0
+    """Distinguishes that agent from a later one with the same id (`EventLog.born`)."""
     created_at: float
+    """Seconds since the epoch."""
 
     @property
     def called(self) -> str:

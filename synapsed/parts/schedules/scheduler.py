@@ -63,15 +63,17 @@ log = structlog.stdlib.get_logger("synapsed.parts.schedules")
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """A schedule at work. `state` is durable; `cursor` is the end of its handled times, which is never later than the
-    clock. While `stale`, `next` must be computed again."""
+    """A schedule at work."""
 
     schedule: Schedule
     spec: Spec
     state: ScheduleState
+    """The durable state."""
     cursor: float
+    """End of its handled times, which is never later than the clock."""
     next: int | None = None
     stale: bool = True
+    """True if `next` must be computed again."""
     work: asyncio.Task[None] | None = None
 
     @classmethod

@@ -64,7 +64,7 @@ class SessionDelivery(SessionServerChannel):
 
     @property
     def gone(self) -> str | None:
-        """Returns None: the server lives and ends with the terminal's program."""
+        """Returns None: the server starts and ends with the terminal's program."""
         return None
 
     def watch(self, changed: Callable[[], None]) -> None:

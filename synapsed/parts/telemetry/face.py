@@ -1,8 +1,8 @@
 """Metrics for Prometheus, and traces of tasks for OpenTelemetry, both made from the event log.
 
-`pipeline` puts them together. `task_lives` builds the life of one task from the log, and `reader` follows the log;
-`observer` counts lives and `metrics` shows the numbers (`families`, `exposition`); `tracer` makes spans of lives that
-are over (`spans`) and sends them (`otlp`).
+`pipeline` puts them together. `task_lives` builds the history of one task (`Life`) from the log, and `reader` follows
+the log; `observer` counts tasks and `metrics` shows the numbers (`families`, `exposition`); `tracer` makes spans of
+tasks that are over (`spans`) and sends them (`otlp`).
 """
 
 import re
@@ -66,3 +66,4 @@ FACE = Face(
     routes_in="synapsed.parts.telemetry.routes",
     extras_in="synapsed.parts.telemetry.extra",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

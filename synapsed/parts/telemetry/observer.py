@@ -13,7 +13,7 @@ from synapsed.interfaces import SLOW_S, EventLog, Histogram
 from synapsed.model.events import TokensUsed
 from synapsed.model.external import alias_of
 from synapsed.model.task import TaskState
-from synapsed.parts.telemetry.reader import LifeFollower, News
+from synapsed.parts.telemetry.reader import EventWithLife, LifeFollower
 from synapsed.parts.telemetry.task_lives import OTHER, Life, Period, TaskPhase, ToolLife, tokens_of
 
 ELSEWHERE = "external"
@@ -57,15 +57,15 @@ class Observer(LifeFollower):
         async with self._reading:
             await super().catch_up()
 
-    async def on_news(self, news: News) -> None:
-        event, life = news.event, news.life
+    async def on_event(self, entry: EventWithLife) -> None:
+        event, life = entry.event, entry.life
         if isinstance(event.data, TokensUsed):
             self._use(event.agent_id, event.data)
         if life is None or life.by_reply:
             return  # such a task waits for another task, which is counted
         profile = self._profile(life.agent_id)
-        self.submitted[profile] += news.fresh
-        for one in news.ended:
+        self.submitted[profile] += entry.fresh
+        for one in entry.ended:
             if isinstance(one, ToolLife):
                 self._called(one, profile)
             else:

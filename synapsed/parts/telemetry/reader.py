@@ -1,4 +1,5 @@
-"""Reads the event log for modules that need task lives: gives them each event with its task's life up to that event."""
+"""Follows the event log, and gives each event together with the history of its task up to then (its `Life`: periods and
+tool calls)."""
 
 from dataclasses import dataclass
 
@@ -12,18 +13,20 @@ BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """An event and its task. `life` is None for an event without a task, and for one after its task's end. `fresh`: the
-    task begins."""
+class EventWithLife:
+    """An event, with the history of its task."""
 
     event: Event
     life: Life | None
+    """None if the event belongs to no task, or comes after the task's end."""
     ended: list[Period | ToolLife]
+    """Periods and tool calls that ended with this event."""
     fresh: bool = False
+    """True if the task begins with this event."""
 
 
 class LifeFollower(Follower):
-    """Follows the log with the lives of its tasks."""
+    """Follows the log, and calls `on_event` for each event with its task's history."""
 
     wants = EventFilter(types=TYPES)
 
@@ -36,21 +39,21 @@ class LifeFollower(Follower):
         self._lives = Lives()
 
     async def handle(self, event: Event) -> None:
-        await self.on_news(await self._life_of(event))
+        await self.on_event(await self._life_of(event))
 
-    async def on_news(self, news: News) -> None:
+    async def on_event(self, entry: EventWithLife) -> None:
         raise NotImplementedError
 
-    async def _life_of(self, event: Event) -> News:
+    async def _life_of(self, event: Event) -> EventWithLife:
         if event.task_id is None:
-            return News(event, None, [])
+            return EventWithLife(event, None, [])
         fresh = begins(event)
         if not fresh and not self._lives.knows(event.task_id):
             await self._recall(event.task_id, event.id)
             if not isinstance(event.data, TaskStatusChanged) and not self._lives.knows(event.task_id):
-                return News(event, None, [])
+                return EventWithLife(event, None, [])
         life, ended = self._lives.apply(event.task_id, event)
-        return News(event, life, ended, fresh)
+        return EventWithLife(event, life, ended, fresh)
 
     async def _recall(self, task_id: str, before: int) -> None:
         """Applies the earlier events of the task, up to `before`, which this reader has not seen."""

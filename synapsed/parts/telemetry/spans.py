@@ -1,4 +1,4 @@
-"""Makes the spans of a task from its life when it is over. Pure, and without the library that sends them.
+"""Makes the spans of a task from its history when it is over. Pure, and without the library that sends them.
 
 ::
 
@@ -28,16 +28,18 @@ type Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span of a trace. `begin` and `end` are seconds since the epoch; `error` is the kind of an error, never its
-    text."""
+    """A span of a trace."""
 
     name: str
     kind: Literal["server", "client", "internal"]
     context: TraceContext
     parent_id: str | None
     begin: float
+    """Seconds since the epoch."""
     end: float
+    """Seconds since the epoch."""
     error: str | None = None
+    """Kind of an error, never its text."""
     attributes: Mapping[str, Value] = field(default_factory=dict)
 
 

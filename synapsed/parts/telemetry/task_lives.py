@@ -1,4 +1,4 @@
-"""Builds the life of a task from its events: the times of waiting, of typing, of work, and of questions. Pure.
+"""Builds the history of a task (`Life`) from its events: times of waiting, of typing, of work, and of questions. Pure.
 
 ::
 
@@ -19,7 +19,7 @@ from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, TaskState
 
 TYPES = frozenset({"taskStatus", "taskDelivered", "toolExecution", "usage"})
-"""Types of the events that a life is made of."""
+"""Types of the events that a task's history is made of."""
 
 PERIODS_MAX = 1000
 """Periods, and tool calls, of one task that are remembered; a program may ask, or call a tool, in a loop."""
@@ -86,12 +86,13 @@ class ToolLife:
 
 @dataclass(slots=True)
 class Life:
-    """The life of one task. `by_reply`: the task is not typed; another agent's answer completes it."""
+    """The history of one task, from its first event to its last."""
 
     task_id: str
     agent_id: str
     begin: float
     by_reply: bool = False
+    """True if the task is not typed: another agent's answer completes it."""
     end: float | None = None
     state: TaskState = TaskState.SUBMITTED
     code: str | None = None

@@ -25,7 +25,7 @@ from synapsed.model.external import alias_of
 from synapsed.parts.telemetry.extra import MISSING
 from synapsed.parts.telemetry.face import TracesConfig
 from synapsed.parts.telemetry.observer import ELSEWHERE, UNKNOWN
-from synapsed.parts.telemetry.reader import LifeFollower, News
+from synapsed.parts.telemetry.reader import EventWithLife, LifeFollower
 from synapsed.parts.telemetry.spans import Span, spans_of
 from synapsed.parts.telemetry.task_lives import Life, Period, TaskPhase
 from synapsed.shared.files import write_private
@@ -170,13 +170,13 @@ class Tracer(LifeFollower):
         self._spans = []
         self.cursor = await asyncio.to_thread(self._load)
 
-    async def on_news(self, news: News) -> None:
-        life = news.life
-        if life is None or life.end is None or not any(one.stage is TaskPhase.WHOLE for one in _periods(news)):
+    async def on_event(self, entry: EventWithLife) -> None:
+        life = entry.life
+        if life is None or life.end is None or not any(one.stage is TaskPhase.WHOLE for one in _periods(entry)):
             return
         self._spans += await self._spans_of(life)
         if len(self._spans) >= SPANS_MAX:
-            await self._deliver(news.event.id)
+            await self._deliver(entry.event.id)
 
     async def handled(self) -> None:
         if self._spans:
@@ -255,5 +255,5 @@ class Tracer(LifeFollower):
         write_private(self._settings.cursor, f"{cursor}\n".encode())
 
 
-def _periods(news: News) -> Iterator[Period]:
-    return (one for one in news.ended if isinstance(one, Period))
+def _periods(entry: EventWithLife) -> Iterator[Period]:
+    return (one for one in entry.ended if isinstance(one, Period))

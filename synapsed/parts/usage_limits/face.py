@@ -30,3 +30,4 @@ FACE = Face(
     opens="synapsed.parts.usage_limits.holding",
     agent_settings={"usage_limit": ConfigKey(UsageLimitPolicy, UsageLimitPolicy())},
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

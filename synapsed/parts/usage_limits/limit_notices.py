@@ -40,16 +40,18 @@ _EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A limit, or trouble with an account, that a program reports. `words` are the program's; `until` is None if they
-    name no time; `answer` is for its dialog. With a `code` it is no limit: the account does not work, and the task
-    fails with that code; `reach` is the address that could not be reached, "" if the words are about one but do not
-    name it, else None."""
+    """A limit, or trouble with an account, that a program reports."""
 
     words: str
+    """The program's words."""
     until: float | None = None
+    """End of the limit; None if the words name no time."""
     answer: str | None = None
+    """Answer for the program's dialog."""
     code: str = ""
+    """Code with which the task fails, because the account does not work; empty for a limit."""
     reach: str | None = None
+    """The address that could not be reached; empty if the words are about one but do not name it, else None."""
 
 
 def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tzinfo | None = None) -> Limit | None:

@@ -1,7 +1,7 @@
 """One-time codes, which a person carries to a device, in a link or a picture of one, to pair it.
 
-A code is good for two minutes, once, in this daemon's life only, and is kept as a hash. There are at most CODES_MAX;
-one more takes the place of the oldest.
+A code is good for two minutes, once, and not after the end of this daemon; it is kept as a hash. There are at most
+CODES_MAX; one more takes the place of the oldest.
 """
 
 import hashlib

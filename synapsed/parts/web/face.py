@@ -36,7 +36,7 @@ class TlsConfig(ApiConfig):
     """The key of the certificate."""
 
     @model_validator(mode="after")
-    def _fits(self) -> "TlsConfig":
+    def _check_certificate(self) -> "TlsConfig":
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("must have both of tls_cert and tls_key, or neither")
         if self.tls_listen is None and self.tls_cert is not None:
@@ -77,3 +77,4 @@ FACE = Face(
     routes_in="synapsed.parts.web",
     findings_in="synapsed.parts.web.findings",
 )
+"""Description of this part for the daemon, which reads it without loading the part's code."""

@@ -33,17 +33,17 @@ def findings(config: Any, state: Path) -> Iterator[Finding]:
 
 def _given(cert: Path, key: Path) -> Iterator[Finding]:
     try:
-        told = load_given(cert, key).told
+        facts = load_given(cert, key).told
     except ConfigError as error:
         yield _found("certificate", WRONG, str(error), "correct tls_cert and tls_key under [api] of config.toml")
         return
     now = datetime.now(UTC)
-    left, names = told.days_left(now), ", ".join(told.names)
-    detail = f"{cert}, for {names or 'no name'}, until {told.ends:%Y-%m-%d}"
+    left, names = facts.days_left(now), ", ".join(facts.names)
+    detail = f"{cert}, for {names or 'no name'}, until {facts.ends:%Y-%m-%d}"
     if left < 0:
         yield _found("certificate", WRONG, f"{detail}, which is over: no browser takes it", RENEW)
-    elif told.begins > now:
-        detail = f"{cert} counts from {told.begins:%Y-%m-%d %H:%M} UTC on, and it is {now:%Y-%m-%d %H:%M} here"
+    elif facts.begins > now:
+        detail = f"{cert} counts from {facts.begins:%Y-%m-%d %H:%M} UTC on, and it is {now:%Y-%m-%d %H:%M} here"
         yield _found("certificate", WRONG, detail, "set this machine's clock")
     elif not names:
         detail = f"{cert} has no names (subjectAltName): no browser takes it"
@@ -59,7 +59,7 @@ def _given(cert: Path, key: Path) -> Iterator[Finding]:
 def _own(folder: Path) -> Finding:
     path = folder / "server.pem"
     try:
-        told = read(read_private(path, limit=1 << 20).decode("ascii", "replace"))
+        facts = read(read_private(path, limit=1 << 20).decode("ascii", "replace"))
         read_private(folder / "authority.pem", limit=1 << 20)
     except FileNotFoundError:
         return _found("certificate", NOTE, f"{folder}: none yet; the daemon makes it when it starts")
@@ -67,7 +67,7 @@ def _own(folder: Path) -> Finding:
         return _found("certificate", WRONG, str(error), shlex.join(["chmod", "go=", *map(str, folder.glob("*.pem"))]))
     except ValueError:
         return _found("certificate", WRONG, f"{path}: holds no certificate", shlex.join(["rm", str(path)]))
-    return _found("certificate", OK, f"the daemon's own, until {told.ends:%Y-%m-%d}; SHA-256 {told.fingerprint}")
+    return _found("certificate", OK, f"the daemon's own, until {facts.ends:%Y-%m-%d}; SHA-256 {facts.fingerprint}")
 
 
 def _found(what: str, status: str, detail: str, mend: str = "") -> Finding:

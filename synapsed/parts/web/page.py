@@ -55,7 +55,7 @@ async def _serve(request: web.Request, name: str) -> web.StreamResponse:
         return answer
     answer.headers[hdrs.CONTENT_TYPE] = found.media
     taken = _taken(request.headers.get(hdrs.ACCEPT_ENCODING, ""))
-    for name, body in (("br", found.squeezed), ("gzip", found.packed)):
+    for name, body in (("br", found.brotli), ("gzip", found.gzip)):
         if body is not None and name in taken:
             answer.headers[hdrs.CONTENT_ENCODING] = name
             answer.body = body

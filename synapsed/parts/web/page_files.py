@@ -66,9 +66,9 @@ _LINKS: Final = re.compile(rb'"web/(?=(?:js|vendor)/|\w+\.css")')
 @dataclass(frozen=True, slots=True)
 class PageFile:
     body: bytes
-    packed: bytes | None
+    gzip: bytes | None
     """Content compressed with gzip; None for a type that is compressed already."""
-    squeezed: bytes | None
+    brotli: bytes | None
     """Content compressed with brotli; None unless the package has such a file beside it."""
     media: str
     etag: str
@@ -137,9 +137,9 @@ def _read(folder: Traversable, prefix: str) -> dict[str, tuple[bytes, bytes | No
     return found
 
 
-def _file(name: str, body: bytes, squeezed: bytes | None) -> PageFile:
-    packed = gzip.compress(body, 9, mtime=0) if _suffix(name) in _PACKED else None
-    return PageFile(body, packed, squeezed, TYPES[_suffix(name)], hashlib.sha256(body).hexdigest()[:32])
+def _file(name: str, body: bytes, brotli: bytes | None) -> PageFile:
+    gzipped = gzip.compress(body, 9, mtime=0) if _suffix(name) in _PACKED else None
+    return PageFile(body, gzipped, brotli, TYPES[_suffix(name)], hashlib.sha256(body).hexdigest()[:32])
 
 
 def _suffix(name: str) -> str:

@@ -36,8 +36,8 @@ _KEY: Final = "-----BEGIN PRIVATE KEY-----"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`told`: facts of the certificate. `authority`: the certificate (PEM) that has signed it; None if it is not our
-    own."""
+    """A certificate and its key. `told`: facts of the certificate; `authority`: the certificate (PEM) that has signed
+    it, None if it is not our own."""
 
     context: ssl.SSLContext
     told: ServerFacts

@@ -37,13 +37,14 @@ log = structlog.stdlib.get_logger("synapsed.api")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """`given`: the files of a certificate and its key; None: the daemon makes its own in `folder`. `allowed`: the names
-    of `[api] allowed_hosts`."""
+    """Settings of the listener with TLS."""
 
     host: str
     port: int
     given: tuple[Path, Path] | None
+    """Files of a certificate and its key; None: the daemon makes its own in `folder`."""
     allowed: list[str]
+    """Names of `[api] allowed_hosts`."""
     folder: Path
 
 

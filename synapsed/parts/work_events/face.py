@@ -1,10 +1,11 @@
 """Events of agents' work, that is, tool calls, plans, changed files, limits, usage of turns, and turns that a person
 typed.
 
-`tool_calls` tracks the begin and the end of calls, `shown_calls` finds the new ones on a screen; `telling` follows one
-agent.
+`tool_calls` tracks the begin and the end of calls, `shown_calls` finds the new ones on a screen; `reporting` follows
+one agent.
 """
 
 from synapsed.kernel import Face
 
-FACE = Face(name="work_events", opens="synapsed.parts.work_events.telling")
+FACE = Face(name="work_events", opens="synapsed.parts.work_events.reporting")
+"""Description of this part for the daemon, which reads it without loading the part's code."""

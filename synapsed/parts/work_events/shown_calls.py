@@ -1,9 +1,9 @@
 """Finds the tool calls of a turn that the screen shows for the first time, so that each is published once, even if
 frames are drawn again, screens scroll, or the daemon restarts. Pure.
 
-The screen shows a piece of the turn's calls, in their order, with new ones at its end. The id of a call is made of the
-number of its place, and a published call is recognised by its entry in the log: the texts are compared as the log has
-them, with secrets masked.
+The screen shows a part of the turn's calls, in their order, with new ones at its end. So the shown calls are laid over
+the list of the known calls: the index at which they fit says which of them are known. The id of a call has the number
+of the call in its turn. Texts are compared as the log has them, with secrets masked.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from synapsed.model.facts import SCREEN, ShownCall, ToolBegan, ToolOver, ToolsSh
 from synapsed.model.masking import mask
 
 CALLS_MAX = 500
-"""Most calls of one turn that are known by their places; if there are more, the last ones."""
+"""Most calls of one turn that are remembered to find the shown ones among them: the last ones."""
 EARLIER_MAX = 500
-"""Number of calls of earlier turns that are recognised when they come back to the screen."""
+"""Number of calls of earlier turns that are recognised when they are on the screen again."""
 UNSAID = "its screen shows that it failed"
 
 type _Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -24,6 +24,8 @@ type _Key = tuple[str, tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class _Known:
+    """A published call."""
+
     id: str
     key: _Key
     over: bool = False
@@ -31,30 +33,32 @@ class _Known:
 
 @dataclass(slots=True)
 class ShownCalls:
+    """The calls of the present turn. A turn has a second leg (part) if the program gets a note after a refused call."""
+
     _task: str | None = None
     _leg: int = 0
     _calls: list[_Known] = field(default_factory=list)
     _count: int = 0
     """Number of the turn's calls; the next one has this number."""
     _base: int = 0
-    """Place at which the calls of the present leg begin."""
+    """Index in `_calls` of the first call of the present leg."""
     _earlier: dict[_Key, None] = field(default_factory=dict)
 
     def restore(self, events: Iterable[Event]) -> None:
         """Takes this agent's calls from the log, oldest first."""
         for event in events:
-            told = event.data
-            if not isinstance(told, ToolExecution) or told.source != SCREEN or told.reported_by is not None:
+            call = event.data
+            if not isinstance(call, ToolExecution) or call.source != SCREEN or call.reported_by is not None:
                 continue
-            if event.task_id is None or told.call_id is None:
+            if event.task_id is None or call.call_id is None:
                 continue
             if event.task_id != self._task:
                 self._begin(event.task_id)
-            if told.status == "started":
-                self._add(told.call_id, _key(told.tool_name, told.input or {}))
+            if call.status == "started":
+                self._add(call.call_id, _key(call.tool_name, call.input or {}))
             else:
                 for known in self._calls:
-                    known.over = known.over or known.id == told.call_id
+                    known.over = known.over or known.id == call.call_id
 
     def seen(self, fact: ToolsShown) -> list[ToolBegan | ToolOver]:
         """Returns the calls that the screen shows as begun or ended for the first time."""
@@ -64,13 +68,15 @@ class ShownCalls:
             self._begin(fact.turn)
         if fact.leg != self._leg:
             self._leg, self._base = fact.leg, len(self._calls)
-        told = [over for call in fact.calls if not call.tool for over in self._ended_above(fact, call)]
+        reports = [over for call in fact.calls if not call.tool for over in self._ended_above(fact, call)]
         calls = [call for call in fact.calls if call.tool]
-        start = self._place(calls, whole=fact.whole)
+        start = self._index(calls, whole=fact.whole)
         if start is None:
-            return told + [one for call in calls for one in self._loose(fact, call)]
-        places = [*self._calls[start:], *[None] * len(calls)]
-        return told + [one for known, call in zip(places, calls, strict=False) for one in self._told(fact, known, call)]
+            return reports + [one for call in calls for one in self._reports_by_text(fact, call)]
+        known_calls = [*self._calls[start:], *[None] * len(calls)]
+        return reports + [
+            one for known, call in zip(known_calls, calls, strict=False) for one in self._reports(fact, known, call)
+        ]
 
     def _begin(self, task: str) -> None:
         for known in self._calls:
@@ -80,26 +86,27 @@ class ShownCalls:
         self._task, self._leg, self._count, self._base = task, 0, 0, 0
         self._calls = []
 
-    def _place(self, calls: list[ShownCall], *, whole: bool) -> int | None:
-        """Returns the place in the turn's calls at which those on the screen begin; None if they do not fit."""
+    def _index(self, calls: list[ShownCall], *, whole: bool) -> int | None:
+        """Returns the index in `_calls` at which the calls on the screen begin; None if they fit nowhere. `whole`: the
+        screen shows the message that began the leg, and so all of its calls."""
         if whole:
             return self._base if self._fit(self._calls[self._base :], calls) else None
-        # The last known call is at the bottom, unless less than all was drawn: choose the place with the fewest new
-        # calls.
+        # The last known call is at the bottom, unless only a part of the screen is drawn yet: begin with the index at
+        # which the fewest calls are new.
         last = max(self._base, len(self._calls) - len(calls))
-        places = [*range(last, len(self._calls)), *range(last - 1, self._base - 1, -1)]
-        return next((at for at in places if self._fit(self._calls[at:], calls)), None)
+        indexes = [*range(last, len(self._calls)), *range(last - 1, self._base - 1, -1)]
+        return next((index for index in indexes if self._fit(self._calls[index:], calls)), None)
 
     @staticmethod
     def _fit(known: list[_Known], calls: list[ShownCall]) -> bool:
         return all(_is_same(one, call) for one, call in zip(known, calls, strict=False))
 
-    def _told(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """Returns what is new about `call`, which is `known`, or a new call."""
-        told: list[ToolBegan | ToolOver] = []
+    def _reports(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
+        """Returns the reports for `call`: its beginning if `known` is None, and its end."""
+        reports: list[ToolBegan | ToolOver] = []
         if known is None:
             known = self._add(f"{SCREEN}.{fact.turn}.{self._count}", _key_of(call))
-            told.append(
+            reports.append(
                 ToolBegan(
                     channel=SCREEN,
                     at_ns=fact.at_ns,
@@ -111,24 +118,24 @@ class ShownCalls:
                 )
             )
         if call.status != "started" and not known.over:
-            told.append(_end(fact, known, call))
+            reports.append(_end(fact, known, call))
         if not known.over:
             known.key = _key_of(call)
         known.over = known.over or call.status != "started"
-        return told
+        return reports
 
-    def _loose(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
-        """Returns what is new about a call that only its text identifies: an ended call with the text of an earlier one
-        may be the earlier one."""
+    def _reports_by_text(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
+        """Returns the reports for a call whose index is not known, so that only its text identifies it. An ended call
+        with the text of an earlier one may be the earlier one, and is not reported."""
         key = _key_of(call)
         runs = next((known for known in self._calls if not known.over and _alike(known.key, key)), None)
         if runs is not None or call.status == "started":
-            return self._told(fact, runs, call)
+            return self._reports(fact, runs, call)
         known = key in self._earlier or any(_alike(one.key, key) for one in self._calls)
-        return [] if known else self._told(fact, None, call)
+        return [] if known else self._reports(fact, None, call)
 
     def _ended_above(self, fact: ToolsShown, call: ShownCall) -> list[ToolOver]:
-        """Returns the end of the last running call whose own line has left the screen."""
+        """Returns the end of the last running call whose own line is no longer on the screen."""
         for known in reversed(self._calls):
             shown = any(_is_same(known, other) for other in fact.calls if other.tool)
             if not known.over and not shown:

@@ -48,14 +48,16 @@ _SIGNS_ABOVE = ((_ASKS, "a question"), (_CHOICES, "choices"), (_LISTED, "a menu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Facts beside the screen, which shows the output up to `offset`. `before`: the unended text on the row before the
-    prompt came; `edits_from`: the offset at which bracketed paste was switched on last."""
+    """Facts besides the screen."""
 
     facts: TerminalFacts | None
     learned: Sequence[LearnedPrompt] = ()
     before: str = ""
+    """Text of the unended line before the prompt came."""
     edits_from: int = 0
+    """Spool offset at which bracketed paste was switched on last."""
     offset: int = 0
+    """Spool offset up to which the screen shows the output."""
 
 
 def _absent(why: str) -> ComposerState:

@@ -9,7 +9,7 @@ from synapsed.config.config import agent_model
 from synapsed.parts.approvals.deciding import DecidingByRules
 from synapsed.parts.approvals.face import FACE
 from synapsed.parts.config import config_with
-from synapsed.parts.work_events.telling import WorkEvents
+from synapsed.parts.work_events.reporting import WorkEvents
 from tests.support.world import PROFILE, World
 
 MODEL = config_with([FACE])

@@ -20,7 +20,7 @@ from synapsed.model.link import LinkExited, LinkTold, LinkTurnEnded, LinkTurnFai
 from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.parts.attention.consequences import GRACE_S, STABLE_S
 from synapsed.parts.attention.inbox import LOOK_EVERY_S, PersonInbox
-from synapsed.parts.work_events.telling import WorkEvents
+from synapsed.parts.work_events.reporting import WorkEvents
 from tests.fakes.clock import PATIENCE_S, POLL_S, until
 from tests.support.world import PERMISSION, World
 

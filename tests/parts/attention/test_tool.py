@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from synapsectl import dispatch, hops
+from synapsectl import dispatch, next_agent
 from synapsectl.errors import REFUSED
 from synapsectl.verbs import NEEDS
 
@@ -19,7 +19,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return SimpleNamespace(json=False), lambda args, ctx: names.append(name) or 0
 
     monkeypatch.setattr(dispatch, "is_installed", lambda part: False)
-    monkeypatch.setattr(hops, "is_installed", lambda part: False)
+    monkeypatch.setattr(next_agent, "is_installed", lambda part: False)
     monkeypatch.setattr(dispatch, "_has_inbox", lambda out: True)
     monkeypatch.setattr(dispatch, "_quick", quick)
     return names
@@ -44,4 +44,4 @@ def test_the_next_agent_is_the_next_of_the_list(begun: list[str]) -> None:
             assert path == "/agents"
             return [{"id": "a", "state": "running"}, {"id": "b", "state": "running"}]
 
-    assert hops.next_agent(Client(), "a", 1) == "b"  # type: ignore[arg-type]
+    assert next_agent.next_agent(Client(), "a", 1) == "b"  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from synapsed.model.task import TaskState
 from synapsed_fleet import link as links
 from synapsed_fleet import streams
 from synapsed_fleet.ports import NoBroker
-from synapsed_fleet.task_inquiries import Questions
+from synapsed_fleet.task_inquiries import TaskInquiries
 from synapsed_fleet.wakeup import Bell
 from tests.parts.fleet.world import World
 
@@ -92,7 +92,7 @@ async def test_who_could_not_be_asked_is_asked_later(world: World) -> None:
     while await laptop.turn() or await box.turn(answers=False):
         pass
     assert await world.tasks_of(laptop, TaskState.SUBMITTED) == 1
-    questions = Questions(
+    questions = TaskInquiries(
         store=laptop.store, table=laptop.table, outgoing=laptop.outgoing, clock=world.clock, later_s=0.0
     )
     bell, tries = Bell(), 0

@@ -39,7 +39,7 @@ from synapsed_fleet.parcel_sending import Parcels
 from synapsed_fleet.peer_certificates import Peers
 from synapsed_fleet.ports import NoBroker
 from synapsed_fleet.removed_hosts import RemovedHosts
-from synapsed_fleet.stranded_work import LostWork
+from synapsed_fleet.stranded_work import StrandedWork
 from synapsed_fleet.trust import Member, OutOfTime, Revoked
 from tests.fakes.clock import FakeClock
 from tests.parts.fleet.fakebroker import Broker, Fuse, Wire
@@ -290,7 +290,7 @@ class Host:
             self.incoming,
             claims,
         )
-        self.lost = LostWork(
+        self.lost = StrandedWork(
             me=me,
             store=store,
             table=table,

@@ -26,8 +26,8 @@ from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState, T
 from synapsed.parts.config import config_with
 from synapsed.parts.history import indexing, searching, service
 from synapsed.parts.history.answers import HistoryItem
-from synapsed.parts.history.asked import HistoryFilter
 from synapsed.parts.history.face import FACE
+from synapsed.parts.history.interface import HistoryFilter
 from synapsed.parts.history.service import SqliteHistory
 from synapsed.parts.history.service import opened as opened_part
 from synapsed.parts.history.texts import READ_MAX, TEXT_MAX

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.parts.work_events.telling import WorkEvents
+from synapsed.parts.work_events.reporting import WorkEvents
 from tests.support.world import World
 
 

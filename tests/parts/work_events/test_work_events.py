@@ -9,7 +9,7 @@ from synapsed.model.events import DiffUpdated, NewEvent, PlanUpdated, RateLimits
 from synapsed.model.facts import DiffTold, LimitsTold, LimitWindow, PlanTold, ToolBegan
 from synapsed.model.link import LinkTold
 from synapsed.model.task import TaskState
-from synapsed.parts.work_events.telling import DIFF_MAX, ToolEvents, WorkEvents, WorkTold
+from synapsed.parts.work_events.reporting import DIFF_MAX, ToolEvents, WorkEvents, WorkTold
 from tests.fakes.clock import until
 from tests.support.gated import first_of
 from tests.support.world import World

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.parts.worktrees.ctl.apart import DATA, MERGING, RUNS, Setting, apart, commands, settings
 from synapsed.parts.worktrees.ctl.git import Git
+from synapsed.parts.worktrees.ctl.isolation import DATA, MERGING, RUNS, Setting, apart, commands, settings
 from tests.parts.worktrees.test_worktrees import Repo, repo
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent

@@ -17,15 +17,15 @@ def _configure_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _broker_status(args: argparse.Namespace, ctx: CommandContext) -> int:
-    told = ask_fleet(ctx, "status")
-    broker = told["broker"]
+    status = ask_fleet(ctx, "status")
+    broker = status["broker"]
     if args.json:
-        ctx.out.document({"broker": broker, "streams": told["streams"]})
+        ctx.out.document({"broker": broker, "streams": status["streams"]})
         return DONE if broker and broker["healthy"] else REFUSED
     if broker is None:
         ctx.out.note("no broker runs on this host; 'synapsectl fleet status' says where it is")
         return REFUSED
-    for line in status_lines({**told, "member": None, "daemon": None, "hosts": None}):
+    for line in status_lines({**status, "member": None, "daemon": None, "hosts": None}):
         ctx.out.line(line)
     return DONE if broker["healthy"] else REFUSED
 
@@ -34,26 +34,28 @@ def _broker_restart(args: argparse.Namespace, ctx: CommandContext) -> int:
     from synapsed_fleet.ctl.unit import service_of
 
     persons_only(ctx)
-    told = ask_fleet(ctx, "status")
-    broker = told["broker"] or told["given"]
+    status = ask_fleet(ctx, "status")
+    broker = status["broker"] or status["given"]
     if broker is None:
         raise CtlError("no broker is kept on this host: run it on one that keeps a broker")
-    if behind := _behind(told):
-        raise CtlError(f"{behind} is not up to date with the others yet: a broker that ends now may take the last copy")
+    if behind := _behind(status):
+        raise CtlError(
+            f"{behind} is not up to date with the others yet: stopping a broker now could lose the only current copy"
+        )
     service = service_of(ctx)
     with ctx.busy("restarting the broker"):
         if service.is_installed() or service.name == "process":
             service.restart()
         else:
             service.install()
-        told = ask_fleet(ctx, "settle", not_pid=broker.get("server_pid") if broker["pid"] else None)
-    ctx.out.either(told, as_json=args.json, line="the broker runs")
+        done = ask_fleet(ctx, "settle", not_pid=broker.get("server_pid") if broker["pid"] else None)
+    ctx.out.either(done, as_json=args.json, line="the broker runs")
     return DONE
 
 
-def _behind(told: Mapping[str, Any]) -> str | None:
-    """Returns the name of a broker whose copy of a stream is older than its leader's, None if all are current."""
-    copies = [one for stream in told["streams"] or () for one in stream["replicas"]]
+def _behind(status: Mapping[str, Any]) -> str | None:
+    """Returns the name of a broker whose replica of a stream is behind its leader, None if all are current."""
+    copies = [one for stream in status["streams"] or () for one in stream["replicas"]]
     return next((one["name"] for one in copies if not one["current"]), None)
 
 
@@ -70,10 +72,10 @@ def _configure_add(parser: argparse.ArgumentParser) -> None:
 def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     persons_only(ctx)
     asked = {"address": args.address, "port": args.port, "route_port": args.route_port}
-    told = ask_fleet(ctx, "broker-add", name=args.name, **asked)
-    names = ", ".join(one["host"] for one in told["brokers"])
-    ctx.out.either(told, as_json=args.json, line=f"brokers are to be on {names}")
-    if len(told["brokers"]) < 3:
+    answer = ask_fleet(ctx, "broker-add", name=args.name, **asked)
+    names = ", ".join(one["host"] for one in answer["brokers"])
+    ctx.out.either(answer, as_json=args.json, line=f"brokers are to be on {names}")
+    if len(answer["brokers"]) < 3:
         ctx.out.note("three are needed: add another one")
     else:
         ctx.out.note(f"on {args.name}: 'synapsectl fleet broker start'; with three here: 'synapsectl fleet scale 3'")
@@ -89,7 +91,7 @@ def _start(args: argparse.Namespace, ctx: CommandContext) -> int:
     from synapsed_fleet.ctl.unit import service_of
 
     persons_only(ctx)
-    told = ask_fleet(ctx, "broker-take", listen=args.listen)
+    answer = ask_fleet(ctx, "broker-take", listen=args.listen)
     service = service_of(ctx)
     runs = (ask_fleet(ctx, "status")["broker"] or {}).get("pid")
     with ctx.busy("starting the broker"):
@@ -97,7 +99,7 @@ def _start(args: argparse.Namespace, ctx: CommandContext) -> int:
             service.restart()
         else:
             service.install()
-    ctx.out.either(told, as_json=args.json, line=f"a broker is kept here, at {told['listen']}")
+    ctx.out.either(answer, as_json=args.json, line=f"a broker is kept here, at {answer['listen']}")
     return DONE
 
 
@@ -105,10 +107,10 @@ def _stop(args: argparse.Namespace, ctx: CommandContext) -> int:
     from synapsed_fleet.ctl.unit import service_of
 
     persons_only(ctx)
-    told = ask_fleet(ctx, "status")
-    if told["admin"]:
+    status = ask_fleet(ctx, "status")
+    if status["admin"]:
         raise CtlError("the fleet was created here: 'synapsectl fleet leave' ends its broker")
-    if told["broker"] is None:
+    if status["broker"] is None:
         raise CtlError("no broker is kept on this host: run it on one that keeps a broker")
     with ctx.busy("stopping the broker"):
         service_of(ctx).remove()
@@ -118,8 +120,8 @@ def _stop(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
     persons_only(ctx)
-    told = ask_fleet(ctx, "broker-remove", name=args.name)
-    ctx.out.either(told, as_json=args.json, line=f"{args.name} keeps no broker of the fleet any more")
+    answer = ask_fleet(ctx, "broker-remove", name=args.name)
+    ctx.out.either(answer, as_json=args.json, line=f"{args.name} keeps no broker of the fleet any more")
     ctx.out.note(f"on {args.name}, if it is there: 'synapsectl fleet broker stop'")
     return DONE
 
@@ -137,15 +139,15 @@ def _scale(args: argparse.Namespace, ctx: CommandContext) -> int:
     if before is None:
         raise CtlError("this is done on the host where the fleet was created: run it there")
     with ctx.busy("copying what the broker has"):
-        told = ask_fleet(ctx, "scale", replicas=args.replicas)
-    if not told["again"]:
+        answer = ask_fleet(ctx, "scale", replicas=args.replicas)
+    if not answer["again"]:  # else it was done before, and only the streams may be missing
         with ctx.busy("starting the broker again"):
             service_of(ctx).restart()
-    with ctx.busy("putting it at the brokers"):
-        told["done"] = ask_fleet(ctx, "settle", not_pid=None if told["again"] else before["server_pid"])["done"]
+    with ctx.busy("setting up the streams at the brokers"):
+        answer["done"] = ask_fleet(ctx, "settle", not_pid=None if answer["again"] else before["server_pid"])["done"]
     many = "three brokers" if args.replicas == 3 else "one broker"
-    ctx.out.either(told, as_json=args.json, line=f"the fleet has {many}, at {' or '.join(told['urls'])}")
-    if args.replicas == 1 and not told["again"]:
+    ctx.out.either(answer, as_json=args.json, line=f"the fleet has {many}, at {' or '.join(answer['urls'])}")
+    if args.replicas == 1 and not answer["again"]:
         ctx.out.note("on the two other hosts: 'synapsectl fleet broker stop'")
     return DONE
 

@@ -1,4 +1,5 @@
-"""Push notification configs: rows that go with their task. The file they are in is 0600: they hold credentials."""
+"""Push notification configs: rows of the database that are deleted with their task. Their credentials are stored
+encrypted; the file has mode 0600."""
 
 import sqlite3
 
@@ -7,8 +8,8 @@ from synapsed.parts.a2a.push.push_record import PushRecord
 
 
 class PushTable:
-    """The table of the configs. Every method may raise StoreError; a begun change completes though the caller is
-    cancelled."""
+    """The table of the configs. Every method may raise StoreError; a change that has begun completes even if the caller
+    is cancelled."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

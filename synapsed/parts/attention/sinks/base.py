@@ -27,10 +27,10 @@ class Buttons:
 
 
 class SinkPort(Protocol):
-    """A sink. `once`: a repeated notice would be shown a second time, so a notice that may have been sent is not sent
-    again."""
+    """Sends notices to one place where people see them."""
 
     once: bool
+    """True if a repeated notice would be shown a second time: a notice that may have been sent is not sent again."""
     withdraws: bool
     """True if a notice can be taken back."""
     sure: bool

@@ -35,8 +35,11 @@ class FreedesktopPort:
     connection ends."""
 
     once = True
+    """A repeated notice would be shown a second time."""
     withdraws = True
+    """A notice can be taken back."""
     sure = False
+    """A notice can be taken back only by the number that the service has returned."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -76,7 +79,7 @@ class FreedesktopPort:
         except _REFUSALS as error:
             raise Untold(f"the session bus refused ({type(error).__name__})") from None
         if reply.header.message_type is MessageType.error:
-            raise Untold(_said(method, reply))
+            raise Untold(_error_text(method, reply))
         sender: str = next(value for field, value in reply.header.fields.items() if field.name == "sender")
         return sender, reply.body
 
@@ -93,6 +96,7 @@ class MacPort:
     """Sink of macOS: `terminal-notifier` if it is installed, whose notes can be taken back; else `osascript`."""
 
     once = True
+    """A repeated notice would be shown a second time."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -145,7 +149,7 @@ def _plain(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _said(method: str, reply: Any) -> str:
+def _error_text(method: str, reply: Any) -> str:
     name = next((value for field, value in reply.header.fields.items() if field.name == "error_name"), "an error")
     words = reply.body[0] if reply.body and isinstance(reply.body[0], str) else ""
     return f"{method}: {name}: {words[:200]}" if words else f"{method}: {name}"

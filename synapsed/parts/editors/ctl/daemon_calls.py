@@ -1,5 +1,5 @@
-"""Makes the requests of an editor's session to the daemon: calls that wait, and streams that go on after the daemon was
-killed.
+"""Makes the requests of an editor's session to the daemon: calls that wait for an answer, and event streams that are
+opened again after the daemon was killed.
 
 Every function of this module may block; each is called in a thread of its own.
 """
@@ -132,11 +132,17 @@ def newest(client: Client) -> int:
 
 
 class Stream:
-    """Follows server-sent events at `path` in a thread of its own, also after the daemon was killed, until `close`.
+    """Follows server-sent events at `path` in a thread of its own, until `close`; opens the stream again after the
+    daemon was killed.
 
-    `take` gets each event's name, data and id; `news` gets the word `away` with the error, once, when the daemon has
-    been away for `AWAY_MAX`, `back` whenever it is there again, `busy` if it has no room for another stream now, and
-    `gone` if there is nothing to follow."""
+    `take` gets each event's name, data and id. `on_state` gets a word about the stream itself, with the error if there
+    is one:
+
+    - `away`: the daemon could not be reached for `AWAY_MAX` seconds (reported once)
+    - `back`: the stream is open again
+    - `busy`: the daemon has no room for another stream now; it is tried again
+    - `gone`: there is nothing to follow; the thread ends
+    """
 
     def __init__(
         self,
@@ -145,13 +151,13 @@ class Stream:
         after: int,
         *,
         take: Callable[[str, dict[str, Any], int], None],
-        news: Callable[[str, CtlError | None], None],
+        on_state: Callable[[str, CtlError | None], None],
     ) -> None:
         self._client = client
         self._path = path
         self._cursor = str(after)
         self._take = take
-        self._news = news
+        self._on_state = on_state
         self._closed = False
         self._away = False
         self._was_there = False
@@ -215,9 +221,9 @@ class Stream:
         self._tell("back", None)
         return None
 
-    def _tell(self, news: str, error: CtlError | None) -> None:
+    def _tell(self, state: str, error: CtlError | None) -> None:
         if not self._closed:
-            self._news(news, error)
+            self._on_state(state, error)
 
 
 def single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -42,16 +42,20 @@ class ServedAgents(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """An agent as a session: `session_id` is the editor's name for it, `cursor` the place in the log from which it is
-    followed, `replay` the updates of earlier tasks, which are `shown`; `here`: the agent is one of this machine's."""
+    """An agent as a session."""
 
     session_id: str
+    """The editor's name for it."""
     agent: dict[str, Any]
     reach: Reach
     cursor: int
+    """Position in the log from which it is followed."""
     replay: list[dict[str, Any]]
+    """Updates of earlier tasks."""
     shown: list[str]
+    """Tasks that are in `replay`."""
     here: bool
+    """True if the agent is one of this machine's."""
 
 
 def check_person(ctx: CommandContext) -> None:

@@ -23,11 +23,12 @@ _FILE = "file://"
 
 
 class Reference(NamedTuple):
-    """Words for a reference. `said` stands in the text. `name` is the name of a file with its content: one that the
-    daemon does not change, empty if the address has none."""
+    """Words for a reference."""
 
     said: str
+    """Words in the text."""
     name: str
+    """Name of a file with its content: one that the daemon does not change; empty if the address has none."""
 
 
 def refer(uri: str) -> Reference:

@@ -1,8 +1,9 @@
-"""The server for one editor: one thread decides, calls that wait run in other threads, and every answer comes back to
-the first one as a fact.
+"""ACP (Agent Client Protocol) server for one editor. The main thread handles everything; blocking calls run in worker
+threads and put their results into its queue.
 
-Facts stand in a queue of `FACTS_MAX`: a faster sender waits, the editor's pipe and the daemon's streams included. At
-most `JOBS_MAX` calls to the daemon are under way at once, the others wait.
+The queue has room for `FACTS_MAX` facts (a message of the editor, the result of a call, an event of a stream): a faster
+sender waits, the editor's pipe and the daemon's streams included. At most `JOBS_MAX` calls to the daemon run at once,
+the others wait.
 """
 
 import os
@@ -48,40 +49,44 @@ CHUNK: Final = 64 * 1024
 type Then = Callable[[Any, Exception | None], None]
 
 
-class _Heard(NamedTuple):
+class _EditorMessage(NamedTuple):
+    """A message from the editor."""
+
     message: wire.Message
 
 
-class _Done(NamedTuple):
-    """A job is over: `then` is called with its return value or its error."""
+class _CallEnded(NamedTuple):
+    """A call in a worker thread has ended: `then` gets its return value or its error."""
 
     then: Then
     value: Any
     error: Exception | None
 
 
-class _Told(NamedTuple):
-    """Data of a stream; `then` decides."""
+class _StreamEvent(NamedTuple):
+    """An event or a notice of a stream of the daemon; `then` handles it in the main thread."""
 
     then: Callable[[], None]
 
 
-class _Ended(NamedTuple):
+class _EditorGone(NamedTuple):
     """The editor has closed its side."""
 
 
-type _Fact = _Heard | _Done | _Told | _Ended
+type _Fact = _EditorMessage | _CallEnded | _StreamEvent | _EditorGone
 
 
 class _Live:
-    """A session, with the state for performing its commands."""
+    """A session of the editor: the pure state machine (`session`), and what is open for it."""
 
     def __init__(self, opened: Opened) -> None:
         self.session = EditorSession(opened.session_id, name=opened.agent["name"], cwd=opened.agent["cwd"])
         self.reach: Reach = opened.reach
         self.agent, self.here = opened.agent, opened.here
         self.events: Stream | None = None
+        """Stream of the agent's events."""
         self.watched: dict[str, Stream] = {}
+        """Streams of tasks, by the task's id."""
         self.requests: dict[str, str] = {}
         """Ids of open requests to the editor, by their prompt."""
         self.asks_in: dict[str, str | None] = {}
@@ -106,8 +111,8 @@ class AcpServer:
         """Session and prompt of each open request to the editor."""
         self._jobs = 0
         self._waiting: deque[tuple[Callable[[], Any], Then]] = deque()
-        """Calls for which there is no room yet: at most as many as the sessions have prompts and open turns, and
-        `WAITING_MAX` requests."""
+        """Calls that wait because `JOBS_MAX` are running: at most one for each prompt and open turn of the sessions,
+        and `WAITING_MAX` for requests."""
         self._number = 0
         self._greeted = False
 
@@ -116,15 +121,15 @@ class AcpServer:
         threading.Thread(target=self._read, name="acp editor", daemon=True).start()
         while True:
             match self._facts.get():
-                case _Heard(message):
-                    self._hear(message)
-                case _Done(then, value, error):
+                case _EditorMessage(message):
+                    self._handle_message(message)
+                case _CallEnded(then, value, error):
                     self._jobs -= 1
                     self._next()
                     then(value, error)
-                case _Told(then):
+                case _StreamEvent(then):
                     then()
-                case _Ended():
+                case _EditorGone():
                     return
 
     # --- the editor ---------------------------------------------------------------------------------------------------
@@ -134,10 +139,10 @@ class AcpServer:
         try:
             while chunk := os.read(self._received, CHUNK):
                 for line in lines.feed(chunk):
-                    self._facts.put(_Heard(wire.read(line)))
+                    self._facts.put(_EditorMessage(wire.read(line)))
         except OSError:
             pass  # the editor is gone
-        self._facts.put(_Ended())
+        self._facts.put(_EditorGone())
 
     def _write(self, message: dict[str, Any]) -> None:
         """Writes a message. Raises BrokenPipeError if the editor is gone."""
@@ -145,7 +150,7 @@ class AcpServer:
         while line:
             line = line[os.write(self._sent, line) :]
 
-    def _hear(self, message: wire.Message) -> None:
+    def _handle_message(self, message: wire.Message) -> None:
         match message:
             case wire.Wrong(reply):
                 self._write(reply)
@@ -276,8 +281,8 @@ class AcpServer:
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def _begin(self, opened: Opened) -> bool:
-        """Follows the agent; returns False if there are too many sessions. An agent that is followed already goes on as
-        it is."""
+        """Opens the session and follows its agent; returns False if there are too many sessions. A session that is open
+        already is continued."""
         if (known := self._live.get(opened.session_id)) is not None:
             self._perform(known, known.session.opened_again())
             return True
@@ -286,31 +291,32 @@ class AcpServer:
         live = self._live[opened.session_id] = _Live(opened)
         reach, session = opened.reach, live.session
 
-        def take(_name: str, told: dict[str, Any], _cursor: int) -> None:
-            for event in single(told):
-                self._tell(live, partial(session.event, whole(reach.client, event)))
+        def take(_name: str, data: dict[str, Any], _cursor: int) -> None:
+            for event in single(data):
+                self._put_event(live, partial(session.event, whole(reach.client, event)))
 
-        def news(what: str, error: CtlError | None) -> None:
-            if what == "back":
-                self._tell(live, session.resume)
-            elif error is not None and what != "busy":
-                self._tell(live, partial(session.away, error))
+        def on_state(state: str, error: CtlError | None) -> None:
+            if state == "back":
+                self._put_event(live, session.resume)
+            elif error is not None and state != "busy":
+                self._put_event(live, partial(session.away, error))
 
         path = agent_path(reach.address, "events")
-        live.events = Stream(reach.client, path, opened.cursor, take=take, news=news)
+        live.events = Stream(reach.client, path, opened.cursor, take=take, on_state=on_state)
         live.events.start()
         self._perform(live, session.begin(opened.shown, opened.agent.get("task"), opened.cursor))
         return True
 
-    def _tell(self, live: _Live, decide: Callable[[], Iterable[core.Command]]) -> None:
-        """Takes a stream's fact: the one deciding thread handles it."""
-        self._facts.put(_Told(lambda: self._perform(live, decide())))
+    def _put_event(self, live: _Live, decide: Callable[[], Iterable[core.Command]]) -> None:
+        """Puts a stream's event into the queue; the main thread calls `decide` and performs the commands that it
+        returns."""
+        self._facts.put(_StreamEvent(lambda: self._perform(live, decide())))
 
     def _update(self, session_id: str, update: dict[str, Any]) -> None:
         self._write(wire.notice("session/update", {"sessionId": session_id, "update": update}))
 
     def _perform(self, live: _Live, commands: Iterable[core.Command]) -> None:
-        """Performs the session's commands, one after the other."""
+        """Performs the commands that the session has returned, in their order."""
         for command in commands:
             match command:
                 case core.Update(update):
@@ -332,7 +338,7 @@ class AcpServer:
                     self._call(live, command)
 
     def _call(self, live: _Live, command: core.Command) -> None:
-        """Performs commands that have to wait for the daemon."""
+        """Performs a command that needs a call to the daemon."""
         reach, session = live.reach, live.session
 
         def after(decide: Callable[[Any, Exception | None], Iterable[core.Command]]) -> Then:
@@ -340,23 +346,24 @@ class AcpServer:
 
         match command:
             case core.Send(message_id, body):
-                self._start(lambda: reach.send(body), after(partial(_either, session, message_id)))
+                self._start(lambda: reach.send(body), after(partial(_sent_or_refused, session, message_id)))
             case core.Cancel(task):
                 # If the program did not stop, its task goes on to its own end, and so does the prompt.
                 self._start(lambda: reach.cancel(task), after(lambda *_: ()))
             case core.ReadTask(task):
-                self._start(lambda: reach.task(task), after(partial(_read, session, task)))
+                self._start(lambda: reach.task(task), after(partial(_task_read, session, task)))
             case core.ReadCommands():
                 found = partial(reach.commands, live.agent, here=live.here)
                 self._start(found, after(lambda commands, error: () if error else session.commands(commands)))
             case core.AskWhat():
-                self._start(reach.waits_for, after(partial(self._asks, live)))
+                self._start(reach.waits_for, after(partial(self._question, live)))
             case core.GiveAnswer(prompt_id, key):
                 asked_in = live.asks_in.get(prompt_id)
                 self._start(lambda: reach.answer(asked_in, prompt_id, key), after(lambda *_: session.answered()))
 
-    def _asks(self, live: _Live, found: Any, error: Exception | None) -> Iterable[core.Command]:
-        """Handles the agent's question; if it is unknown, the former one stands."""
+    def _question(self, live: _Live, found: Any, error: Exception | None) -> Iterable[core.Command]:
+        """Handles the answer to AskWhat: the question that the agent waits with. After an error the question that was
+        known before stays."""
         if error is not None:
             return live.session.cannot_tell()
         asks, limit = found
@@ -369,15 +376,15 @@ class AcpServer:
             return
         session = live.session
 
-        def take(name: str, told: dict[str, Any], cursor: int) -> None:
-            self._tell(live, partial(session.piece, task, cursor, told if name == "artifact" else None))
+        def take(name: str, data: dict[str, Any], cursor: int) -> None:
+            self._put_event(live, partial(session.piece, task, cursor, data if name == "artifact" else None))
 
-        def news(what: str, _error: CtlError | None) -> None:
-            if what != "back":
-                self._tell(live, partial(session.unwatched, task))
+        def on_state(state: str, _error: CtlError | None) -> None:
+            if state != "back":
+                self._put_event(live, partial(session.unwatched, task))
 
         path = agent_path(live.reach.address, f"tasks/{task}/subscribe")
-        stream = live.watched[task] = Stream(live.reach.client, path, 0, take=take, news=news)
+        stream = live.watched[task] = Stream(live.reach.client, path, 0, take=take, on_state=on_state)
         stream.start()
 
     def _ask(self, live: _Live, prompt_id: str, params: dict[str, Any]) -> None:
@@ -396,8 +403,8 @@ class AcpServer:
     # --- what has to wait ---------------------------------------------------------------------------------------------
 
     def _start(self, work: Callable[[], Any], then: Then, *, asked: bool = False) -> None:
-        """Does `work` in a thread of its own, then `then` in this thread. If `JOBS_MAX` calls are under way, `work`
-        waits for room. A request of the editor (`asked`) is refused if too much waits already."""
+        """Runs `work` in a worker thread, then `then` in the main thread. If `JOBS_MAX` calls are running, `work`
+        waits. A request of the editor (`asked`) is refused if too many wait already."""
         if asked and len(self._waiting) >= WAITING_MAX:
             raise RequestRefused(
                 wire.INTERNAL_ERROR, "too many requests at once: wait for some to be answered", {"code": "BUSY"}
@@ -419,15 +426,17 @@ class AcpServer:
         except Exception as unforeseen:  # noqa: BLE001 - it is reported, and the other sessions go on
             sys.excepthook(type(unforeseen), unforeseen, unforeseen.__traceback__)
             error = CtlError(f"an error of synapsectl's own ({type(unforeseen).__name__}): its stderr says more")
-        self._facts.put(_Done(then, value, error))
+        self._facts.put(_CallEnded(then, value, error))
 
 
-def _read(session: EditorSession, task: str, found: Any, error: Exception | None) -> Iterable[core.Command]:
+def _task_read(session: EditorSession, task: str, found: Any, error: Exception | None) -> Iterable[core.Command]:
     return session.unknown(task, error) if isinstance(error, CtlError) else session.read(found)
 
 
-def _either(session: EditorSession, message_id: str, task: Any, error: Exception | None) -> Iterable[core.Command]:
-    """Handles the result of a message: a task, or nothing."""
+def _sent_or_refused(
+    session: EditorSession, message_id: str, task: Any, error: Exception | None
+) -> Iterable[core.Command]:
+    """Handles the result of a send: the task, or the error."""
     return session.refused(message_id, error) if isinstance(error, CtlError) else session.accepted(message_id, task)
 
 

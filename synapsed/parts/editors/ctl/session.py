@@ -466,7 +466,7 @@ class EditorSession:
         yield Withdraw(prompt["prompt_id"]) if asking.can_be_asked(prompt) else Update(asking.over(prompt))
 
     def cannot_tell(self) -> Iterator[Command]:
-        """Handles an unknown question: the former one stands."""
+        """Handles a failure to read the agent's question: the question that was known before stays."""
         self._looking = self._look_again = False
         return iter(())
 

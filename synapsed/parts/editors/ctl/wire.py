@@ -32,6 +32,8 @@ class RpcRequest(NamedTuple):
 
 
 class RpcNotification(NamedTuple):
+    """A request without an id, which gets no answer."""
+
     method: str
     params: dict[str, Any]
 
@@ -45,19 +47,19 @@ class RpcResponse(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A line that is no message; `reply` says so to its sender."""
+    """A line that is no valid message; `reply` is the error for its sender."""
 
     reply: dict[str, Any]
 
 
 class LineCutter:
-    """Cuts a stream into lines. A line of more than `LINE_MAX` bytes is skipped, and comes as None."""
+    """Cuts a stream into lines. A line of more than `LINE_MAX` bytes is skipped and returned as None."""
 
     def __init__(self, line_max: int = LINE_MAX) -> None:
         self._line_max = line_max
         self._held: list[bytes] = []
         self._size = 0
-        self._passing = False
+        self._skipping = False
 
     def feed(self, chunk: bytes) -> list[bytes | None]:
         """Returns the lines that `chunk` completes, without their ends; empty ones are left out."""
@@ -69,15 +71,15 @@ class LineCutter:
     def _hold(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._line_max:
-            self._passing = True
+            self._skipping = True
             self._held.clear()
         elif piece:
             self._held.append(piece)
 
     def _end(self, piece: bytes) -> bytes | None:
         self._hold(piece)
-        line = None if self._passing else b"".join(self._held)
-        self._held, self._size, self._passing = [], 0, False
+        line = None if self._skipping else b"".join(self._held)
+        self._held, self._size, self._skipping = [], 0, False
         return line
 
 
@@ -86,34 +88,34 @@ def read(line: bytes | None) -> Message:
     if line is None:
         return Wrong(failure(None, PARSE_ERROR, f"a line has more than {LINE_MAX} bytes"))
     try:
-        told = json.loads(line, parse_constant=_no_constant)
+        value = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return Wrong(failure(None, PARSE_ERROR, f"not JSON: {shown(str(error))}"))
-    if not isinstance(told, dict):
-        what = "batches are not taken: send each message in a line" if isinstance(told, list) else "not an object"
+    if not isinstance(value, dict):
+        what = "batches are not taken: send each message in a line" if isinstance(value, list) else "not an object"
         return Wrong(failure(None, INVALID_REQUEST, what))
-    return _message(told)
+    return _message(value)
 
 
-def _message(told: dict[str, Any]) -> Message:
-    id_ = told.get("id")
+def _message(value: dict[str, Any]) -> Message:
+    id_ = value.get("id")
     if isinstance(id_, bool) or not isinstance(id_, str | int | float | None) or id_ in (math.inf, -math.inf):
         return Wrong(failure(None, INVALID_REQUEST, "id: a text, a number or null"))
-    if told.get("jsonrpc") != "2.0":
+    if value.get("jsonrpc") != "2.0":
         return Wrong(failure(id_, INVALID_REQUEST, 'jsonrpc: must be "2.0"'))
-    if "method" not in told:
-        if "id" in told and ("result" in told or "error" in told):
-            error = told.get("error")
-            return RpcResponse(id_, told.get("result"), error if isinstance(error, dict) or error is None else {})
+    if "method" not in value:
+        if "id" in value and ("result" in value or "error" in value):
+            error = value.get("error")
+            return RpcResponse(id_, value.get("result"), error if isinstance(error, dict) or error is None else {})
         return Wrong(failure(id_, INVALID_REQUEST, "neither a method nor an answer"))
-    method, params = told["method"], told.get("params")
+    method, params = value["method"], value.get("params")
     if not isinstance(method, str):
         return Wrong(failure(id_, INVALID_REQUEST, "method: must be a text"))
     if not isinstance(params, dict | None):
-        if "id" not in told:
+        if "id" not in value:
             return RpcNotification(method, {})
         return Wrong(failure(id_, INVALID_PARAMS, "params: must be an object"))
-    return RpcRequest(id_, method, params or {}) if "id" in told else RpcNotification(method, params or {})
+    return RpcRequest(id_, method, params or {}) if "id" in value else RpcNotification(method, params or {})
 
 
 def result(id_: Id, value: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +136,7 @@ def notice(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Returns the line of a message, in ASCII: half of a surrogate pair, which a text may have in it, has no UTF-8."""
+    """Returns the line of a message, in ASCII: a lone surrogate in a text cannot be encoded as UTF-8."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 

@@ -62,7 +62,7 @@ def check_socket(path: str) -> str:
 
 
 def look_up(program: Sequence[str], host: Host) -> list[str]:
-    """Returns the command that asks synapsectl over there where its daemon listens."""
+    """Returns the command that asks synapsectl on the other host where its daemon listens."""
     return [*program, *_OPTIONS, "-T", "--", host.target, f"{shlex.quote(host.synapsectl)} version --json"]
 
 

@@ -1,4 +1,4 @@
-"""Connection to one host: finds the control socket over there, has ssh bring it here, checks that its daemon answers,
+"""Connection to one host: finds the control socket on that host, has ssh bring it here, checks that its daemon answers,
 and does so again, with growing pauses, whenever the connection ends."""
 
 import asyncio
@@ -24,7 +24,7 @@ LOOK_UP_S: Final = 60.0
 END_S: Final = 3.0
 """Seconds for ssh to end when it is asked to."""
 ASK_S: Final = 5.0
-"""Seconds for the daemon over there to answer."""
+"""Seconds for the other host's daemon to answer."""
 CHECK_UP_S: Final = 15.0
 CHECK_SILENT_S: Final = 0.25
 CHECK_SLOWEST_S: Final = 5.0
@@ -121,7 +121,7 @@ class Tunnel:
             return response.status, await _within(response, POSTED_MAX)
 
     async def agents(self) -> list[AgentView]:
-        """Returns the agents over there, by their names here; an empty list while the host does not answer."""
+        """Returns the agents of the other host, by their names here; an empty list while the host does not answer."""
         if not self.up:
             return []
         try:

@@ -67,8 +67,10 @@ _Query = Annotated[dict[_Member, _Header], Field(max_length=16, json_schema_extr
 
 class DiscoverBody(BaseModel):
     """Body of `external/discover`: `token` goes as `Authorization: Bearer`, `headers` and `query` go unchanged; without
-    any the present ones are kept. With `key` (PEM, a JWK or a JWK set) the card must be signed; null keeps the present
-    one, "" forgets it. Without `alias` the card's name makes one."""
+    any of the three the stored ones are kept. With `key` (PEM, a JWK or a JWK set) the card must be signed; null keeps
+    the stored one, "" removes it. Without `alias` the name is made of the card's. `other_host` accepts an agent that
+    listens on another host than the one that has its card, `in_the_clear` that credentials are sent to it
+    unencrypted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -88,8 +90,8 @@ class DiscoverBody(BaseModel):
 
 
 class ExternalSendBody(SendBody):
-    """Body of `external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes
-    when the task is over, or waits for a person or an agent, or after `timeout` seconds."""
+    """Body of `external/agents/{alias}/send`, also in the format of clients of synapse-a2a: with `wait_for_completion`
+    the answer comes when the task is over, or waits for a person or an agent, or after `timeout` seconds."""
 
     wait_for_completion: bool = False
     timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), Whole] = 60
@@ -108,7 +110,7 @@ class ExternalRemoved(BaseModel):
 
 
 class ExternalTaskAnswer(TaskAnswer):
-    """Answer of a send, with the members that the seeds' clients read beside `task`."""
+    """Answer of a send. Beside `task` it has the members that clients of synapse-a2a read."""
 
     id: str
     status: TaskState

@@ -64,8 +64,8 @@ class _Known(NamedTuple):
 
 
 class PrivateWords:
-    """`searched` counts letters and places, `seen` has the kinds and texts that were found; `full`: there are more
-    than can be known."""
+    """Words that a report must not contain, and what was found of them. `searched` counts letters and places, `seen`
+    has the kinds and texts that were found; `full`: there are more than can be known."""
 
     def __init__(self, words: Iterable[Word] = ()) -> None:
         self.searched = 0

@@ -74,20 +74,22 @@ class ReportedState(_Part):
 
 
 class DrawnOutput(_Part):
-    """The screens. `start`: their first is drawn from the `launch` of the program on, or from `later` on, and rows from
-    before that are missing. `drawn`: the last is the screen that the daemon had, None where that is not known.
-    `altered`: the program's own output, before it was masked, was read otherwise; `reads`: what the profile believes at
-    the end, by these screens alone."""
+    """The drawn screens."""
 
     size: tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]]
     start: Literal["launch", "later"]
+    """`launch`: the first screen is drawn from the launch of the program on. `later`: rows from before it are
+    missing."""
     drawn: bool | None = None
+    """True if the last screen is the one that the daemon had; None if that is not known."""
     altered: bool = False
+    """True if the program's own output, before it was masked, was read otherwise."""
     output: Annotated[
         list[tuple[Annotated[float, Field(ge=0, lt=1e6)], str]], Field(min_length=1, max_length=PIECES_MAX)
     ]
     end: Annotated[float, Field(ge=0, lt=1e6)]
     reads: _Object
+    """The state that the profile reads at the end, from these screens alone."""
     screen: Annotated[list[_Text], Field(max_length=1000)]
 
 

@@ -114,7 +114,7 @@ def _open(ctx: CommandContext, address: str, opener: str | None) -> int:
     if opener is not None:
         try:
             subprocess.Popen(
-                [opener, address if _is_looked_up() else _redirect(ctx, address)],
+                [opener, address if _daemon_finds_user() else _redirect(ctx, address)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -131,15 +131,15 @@ def _open(ctx: CommandContext, address: str, opener: str | None) -> int:
     return DONE
 
 
-def _is_looked_up() -> bool:
-    """Returns True if the daemon recognises the connection that brings a code, so that the code is of no use to other
-    users."""
+def _daemon_finds_user() -> bool:
+    """Returns True if the daemon can find out which user has opened a local connection (on Linux only). Other users,
+    who can read the code in the browser's arguments, then cannot use it."""
     return sys.platform == "linux"
 
 
 def _redirect(ctx: CommandContext, address: str) -> str:
-    """Returns the address of a file, readable only by the user, that leads a browser there. (On Linux a browser in a
-    sandbox of its own could not read it.) Raises CtlError."""
+    """Returns the address of a file, readable only by the user, that redirects a browser to `address`. (On Linux a
+    browser in a sandbox of its own could not read the file.) Raises CtlError."""
     from synapsectl.service.files import WantedFile
 
     file = ctx.paths.run / "web.html"

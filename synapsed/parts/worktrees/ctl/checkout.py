@@ -45,15 +45,17 @@ class SetupFailed(CtlError):
 
 
 class Worktree(NamedTuple):
-    """A worktree. `head` is the commit that is checked out, None before the first; `base` the commit from which it
-    began, None if this tool has not made the worktree; `target` the branch that was checked out at that time."""
+    """A worktree."""
 
     name: str
     path: Path
     head: str | None
+    """The commit that is checked out; None before the first."""
     branch: str | None
     base: str | None
+    """The commit from which it began; None if this tool has not made the worktree."""
     target: str | None
+    """The branch that was checked out at that time."""
 
 
 def names() -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from synapsectl.errors import REFUSED, CtlError
-from synapsed.parts.worktrees.ctl.apart import MERGE_HOOKS, MERGING, Setting, apart, commands, settings
+from synapsed.parts.worktrees.ctl.isolation import MERGE_HOOKS, MERGING, Setting, apart, commands, settings
 
 TIMEOUT_S = 120.0
 """Seconds for one git command, on a large repository and a slow disk."""
@@ -111,7 +111,7 @@ class Git:
             quiet: Sequence[str] = ("-c", "core.pager=cat")
             if not its_own:
                 quiet = (*QUIET, "-c", f"core.hooksPath={self._persons_hooks()}")
-                environ |= self._apart(stack)
+                environ |= self._isolated_environment(stack)
             command = ["git", "-C", str(self.folder), *quiet, *arguments]
             return subprocess.run(command, env=environ, stdout=2, check=False).returncode
 
@@ -128,7 +128,7 @@ class Git:
         try:
             with ExitStack() as stack:
                 if arguments[0] in APART or " ".join(arguments[:2]) in APART:
-                    environ = self._apart(stack) | environ
+                    environ = self._isolated_environment(stack) | environ
                 return subprocess.run(
                     command,
                     env=environ,
@@ -143,7 +143,7 @@ class Git:
         except subprocess.TimeoutExpired:
             raise GitRefused(f"git {arguments[0]} did not end within {TIMEOUT_S:g} s") from None
 
-    def _apart(self, stack: ExitStack) -> dict[str, str]:
+    def _isolated_environment(self, stack: ExitStack) -> dict[str, str]:
         """Returns environment variables that separate git from the repository's configuration and hooks, until `stack`
         is closed."""
         own, common = self.names_of("--git-dir", "--git-common-dir")

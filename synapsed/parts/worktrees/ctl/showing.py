@@ -4,9 +4,9 @@ from synapsectl.colours import BOLD, CYAN, GREEN, RED, painted
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.output import harmless
-from synapsed.parts.worktrees.ctl.apart import FILTERS, commands
 from synapsed.parts.worktrees.ctl.checkout import Worktree, base_of, changes
 from synapsed.parts.worktrees.ctl.git import Git
+from synapsed.parts.worktrees.ctl.isolation import FILTERS, commands
 
 STYLES = (("diff ", BOLD), ("index ", BOLD), ("--- ", BOLD), ("+++ ", BOLD), ("@@", CYAN), ("+", GREEN), ("-", RED))
 """Beginnings of a diff's lines, with their colours; the first that fits counts."""

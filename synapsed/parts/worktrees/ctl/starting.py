@@ -8,9 +8,9 @@ from pathlib import Path
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import BadAnswer, CtlError, MaybeAccepted, TimedOut, UsageError
-from synapsed.parts.worktrees.ctl.apart import FILTERS, commands
 from synapsed.parts.worktrees.ctl.checkout import Repository, Worktree, check_name
 from synapsed.parts.worktrees.ctl.git import Git
+from synapsed.parts.worktrees.ctl.isolation import FILTERS, commands
 from synapsed.parts.worktrees.ctl.unsaved import some, submodules
 
 MAY_RUN = (BadAnswer, MaybeAccepted, TimedOut)

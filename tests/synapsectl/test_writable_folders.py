@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from synapsectl import places
+from synapsectl import writable_folders
 
 
 def test_what_can_be_written_to_is_left_as_it_was(tmp_path: Path) -> None:
-    assert places.unwritable([tmp_path, tmp_path / "not/there"]) == []
+    assert writable_folders.unwritable([tmp_path, tmp_path / "not/there"]) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    (found,) = places.unwritable([tmp_path / "file"])
+    (found,) = writable_folders.unwritable([tmp_path / "file"])
     assert found.cause == f"{tmp_path / 'file'} is no folder"
 
 
@@ -29,7 +29,7 @@ def test_the_cause_is_named(code: int, told: str, tmp_path: Path, monkeypatch: p
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "fsync", refuse)
-    (found,) = places.unwritable([tmp_path])
+    (found,) = writable_folders.unwritable([tmp_path])
     assert told in found.cause
     assert str(tmp_path) in found.cause
     assert found.mend
@@ -38,7 +38,7 @@ def test_the_cause_is_named(code: int, told: str, tmp_path: Path, monkeypatch: p
 def test_a_folder_that_is_removed_meanwhile_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    real = places.existing
+    real = writable_folders.existing
 
     def and_removed(place: Path) -> Path:
         found = real(place)
@@ -46,5 +46,5 @@ def test_a_folder_that_is_removed_meanwhile_is_no_hindrance(tmp_path: Path, monk
             gone.rmdir()
         return found
 
-    monkeypatch.setattr(places, "existing", and_removed)
-    assert places.unwritable([gone]) == []
+    monkeypatch.setattr(writable_folders, "existing", and_removed)
+    assert writable_folders.unwritable([gone]) == []

@@ -10,23 +10,27 @@ type By = Literal["agent", "day", "task"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
-    """Filter of a search; None means any. `query`: words that all stand in it, a phrase in double quotes. `context`: of
-    the context, or of its thread. `since` and `until` (exclusive) are seconds since the epoch. `before` is the `next`
-    of a page. `whole`: with the texts. `visible_to` is an agent: its own texts and calls, and messages to it.
-    `since_event`: only data of later events; the history sets it, so that data of a former agent with the same id are
-    left out."""
+    """Filter of a search; None stands for any."""
 
     query: str = ""
+    """All these words must occur; a phrase is in double quotes."""
     agent_id: str | None = None
     context: str | None = None
+    """Id of a context: matches its texts, and texts of messages that were sent while their sender worked in it."""
     kinds: frozenset[HistoryKind] | None = None
     since: float | None = None
+    """Seconds since the epoch, inclusive."""
     until: float | None = None
+    """Seconds since the epoch, exclusive."""
     limit: int = 50
     before: int | None = None
+    """`next` of the previous page."""
     whole: bool = False
+    """True to return the texts, too, beside the snippets."""
     visible_to: str | None = None
+    """An agent: only its own texts and calls, and messages to it."""
     since_event: int = 0
+    """Data of earlier events are left out. The history sets it, because of data of a former agent with the same id."""
 
 
 class History(Protocol):

@@ -8,7 +8,7 @@ import pytest
 
 from synapsectl.attachment import AttachedTerminal
 from synapsectl.client import Client
-from synapsectl.outer import ANSWERED_S, QUESTIONS, TerminalAnswers
+from synapsectl.outer_terminal import ANSWERED_S, QUESTIONS, TerminalAnswers
 from synapsectl.terminal_keys import ESCAPE_HOLD, REPLY_HOLD, KeyFilter
 from synapsectl.tty import Terminal
 
