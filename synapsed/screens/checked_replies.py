@@ -3,6 +3,9 @@ sizes, and control characters, which would reach a person's terminal."""
 
 import base64
 import binascii
+import math
+import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
@@ -18,10 +21,12 @@ from synapsed.profiles.profile import Profile
 from synapsed.screens.protocol import (
     CONTROLS,
     CONTROLS_BUT_BREAKS,
+    LOOK,
+    NEW,
     SIZE_MAX,
+    TIMES,
     ScreenFrame,
     ScreenFrameError,
-    as_checkpoint,
 )
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.explain import Witness
@@ -35,7 +40,10 @@ from synapsed.terminal.snapshot import Modes, ScreenSnapshot
 from synapsed.terminal.verdict import Verdict
 from synapsed.terminal.viewer_filter import ViewerFilter
 
-type _Line = Annotated[str, StringConstraints(max_length=1 << 16, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+LINE_MAX = 1 << 16
+"""Largest number of characters of a row."""
+
+type _Line = Annotated[str, StringConstraints(max_length=LINE_MAX, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 type _Words = Annotated[str, StringConstraints(max_length=1 << 18, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")]
 type _Count = Annotated[int, Field(ge=0, le=1 << 62)]
 type _Cell = Annotated[int, Field(ge=0, lt=SIZE_MAX)]
@@ -57,21 +65,6 @@ def _read[T](reader: TypeAdapter[T], text: bytes) -> T:
 
 
 type _Modes = Annotated[frozenset[int], Field(max_length=64)]
-
-
-class _WireScreen(NamedTuple):
-    cols: _Size
-    rows: _Size
-    lines: Annotated[tuple[_Line | tuple[_Cell, _Size], ...], Field(max_length=SIZE_MAX)]
-    """Rows: each its text, or a run of rows of the last reported screen as (first row, row after the last)."""
-    wrapped: Annotated[tuple[_Cell, ...], Field(max_length=SIZE_MAX)]
-    """Numbers of wrapped rows."""
-    cursor: tuple[_Cell, _Cell]
-    cursor_visible: bool
-    alternate: bool
-    title: _Line
-    modes: tuple[_Modes, _Modes] | None
-    """None if the modes have not changed since the last report."""
 
 
 type _WireOption = tuple[_Line, _Line, _Cell, _Cell]
@@ -136,40 +129,53 @@ class _WireJudged(NamedTuple):
     background: Annotated[tuple[_Line, ...], Field(max_length=BACKGROUND_MAX)]
 
 
-class _WireLook(NamedTuple):
-    judged: _WireJudged | None
-    screen: _WireScreen | None
-    """Both are None if they have not changed since the last report."""
-    changed_at: _Time
-    steady_at: _Time
-    still_since: _Time
-    unreadable_at: _Time
-    calm_since: _Time
-    good_until: _Time
-    mid_frame: bool
-    with_kinds: bool
-
-
-_LOOK = TypeAdapter(_WireLook | None)
+_CHANGED = TypeAdapter(tuple[_WireJudged | None, tuple[_Modes, _Modes] | None])
+"""The parts of a look that are sent only if they have changed since the last one."""
 
 
 def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look | None:
     """Reads a look; `before` is the look that was read last. Returns None if the process has sent none. Raises
     ScreenFrameError."""
-    told = _read(_LOOK, frame.text)
-    if told is None:
+    if not frame.blob:
         return None
+    judged, told_modes = _read(_CHANGED, frame.text) if frame.text else (None, None)
     known = None if before is None else before.screen
-    screen = known if told.screen is None else _read_screen(told.screen, known)
-    if screen is None:
-        raise ScreenFrameError("a look without a screen")
+    modes = Modes(*told_modes) if told_modes is not None else known.modes if known is not None else None
+    try:
+        *times, mid_frame, visible, alternate, cols, rows, row, column = LOOK.unpack_from(frame.blob)
+        places = struct.unpack_from(f"<{rows}H", frame.blob, LOOK.size + rows)
+    except struct.error:
+        raise ScreenFrameError("a look that ends too early") from None
+    if not (0 < cols <= SIZE_MAX and 0 < rows <= SIZE_MAX and row < rows and column < cols):
+        raise ScreenFrameError("a screen of an impossible size, or with its cursor beside it")
+    if modes is None or not math.isfinite(sum(times)):
+        raise ScreenFrameError("a look without modes, or at no time")
+    wrapped = tuple(map(bool, frame.blob[LOOK.size : LOOK.size + rows]))
+    text, with_kinds, kinds = frame.blob[LOOK.size + 3 * rows :].partition(b"\0")
+    title, lines = _read_rows(_text(text), places, () if known is None else known.lines)
+    shown = (cols, rows, lines, wrapped, (row, column), visible, alternate, title, modes)
+    screen = ScreenSnapshot(*shown, (255, 255, 255), (0, 0, 0), b"")
     return Look(
-        **_read_judged(told.judged, profile, before),
-        **{name: value for name, value in told._asdict().items() if name not in ("judged", "screen", "with_kinds")},
+        **_read_judged(judged, profile, before),
+        **dict(zip(TIMES, times, strict=True)),
+        mid_frame=mid_frame,
         screen=screen,
         offset=frame.offset,
-        kinds=_read_kinds(frame.blob, screen) if told.with_kinds else None,
+        kinds=_read_kinds(kinds, screen) if with_kinds else None,
     )
+
+
+def _read_rows(text: str, places: Sequence[int], known: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Returns the title and the rows, each from `text` or from its place in `known`."""
+    new = text.split("\n")[::-1]
+    title = new.pop()
+    try:
+        lines = tuple([new.pop() if place == NEW else known[place] for place in places])
+    except IndexError:
+        raise ScreenFrameError("a row that was not told") from None
+    if new or max(map(len, (title, *lines))) > LINE_MAX:
+        raise ScreenFrameError("more rows than there are, or a row that is too long")
+    return title, lines
 
 
 def _read_judged(told: _WireJudged | None, profile: Profile, before: Look | None) -> dict[str, Any]:
@@ -189,30 +195,6 @@ def _read_kinds(blob: bytes, screen: ScreenSnapshot) -> str:
     if [len(line) for line in kinds.split("\n")] != [len(line) for line in screen.text().split("\n")]:
         raise ScreenFrameError("kinds of other characters than there are")
     return kinds
-
-
-def _read_screen(told: _WireScreen, known: ScreenSnapshot | None) -> ScreenSnapshot:
-    lines: list[str] = []
-    for piece in told.lines:
-        if isinstance(piece, str):
-            lines.append(piece)
-        elif known is None or not piece[0] < piece[1] <= known.rows:
-            raise ScreenFrameError("a row that was not told")
-        else:
-            lines += known.lines[piece[0] : piece[1]]
-        if len(lines) > told.rows:
-            break
-    if len(lines) != told.rows or any(row >= told.rows for row in told.wrapped):
-        raise ScreenFrameError("a screen with more or fewer rows than it says")
-    if told.cursor[0] >= told.rows or told.cursor[1] >= told.cols:
-        raise ScreenFrameError("a cursor beside its screen")
-    modes = Modes(*told.modes) if told.modes is not None else known.modes if known is not None else None
-    if modes is None:
-        raise ScreenFrameError("a screen without modes")
-    wrapped = {*told.wrapped}
-    changed = {"lines": tuple(lines), "wrapped": tuple(row in wrapped for row in range(told.rows)), "modes": modes}
-    colors: dict[str, Any] = {"foreground": (255, 255, 255), "background": (0, 0, 0), "palette": b""}
-    return ScreenSnapshot(**{**told._asdict(), **changed, **colors})
 
 
 def _options(told: tuple[_WireOption, ...]) -> tuple[MenuOption, ...]:
@@ -308,15 +290,19 @@ _CHECKPOINT = TypeAdapter(tuple[_Count, _Size, _Size, dict[str, Any]])
 
 def read_checkpoint(frame: ScreenFrame) -> Checkpoint:
     """Reads a checkpoint. Raises ScreenFrameError."""
-    told = _read(_CHECKPOINT, frame.text)
-    if told[0] > frame.offset:
+    offset, cols, rows, state = _read(_CHECKPOINT, frame.text)
+    if offset > frame.offset:
         raise ScreenFrameError("a checkpoint of output that there is not")
-    return as_checkpoint(told, frame.blob)
+    return Checkpoint(offset=offset, cols=cols, rows=rows, redraw=frame.blob, state=state)
 
 
 def read_text(frame: ScreenFrame) -> str:
     """Reads a text. Raises ScreenFrameError."""
-    text = frame.blob.decode("utf-8", "replace")
+    return _text(frame.blob)
+
+
+def _text(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
     if CONTROLS_BUT_BREAKS.search(text):
         raise ScreenFrameError("a text with control characters")
     return text

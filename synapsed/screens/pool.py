@@ -144,9 +144,7 @@ class ScreenPool:
         while tries < KEPT_TRIES:
             request = _Kept(form)
             seat = self.place(request)
-            state = {"form": form}
-            text, blob = protocol.write_checkpoint(checkpoint.model_copy(update={"state": state}))
-            seat.say(ScreenFrame(FrameKind.KEPT, number=1, text=text, blob=blob))
+            seat.say(ScreenFrame(FrameKind.KEPT, number=1, blob=protocol.write_value((checkpoint, form))))
             try:
                 shown = await request.answer
             finally:

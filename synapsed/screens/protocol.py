@@ -1,5 +1,5 @@
-"""The protocol between the daemon and a process of screens: frames of a fixed header, JSON and bytes; the daemon's
-messages in them, and the process's answers.
+"""The protocol between the daemon and a process of screens: frames of a fixed header, a text and bytes; the daemon's
+messages in them (pickled: the process trusts it), and the process's answers, which `checked_replies` reads.
 
 Both sides run the code of one installation. Nevertheless the first frame of the process has its version, because files
 may have been replaced since the daemon started.
@@ -7,10 +7,11 @@ may have been replaced since the daemon started.
 
 import base64
 import json
+import pickle
 import re
 import struct
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, fields, replace
 from enum import IntEnum
 from operator import attrgetter
@@ -18,35 +19,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from synapsed.model.facts import BACKGROUND_MAX, BACKGROUND_NAME
-from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.picture import Ink, Picture, Rows
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
 from synapsed.terminal.explain import Witness
-from synapsed.terminal.line_prompts.evidence import TerminalFacts
-from synapsed.terminal.line_prompts.learned import LearnedPrompt
 from synapsed.terminal.look import Harm, Look, TerminalReply
 from synapsed.terminal.menu_rows import MenuOption
 from synapsed.terminal.prompts import PAUSE, Asked
 from synapsed.terminal.screen_messages import (
     Ask,
-    InBackground,
-    KeysTyped,
-    LinesWanted,
-    Note,
-    Skipped,
-    StopAsked,
-    StopOver,
-    TurnClosed,
-    TurnOpened,
 )
-from synapsed.terminal.snapshot import ScreenSnapshot
 
-VERSION = 5
+VERSION = 6
 """Version of the protocol: of all definitions in this module."""
 
 TEXT_MAX = 4 << 20
-"""Largest number of bytes of a frame's JSON: a screen of 1000 x 1000 has about one million characters."""
+"""Largest number of bytes of a frame's `text`: a screen of 1000 x 1000 has about one million characters."""
 
 BLOB_MAX = 64 << 20
 """Largest number of bytes of a frame's `blob`: a screen of the largest size with all its scrollback."""
@@ -186,107 +174,69 @@ class Opening(NamedTuple):
     now: float
 
 
-def write_opening(opening: Opening) -> tuple[bytes, bytes]:
-    kept, harm = opening.checkpoint, opening.harm
-    told = {
-        "profile": opening.profile.model_dump(mode="json"),
-        "size": [opening.cols, opening.rows],
-        "offset": opening.offset,
-        "kept": None if kept is None else [kept.offset, kept.cols, kept.rows, kept.state],
-        "harm": None if harm is None else [harm.skip_to, harm.blind],
-        "now": opening.now,
-    }
-    return _told(told), b"" if kept is None else kept.redraw
+def write_opening(opening: Opening) -> bytes:
+    """Writes an opening. The profiles for other versions of the program stay here."""
+    return pickle.dumps(opening._replace(profile=opening.profile.with_variants({})))
 
 
-def read_opening(text: bytes, blob: bytes) -> Opening:
-    told = json.loads(text)
-    kept = told["kept"]
-    return Opening(
-        profile=Profile.model_validate(told["profile"]),
-        cols=told["size"][0],
-        rows=told["size"][1],
-        offset=told["offset"],
-        checkpoint=None if kept is None else as_checkpoint(kept, blob),
-        harm=None if told["harm"] is None else Harm(skip_to=told["harm"][0], blind=told["harm"][1]),
-        now=told["now"],
-    )
+def write_value(value: Any) -> bytes:
+    """Writes a value for the process, which trusts the daemon. What comes from the process is never read like this."""
+    return pickle.dumps(value)
 
 
-_NOTES: dict[str, type[Note]] = {
-    kind.__name__: kind
-    for kind in (KeysTyped, StopAsked, StopOver, TurnOpened, TurnClosed, InBackground, Skipped, OuterTerminal)
-}
-
-
-def write_note(note: Note) -> bytes:
-    return _told([type(note).__name__, asdict(note)])
-
-
-def read_note(text: bytes) -> Note:
-    name, fields = json.loads(text)
-    made: Callable[..., Note] = _NOTES[name]
-    return made(**{field: _frozen(value) for field, value in fields.items()})
-
-
-def write_ask(ask: Ask) -> bytes:
-    """Returns the request's fields that change rarely (`Ask.known`); the others are in the frame's header."""
-    return _told(ask.known)
+def read_value(text: bytes) -> Any:
+    """Reads what the daemon wrote."""
+    return pickle.loads(text)  # noqa: S301 - the daemon wrote it
 
 
 def asking(kind: FrameKind, ask: Ask, text: bytes, flag: int = 0) -> ScreenFrame:
-    """Returns the frame for `ask`; `text` is the result of `write_ask`."""
+    """Returns the frame for `ask`; `text` is the whole request, or empty if only what is in the header has changed."""
     return ScreenFrame(kind, now=ask.now, flag=flag | KINDS * ask.kinds | WHOLE * ask.whole, text=text)
 
 
 def read_ask(frame: ScreenFrame, before: Ask | None = None) -> Ask:
-    """Reads a request. A frame without text repeats the known fields of `before`, the last request."""
-    known = before
-    if frame.text:
-        in_turn, facts, learned, given_back, kernel, unbegun = json.loads(frame.text)
-        known = Ask(
-            now=0.0,
-            in_turn=in_turn,
-            facts=None if facts is None else TerminalFacts(*(_frozen(value) for value in facts)),
-            learned=tuple(LearnedPrompt(*one) for one in learned),
-            given_back=given_back,
-            kernel=kernel,
-            unbegun=unbegun,
-        )
+    """Reads a request. A frame without text repeats what `before`, the last request, knew."""
+    known: Ask | None = read_value(frame.text) if frame.text else before
     assert known is not None, "the first one is told whole"
     return replace(known, now=frame.now, kinds=bool(frame.flag & KINDS), whole=bool(frame.flag & WHOLE))
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def write_lines(wanted: LinesWanted, size: tuple[int, int]) -> tuple[bytes, bytes]:
-    told = asdict(wanted)
-    return _told({**told, "size": size, "output": None}), wanted.output
-
-
-def read_lines(text: bytes, blob: bytes) -> tuple[LinesWanted, tuple[int, int]]:
-    told = json.loads(text)
-    cols, rows = told.pop("size")
-    return LinesWanted(**{**told, "output": blob}), (cols, rows)
 
 
 _JUDGED = attrgetter("verdict", "composer", "record", "worked_until", "turn_open", "stopping", "lost", "background")
 
 
+LOOK = struct.Struct("<6d???4H")
+"""The beginning of a look's bytes: `TIMES`; three truths (`mid_frame`, a visible cursor, the alternate screen);
+columns, rows, and the cursor's row and column.
+
+It is followed by a byte for each row (1 if it is wrapped), and by two bytes for each row: the number of the same row in
+the last reported look, or NEW. The rest is text: the title, each new row after a line break, and the kinds, if they
+were requested, after a NUL."""
+
+TIMES = ("changed_at", "steady_at", "still_since", "unreadable_at", "calm_since", "good_until")
+
+NEW = 0xFFFF
+
+_TIMES = attrgetter(*TIMES)
+
+
 def write_look(look: Look | None, profile: Profile, before: Look | None) -> tuple[bytes, bytes]:
-    """Writes a look, without the fields that are the same in `before`, the look that was written last."""
+    """Writes a look, without what is the same in `before`, the look that was written last."""
     if look is None:
-        return b"null", b""
-    same = before is not None and _JUDGED(look) == _JUDGED(before)
-    told = (
-        None if same else _judged(look, profile),
-        None if before is not None and look.screen is before.screen else _screen(look.screen, before),
-        *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at, look.calm_since),
-        *(look.good_until, look.mid_frame, look.kinds is not None),
+        return b"", b""
+    screen, known = look.screen, None if before is None else before.screen
+    judged = None if before is not None and _JUDGED(look) == _JUDGED(before) else _judged(look, profile)
+    modes = None if known is not None and screen.modes == known.modes else (*map(list, astuple(screen.modes)),)
+    places = {} if known is None else {line: row for row, line in enumerate(known.lines)}
+    rows = [places.get(line, NEW) for line in screen.lines]
+    new = [line for line, row in zip(screen.lines, rows, strict=True) if row == NEW]
+    kinds = "" if look.kinds is None else f"\0{look.kinds}"
+    head = LOOK.pack(
+        *(*_TIMES(look), look.mid_frame, screen.cursor_visible, screen.alternate),
+        *(screen.cols, screen.rows, *screen.cursor),
     )
-    return _told_of_screen(told), b"" if look.kinds is None else look.kinds.encode()
+    words = write_text("\n".join([_clean(screen.title), *new])) + kinds.encode()
+    told = b"" if judged is None and modes is None else _told_of_screen((judged, modes))
+    return told, b"".join((head, bytes(screen.wrapped), struct.pack(f"<{screen.rows}H", *rows), words))
 
 
 def _judged(look: Look, profile: Profile) -> tuple[Any, ...]:
@@ -330,45 +280,6 @@ def _options(options: Sequence[MenuOption]) -> list[tuple[Any, ...]]:
     return [astuple(option) for option in options]
 
 
-def _screen(screen: ScreenSnapshot, before: Look | None) -> tuple[Any, ...]:
-    known = None if before is None else before.screen
-    return (
-        screen.cols,
-        screen.rows,
-        _lines(screen.lines, () if known is None else known.lines),
-        [row for row, wrapped in enumerate(screen.wrapped) if wrapped],
-        screen.cursor,
-        screen.cursor_visible,
-        screen.alternate,
-        _clean(screen.title),
-        None
-        if known is not None and screen.modes == known.modes
-        else (list(screen.modes.dec), list(screen.modes.ansi)),
-    )
-
-
-def _lines(lines: Sequence[str], known: Sequence[str]) -> list[str | list[int]]:
-    """Returns the rows. A run of rows that `known` has too becomes a pair of indexes in `known`: the first row, and the
-    row after the last."""
-    told: list[str | list[int]] = []
-    places = {line: row for row, line in enumerate(known)}
-    run, end = [0, 0], len(known)
-    for row, line in enumerate(lines):
-        if run[1] < end and known[run[1]] == line:
-            at = run[1]
-        elif row < end and known[row] == line:
-            at = row
-        else:
-            at = places.get(line, -1)
-        if at < 0:
-            told.append(line)
-        elif told and told[-1] is run and at == run[1]:
-            run[1] += 1
-        else:
-            told.append(run := [at, at + 1])
-    return told
-
-
 def write_hello(version: int, rights: Sequence[str]) -> bytes:
     return _told({"version": version, "rights": sorted(rights)})
 
@@ -383,15 +294,6 @@ def write_witnesses(witnesses: Sequence[Witness]) -> bytes:
 
 def write_checkpoint(kept: Checkpoint) -> tuple[bytes, bytes]:
     return _told([kept.offset, kept.cols, kept.rows, kept.state]), kept.redraw
-
-
-def as_checkpoint(told: Sequence[Any], redraw: bytes) -> Checkpoint:
-    offset, cols, rows, state = told
-    return Checkpoint(offset=offset, cols=cols, rows=rows, redraw=redraw, state=state)
-
-
-def read_kept(text: bytes, blob: bytes) -> Checkpoint:
-    return as_checkpoint(json.loads(text), blob)
 
 
 def write_text(text: str) -> bytes:
@@ -417,11 +319,6 @@ def write_picture(picture: Picture) -> bytes:
 
 def write_rows(rows: Rows) -> bytes:
     return _told_of_screen(tuple(getattr(rows, field.name) for field in fields(Rows)))
-
-
-def write_values(*values: Any) -> bytes:
-    """Writes the values of a request, which `json.loads` reads."""
-    return _told(values)
 
 
 def write_failure(error: BaseException) -> bytes:

@@ -10,7 +10,7 @@ there, or at which processes end again and again, is skipped.
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,7 +258,7 @@ class RemoteStage:
             self._untold.append(self._notes[kind])
 
     def _tell(self, note: Note) -> None:
-        self._say(ScreenFrame(FrameKind.NOTE, text=protocol.write_note(note)))
+        self._say(ScreenFrame(FrameKind.NOTE, text=protocol.write_value(note)))
 
     def resize(self, cols: int, rows: int, at: int | None = None) -> None:
         """Sets the size of the window, from offset `at` of the output on; None: from the end of the output on."""
@@ -292,7 +292,7 @@ class RemoteStage:
             return kept
         changes = self._look.changes
         if ask.known != self._known[0]:
-            self._known = ask.known, protocol.write_ask(ask)
+            self._known = ask.known, protocol.write_value(ask)
         look: Look | None = await self._ask(protocol.asking(FrameKind.LOOK, ask, self._known[1]), self._read_look)
         if look is not None:
             self._look.keep(look, ask, changes)
@@ -304,18 +304,18 @@ class RemoteStage:
         return look
 
     async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
-        frame = protocol.asking(FrameKind.EXPLAIN, ask, protocol.write_ask(ask), AS_DRAWN * as_drawn)
+        frame = protocol.asking(FrameKind.EXPLAIN, ask, protocol.write_value(ask), AS_DRAWN * as_drawn)
         return await self._ask(frame, checked_replies.read_witnesses)
 
     async def checkpoint(self) -> Checkpoint:
         return await self._ask(ScreenFrame(FrameKind.CHECKPOINT), checked_replies.read_checkpoint)
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
-        frame = ScreenFrame(FrameKind.REDRAW, text=protocol.write_values(list(notice), alone))
+        frame = ScreenFrame(FrameKind.REDRAW, text=protocol.write_value((notice, alone)))
         return await self._ask(frame, checked_replies.read_redraw)
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        frame = ScreenFrame(FrameKind.PANE, text=protocol.write_values(cols, rows, list(notice)))
+        frame = ScreenFrame(FrameKind.PANE, text=protocol.write_value((cols, rows, notice)))
         return await self._ask(frame, checked_replies.read_redrawn)
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
@@ -330,8 +330,8 @@ class RemoteStage:
         return shown
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
-        text, blob = protocol.write_lines(wanted, self._sizes.now)
-        return await self._ask(ScreenFrame(FrameKind.LINES, text=text, blob=blob), checked_replies.read_lines)
+        text = protocol.write_value((replace(wanted, output=b""), self._sizes.now))
+        return await self._ask(ScreenFrame(FrameKind.LINES, text=text, blob=wanted.output), checked_replies.read_lines)
 
     async def _ask[T](self, frame: ScreenFrame, read: Callable[[ScreenFrame], T]) -> T:
         if self._closed:
@@ -465,8 +465,7 @@ class RemoteStage:
         now = self._clock.monotonic()
         size = self._sizes.begin(offset, None if checkpoint is None else (checkpoint.cols, checkpoint.rows))
         opening = protocol.Opening(self._profile, *size, offset, checkpoint, self._harms.harm, now)
-        text, blob = protocol.write_opening(opening)
-        self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
+        self._say(ScreenFrame(FrameKind.OPEN, blob=protocol.write_opening(opening)))
         if self._sent > offset:
             self._tell(Skipped(self._sent))
         self._untold = list(self._notes.values())

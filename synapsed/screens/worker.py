@@ -11,7 +11,6 @@ crashes the process, the daemon starts another process.
 
 import ctypes
 import gc
-import json
 import os
 import select
 import signal
@@ -197,7 +196,7 @@ class Screens:
     # --- notes ---
 
     def _open(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        opening = protocol.read_opening(frame.text, frame.blob)
+        opening = protocol.read_value(frame.blob)
         seat.profile, seat.ask, seat.look = opening.profile, None, None
         if opening.checkpoint is not None:
             seat.observer = TerminalObserver.restore(
@@ -221,7 +220,7 @@ class Screens:
             yield
 
     def _note(self, frame: ScreenFrame, seat: _Seat) -> None:
-        seat.screen.note(protocol.read_note(frame.text))
+        seat.screen.note(protocol.read_value(frame.text))
 
     def _resize(self, frame: ScreenFrame, seat: _Seat) -> None:
         seat.screen.resize(frame.number, frame.offset)
@@ -254,12 +253,12 @@ class Screens:
         self._answer(frame, seat, *protocol.write_checkpoint(seat.screen.checkpoint()))
 
     def _redraw(self, frame: ScreenFrame, seat: _Seat) -> None:
-        notice, alone = json.loads(frame.text)
+        notice, alone = protocol.read_value(frame.text)
         pending = seat.screen.screen.pending
         self._answer(frame, seat, b"%d" % len(pending), seat.screen.redraw(notice, alone=alone) + pending)
 
     def _pane(self, frame: ScreenFrame, seat: _Seat) -> None:
-        cols, rows, notice = json.loads(frame.text)
+        cols, rows, notice = protocol.read_value(frame.text)
         self._answer(frame, seat, blob=seat.screen.screen.pane(cols, rows, notice))
 
     def _text(self, frame: ScreenFrame, seat: _Seat) -> None:
@@ -269,11 +268,11 @@ class Screens:
         self._answer_shown(frame, seat, seat.screen.screen, frame.text.decode())
 
     def _lines(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
-        wanted, (cols, rows) = protocol.read_lines(frame.text, frame.blob)
+        wanted, (cols, rows) = protocol.read_value(frame.text)
         assert seat.profile is not None
         spec, composer = seat.profile.answer, seat.profile.composer
         read = yield from read_lines(
-            *(spec, composer, wanted.output),
+            *(spec, composer, frame.blob),
             cols=cols,
             rows=rows,
             prompt=wanted.prompt,
@@ -285,12 +284,12 @@ class Screens:
 
     def _kept(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         """Draws the kept screen of an agent that does not run, answers, and keeps no screen."""
-        kept = protocol.read_kept(frame.text, frame.blob)
+        kept, form = protocol.read_value(frame.blob)
         screen = Screen(kept.cols, kept.rows)
         for part in portions(kept.redraw):
             screen.feed(part)
             yield
-        self._answer_shown(frame, seat, screen, str(kept.state["form"]))
+        self._answer_shown(frame, seat, screen, form)
         del self._seats[frame.agent]
 
 

@@ -12,7 +12,7 @@ import pytest
 from synapsed import own_python
 from synapsed.screens import checked_replies, protocol
 from synapsed.screens.pool import ScreenPool
-from synapsed.screens.protocol import FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
+from synapsed.screens.protocol import LOOK, FrameKind, ScreenFrame, ScreenFrameError, ScreenFrameReader, encode
 from synapsed.screens.worker import Screens
 from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.look import TerminalReply
@@ -31,12 +31,12 @@ def changed(**changes: Any) -> Callable[[ScreenFrame], ScreenFrame]:
 
 
 def of_look(change: Callable[[list[Any]], object]) -> Callable[[ScreenFrame], ScreenFrame]:
-    """A look that `change` has changed: verdict, what is asked, composer, screen, times, and what else it tells."""
+    """A look that `change` has changed: what is judged, and the modes."""
 
     def lie(frame: ScreenFrame) -> ScreenFrame:
-        look = json.loads(frame.text) if frame.kind == FrameKind.ANSWER else None
-        if look is None:
+        if frame.kind != FrameKind.ANSWER:
             return frame
+        look = json.loads(frame.text)
         change(look)
         return frame._replace(text=json.dumps(look).encode())
 
@@ -48,30 +48,51 @@ def asks(*asked: Any) -> Callable[[list[Any]], object]:
     return lambda look: look[0].__setitem__(1, [prompt if one is ... else one for one in asked])
 
 
+def head(place: int, value: float) -> Callable[[ScreenFrame], ScreenFrame]:
+    """A look with another value at the beginning of its bytes."""
+
+    def lie(frame: ScreenFrame) -> ScreenFrame:
+        told = list(LOOK.unpack_from(frame.blob))
+        told[place] = value
+        return frame._replace(blob=LOOK.pack(*told) + frame.blob[LOOK.size :])
+
+    return lie
+
+
+def bytes_of(old: bytes, new: bytes) -> Callable[[ScreenFrame], ScreenFrame]:
+    def lie(frame: ScreenFrame) -> ScreenFrame:
+        assert old in frame.blob
+        return frame._replace(blob=frame.blob.replace(old, new, 1))
+
+    return lie
+
+
 def types(keys: bytes) -> Callable[[ScreenFrame], ScreenFrame]:
     told = protocol.write_replies([TerminalReply(0, keys)])
     return lambda frame: ScreenFrame(FrameKind.DRAWN, frame.agent, offset=frame.offset, text=told)
 
 
-def screen(place: int, value: Any) -> Callable[[list[Any]], object]:
-    return lambda look: look[1].__setitem__(place, value)
-
-
 LIES: dict[str, Callable[[ScreenFrame], ScreenFrame]] = {
-    "escape in a line": of_look(lambda look: look[1][2].__setitem__(0, "\x1b]52;c;aGk=\x07")),
-    "escape in a title": of_look(screen(7, "\x1b[2J")),
+    "escape in a line": bytes_of(b"\nbefore", b"\n\x1b]52;c;aGk=\x07"),
+    "escape in a title": bytes_of(b"\nbefore", b"\x1b[2J\nbefore"),
     "escape in the evidence": of_look(lambda look: look[0][0].__setitem__(1, "\x1b[2J")),
-    "too many rows": of_look(screen(1, 100_000)),
-    "more rows than it says": of_look(lambda look: look[1][2].append("more")),
-    "cursor elsewhere": of_look(screen(4, [900, 900])),
-    "no screen": of_look(lambda look: look.__setitem__(1, None)),
+    "too many rows": head(10, 60_000),
+    "no rows": head(10, 0),
+    "more rows than it says": bytes_of(b"\nbefore", b"\nbefore\nmore"),
+    "fewer rows than it says": bytes_of(b"\nbefore", b""),
+    "a row that is too long": bytes_of(b"\nbefore", b"\n" + b"x" * 70_000),
+    "cursor elsewhere": head(11, 900),
+    "cursor to the right": head(12, 900),
+    "no columns": head(9, 0),
+    "no screen": changed(blob=b"x" * 60),
     "no verdict": of_look(lambda look: look.__setitem__(0, None)),
-    "no modes": of_look(screen(8, None)),
-    "rows that were not told": of_look(screen(2, [[0, 40]])),
-    "a wrapped row beside it": of_look(screen(3, [999])),
+    "no modes": of_look(lambda look: look.__setitem__(1, None)),
+    "neither verdict nor modes": changed(text=b""),
+    "rows that were not told": bytes_of(b"\xff\xff", b"\0\0"),
     "unknown activity": of_look(lambda look: look[0][0].__setitem__(0, "hungry")),
-    "a time that is not a number": of_look(lambda look: look.__setitem__(2, "NaN")),
-    "a time without end": of_look(lambda look: look.__setitem__(2, math.inf)),
+    "a time that is not a number": head(2, math.nan),
+    "a time without end": head(2, math.inf),
+    "times without end": head(2, -math.inf),
     "a dialog of its own": of_look(asks(..., 77, [], False, None)),
     "a dialog in its own words": of_look(asks(..., {"type": "confirmation"}, [], False, None)),
     "a prompt with an escape": of_look(
@@ -94,7 +115,7 @@ LIES: dict[str, Callable[[ScreenFrame], ScreenFrame]] = {
         asks(..., None, [], False, [["q"], [["1", "a", 0, 0]], 0, 0, 1, False, True, "rm -rf ~\r", None])
     ),
     "more than it is asked": of_look(lambda look: look.append("more")),
-    "kinds of other characters": changed(blob=b"x" * 5),
+    "kinds of other characters": lambda frame: frame._replace(blob=frame.blob[:-1]),
     "keys": types(b"rm -rf ~\r"),
     "keys behind an answer": types(b"\x1b[0n\r"),
     "more than was fed": changed(kind=FrameKind.DRAWN, offset=1 << 40, text=b""),

@@ -22,8 +22,8 @@ class Process:
         ticks = itertools.count()
         self.screens = Screens(self.said.append, clock=lambda: float(next(ticks)))
         self.offset = 0
-        text, blob = protocol.write_opening(protocol.Opening(PROFILE, 80, 24, 0, None, None, 0.0))
-        self.tell(FrameKind.OPEN, text=text, blob=blob)
+        opening = protocol.Opening(PROFILE, 80, 24, 0, None, None, 0.0)
+        self.tell(FrameKind.OPEN, blob=protocol.write_opening(opening))
 
     def tell(self, kind: FrameKind, *, offset: int = 0, flag: int = 0, text: bytes = b"", blob: bytes = b"") -> None:
         self.screens.take(ScreenFrame(kind, 1, 7, offset, flag=flag, text=text, blob=blob))
@@ -33,7 +33,7 @@ class Process:
         self.offset += len(data)
 
     def look(self) -> None:
-        self.tell(FrameKind.LOOK, text=protocol.write_ask(Ask(now=1.0)))
+        self.tell(FrameKind.LOOK, text=protocol.write_value(Ask(now=1.0)))
 
     def until_answered(self) -> int:
         """The turns that this took."""
@@ -73,7 +73,7 @@ def test_all_of_it_may_be_passed_over() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [(FrameKind.TEXT, b""), (FrameKind.SHOWN, b"json"), (FrameKind.EXPLAIN, protocol.write_ask(Ask(now=1.0)))],
+    [(FrameKind.TEXT, b""), (FrameKind.SHOWN, b"json"), (FrameKind.EXPLAIN, protocol.write_value(Ask(now=1.0)))],
 )
 def test_who_asks_for_it_as_it_is_drawn_waits_for_no_output(kind: FrameKind, text: bytes) -> None:
     process = Process()
@@ -94,8 +94,7 @@ def test_who_asks_for_it_as_it_is_drawn_waits_for_no_output(kind: FrameKind, tex
 def test_nobody_who_looks_waits_for_an_answer_that_is_read_off_output() -> None:
     process = Process()
     process.finish()
-    text, blob = protocol.write_lines(WANTED, (80, 24))
-    process.tell(FrameKind.LINES, text=text, blob=blob)
+    process.tell(FrameKind.LINES, text=protocol.write_value((WANTED, (80, 24))), blob=WANTED.output)
     for _ in range(3):
         process.screens.turn(lambda: None)
     process.look()
@@ -107,8 +106,7 @@ def test_nobody_who_looks_waits_for_an_answer_that_is_read_off_output() -> None:
 def test_an_answer_goes_with_the_screen_that_is_closed() -> None:
     process = Process()
     process.finish()
-    text, blob = protocol.write_lines(WANTED, (80, 24))
-    process.tell(FrameKind.LINES, text=text, blob=blob)
+    process.tell(FrameKind.LINES, text=protocol.write_value((WANTED, (80, 24))), blob=WANTED.output)
     process.tell(FrameKind.CLOSE)
     process.finish()
     assert not any(frame.kind == FrameKind.ANSWER for frame in process.said)

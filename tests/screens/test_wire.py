@@ -20,7 +20,6 @@ from synapsed.terminal.screen_formats import document, picture
 from synapsed.terminal.screen_messages import (
     Ask,
     KeysTyped,
-    LinesWanted,
     Note,
     Skipped,
     StopAsked,
@@ -86,12 +85,8 @@ def test_the_looks_of_all_recordings(profile: str, path: Path) -> None:
 
 def test_no_look_in_the_middle_of_a_frame() -> None:
     profile = ProfileLibrary.builtin().get("generic")
-    assert (
-        checked_replies.read_look(
-            ScreenFrame(FrameKind.ANSWER, text=protocol.write_look(None, profile, None)[0]), profile, None
-        )
-        is None
-    )
+    text, blob = protocol.write_look(None, profile, None)
+    assert checked_replies.read_look(ScreenFrame(FrameKind.ANSWER, text=text, blob=blob), profile, None) is None
 
 
 @pytest.mark.parametrize(
@@ -108,14 +103,14 @@ def test_no_look_in_the_middle_of_a_frame() -> None:
     ],
 )
 def test_notes(note: Note) -> None:
-    assert protocol.read_note(protocol.write_note(note)) == note
+    assert protocol.read_value(protocol.write_value(note)) == note
 
 
 def test_what_a_look_is_asked_with() -> None:
     facts = TerminalFacts(9, False, True, 17, ("bash", "sh"), 3, "maybe", foreign=True, cwd="/")
     known = (LearnedPrompt("$", r"\$ *", "bash", "keys"), LearnedPrompt("", "", confirmed=False))
     ask = Ask(now=17.25, in_turn=True, facts=facts, learned=known, given_back="command", kernel="reads", kinds=True)
-    frame = protocol.asking(FrameKind.LOOK, ask, protocol.write_ask(ask))
+    frame = protocol.asking(FrameKind.LOOK, ask, protocol.write_value(ask))
     assert protocol.read_ask(frame) == ask
     later = replace(ask, now=18.5, kinds=False, whole=True)
     assert protocol.read_ask(protocol.asking(FrameKind.LOOK, later, b""), ask) == later
@@ -129,12 +124,7 @@ def test_how_a_screen_is_opened() -> None:
         opening = protocol.Opening(
             library.get(name), 80, 24, 5, observer.checkpoint(), Harm(skip_to=3, blind=True), 1.0
         )
-        assert protocol.read_opening(*protocol.write_opening(opening)) == opening
-
-
-def test_what_lines_are_wanted() -> None:
-    wanted = LinesWanted(start=3, output=b"\xff\x1b", prompt="é$ ", message="m\n", one_by_one=True, edits=False)
-    assert protocol.read_lines(*protocol.write_lines(wanted, (80, 24))) == (wanted, (80, 24))
+        assert protocol.read_value(protocol.write_opening(opening)) == opening
 
 
 def test_titles_and_texts_lose_what_a_terminal_acts_on() -> None:
