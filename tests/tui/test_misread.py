@@ -25,8 +25,11 @@ def misread(daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def is_held(tui: Tui) -> None:
-    tui.becomes(held="unknown screen")
-    assert any("[composer]" in alert for alert in tui.state["alerts"])
+    def misread() -> bool:
+        state = tui.state
+        return state["held"] == "unknown screen" and any("[composer]" in alert for alert in state["alerts"])
+
+    eventually(misread, "it is held, and its profile is named")
 
 
 @pytest.mark.night
